@@ -1,0 +1,5 @@
+//! Gives the cdylib the linker flags that a Node-API addon needs on each platform.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,216 @@
+//! One branch with the summaries that hold on it: what every step of a compaction looks at, read anew after each.
+
+use std::collections::{HashMap, HashSet};
+
+use super::assembler::{Block, Shown};
+use crate::dag::{Forest, Piece, Sources, Span, Visible, visible};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::model::{CompactionDetails, Files, Message, State, SummaryRecord};
+use crate::store::{StoredSummary, View};
+
+/// A branch, as far as it is to be compacted.
+pub(super) struct Branch {
+    /// All visible messages, the kept tail included.
+    pub visible: Vec<Visible>,
+    /// How many of them come before the kept tail.
+    before: usize,
+    forest: Forest,
+    summaries: HashMap<SummaryId, StoredSummary>,
+    /// Summaries that an earlier compaction on this branch carries.
+    carried: HashSet<SummaryId>,
+    /// Messages stored of the session.
+    stored: usize,
+    /// Empty until [`Branch::read_files`].
+    files: Files,
+}
+
+impl Branch {
+    pub(super) fn read(
+        view: &View<'_>,
+        conversation: ConversationId,
+        leaf: &str,
+        first_kept: &str,
+    ) -> Result<Self> {
+        let entries = view.branch(conversation, leaf)?;
+        let kept = entries.iter().position(|entry| entry.entry_id == first_kept).ok_or_else(|| {
+            Error::store(format!("the entry {first_kept}, which Pi keeps, is not on the branch of {leaf}"))
+        })?;
+        let visible = visible(&entries);
+        let before = visible.iter().take_while(|message| message.index < kept).count();
+        let ids: Vec<MessageId> = visible[..before].iter().map(|message| message.seen.id).collect();
+        let forest = Forest::new(&ids, view.nodes_on(&ids)?);
+        let mut summaries = HashMap::new();
+        for id in forest.holding() {
+            summaries.insert(id, view.summary(id)?);
+        }
+        let carried = view.carried_on(conversation, leaf)?.into_iter().collect();
+        let stored = view.totals(conversation)?.messages;
+        Ok(Self { visible, before, forest, summaries, carried, stored, files: Files::default() })
+    }
+
+    /// Reads which files the messages before the kept tail touched; it means opening each of the agent's, so only the
+    /// finished block asks for it.
+    pub(super) fn read_files(mut self, view: &View<'_>) -> Result<Self> {
+        let said = self.visible[..self.before].iter().filter(|message| message.seen.role == "assistant");
+        for message in said {
+            self.files.extend(Message::parse(&view.message(message.seen.id)?.json).files());
+        }
+        Ok(self)
+    }
+
+    /// The visible messages before the kept tail.
+    pub(super) fn before(&self) -> &[Visible] {
+        &self.visible[..self.before]
+    }
+
+    pub(super) fn has_summaries(&self) -> bool {
+        !self.summaries.is_empty()
+    }
+
+    pub(super) fn frontier(&self) -> Vec<Piece> {
+        self.forest.frontier()
+    }
+
+    pub(super) fn summary(&self, id: SummaryId) -> Option<&StoredSummary> {
+        self.summaries.get(&id)
+    }
+
+    /// Where degraded leaf summaries hold.
+    pub(super) fn degraded_spans(&self) -> Vec<Span> {
+        self.forest.degraded_leaves().into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
+    }
+
+    /// The oldest summaries of each unbroken run of `depth` in the frontier, `threshold` at a time, while more than that
+    /// many are left.
+    pub(super) fn groups(&self, depth: u32, threshold: usize) -> Vec<Vec<SummaryId>> {
+        let size = threshold.max(2);
+        let mut groups = Vec::new();
+        for run in self.runs(depth) {
+            let mut rest = run.as_slice();
+            while rest.len() > size {
+                let (group, later) = rest.split_at(size);
+                groups.push(group.to_vec());
+                rest = later;
+            }
+        }
+        groups
+    }
+
+    /// What to condense when the block would not fit: the oldest of the shallowest run of several, else the oldest two
+    /// of whatever depth. None when there is but one piece left.
+    pub(super) fn group_under_pressure(&self, threshold: usize) -> Option<Vec<SummaryId>> {
+        let pieces = self.frontier_ids();
+        let depths: HashSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
+        let mut depths: Vec<u32> = depths.into_iter().collect();
+        depths.sort_unstable();
+        let run = depths.into_iter().flat_map(|depth| self.runs(depth)).find(|run| run.len() > 1);
+        let group = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
+        (group.len() > 1).then(|| group.into_iter().take(threshold.max(2)).collect())
+    }
+
+    pub(super) fn fits(&self, budget: usize) -> bool {
+        let shown = self.shown();
+        self.block_of(&shown, budget).fits()
+    }
+
+    pub(super) fn block(&self, budget: usize) -> String {
+        let shown = self.shown();
+        self.block_of(&shown, budget).render()
+    }
+
+    /// What a session file alone has to tell: the summaries that no earlier entry carries, and the span.
+    pub(super) fn details(&self) -> CompactionDetails {
+        let frontier = self.frontier_ids();
+        let entry_of: HashMap<MessageId, &str> =
+            self.before().iter().map(|message| (message.seen.id, message.entry_id.as_str())).collect();
+        let new = self.forest.closure(frontier.iter().copied());
+        let new = new.into_iter().filter(|id| !self.carried.contains(id));
+        CompactionDetails {
+            lcm: CompactionDetails::FORMAT,
+            summaries: new.filter_map(|id| self.record(id, &entry_of)).collect(),
+            frontier: frontier.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
+            covered: frontier.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
+            read_files: self.files.only_read().cloned().collect(),
+            modified_files: self.files.modified.iter().cloned().collect(),
+        }
+    }
+
+    fn record(&self, id: SummaryId, entry_of: &HashMap<MessageId, &str>) -> Option<SummaryRecord> {
+        let (summary, node) = (self.summary(id)?, self.forest.node(id)?);
+        let sources = match &node.sources {
+            Sources::Messages(messages) => {
+                messages.iter().map(|id| entry_of.get(id).map(ToString::to_string)).collect::<Option<_>>()?
+            }
+            Sources::Summaries(sources) => {
+                sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
+            }
+        };
+        Some(SummaryRecord {
+            id: summary.hash.to_string(),
+            depth: summary.depth,
+            text: summary.text.clone(),
+            tokens: summary.tokens,
+            state: if summary.degraded { State::Degraded } else { State::Ok },
+            model: summary.model.clone(),
+            prompt_version: summary.prompt_version,
+            created_at: summary.created_at,
+            usage: summary.usage.as_ref().and_then(|usage| serde_json::from_str(usage).ok()),
+            sources,
+        })
+    }
+
+    fn frontier_ids(&self) -> Vec<SummaryId> {
+        let summary = |piece| match piece {
+            Piece::Summary(id, _) => Some(id),
+            Piece::Message(_) => None,
+        };
+        self.frontier().into_iter().filter_map(summary).collect()
+    }
+
+    /// The unbroken runs of frontier summaries of one depth.
+    fn runs(&self, depth: u32) -> Vec<Vec<SummaryId>> {
+        let mut runs: Vec<Vec<SummaryId>> = vec![Vec::new()];
+        for piece in self.frontier() {
+            match (piece, runs.last_mut()) {
+                (Piece::Summary(id, _), Some(run)) if self.depth(id) == depth => run.push(id),
+                _ => runs.push(Vec::new()),
+            }
+        }
+        runs.retain(|run| !run.is_empty());
+        runs
+    }
+
+    fn depth(&self, id: SummaryId) -> u32 {
+        self.summaries.get(&id).map_or(0, |summary| summary.depth)
+    }
+
+    fn shown(&self) -> Vec<Shown> {
+        let shown = |piece| {
+            let Piece::Summary(id, span) = piece else { return None };
+            let summary = self.summary(id)?;
+            Some(Shown {
+                hash: summary.hash,
+                depth: summary.depth,
+                degraded: summary.degraded,
+                text: summary.text.clone(),
+                span,
+                from_time: summary.from_time,
+                to_time: summary.to_time,
+            })
+        };
+        self.frontier().into_iter().filter_map(shown).collect()
+    }
+
+    fn block_of<'a>(&'a self, frontier: &'a [Shown], budget: usize) -> Block<'a> {
+        Block {
+            stored: self.stored,
+            summaries: self.summaries.len(),
+            depth: self.summaries.values().map(|summary| summary.depth).max().unwrap_or_default(),
+            messages: self.before,
+            frontier,
+            files: &self.files,
+            budget,
+        }
+    }
+}

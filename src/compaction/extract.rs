@@ -1,0 +1,133 @@
+//! The last level: what can be told of a stretch without a model. Deterministic, within a hard cap, never empty.
+
+use crate::model::{Message, Role};
+use crate::{text, tokens};
+
+/// Characters of one quoted line.
+const LINE: usize = 240;
+
+/// Words that mark a line of output as an error worth keeping.
+const ALARMS: &[&str] = &["error", "failed", "failure", "exception", "panicked", "traceback", "fatal", "cannot "];
+/// Words that mark a sentence as a decision.
+const REASONS: &[&str] = &["because", "decided", "instead of", "so that", "therefore", "we keep", "we use"];
+
+/// An extract of at most about `cap` tokens: the user's requests, decisions, error lines, files, commands.
+pub(super) fn of_messages(messages: &[Message], cap: usize) -> String {
+    let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(messages.len(), "message")));
+    let said = |role: Role| messages.iter().filter(move |message| message.role == role);
+    lines.section("The user said:", cap * 2 / 5, said(Role::User).map(|message| message.headline(LINE)));
+    lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
+    lines.section("Errors:", cap / 5, messages.iter().filter(|m| is_output(m)).flat_map(errors));
+    lines.section("Files and commands:", cap, messages.iter().flat_map(calls));
+    lines.section("The agent said:", cap, said(Role::Assistant).map(|message| message.headline(LINE)));
+    lines.finish()
+}
+
+/// An extract of summaries: each one's beginning, in equal shares.
+pub(super) fn of_summaries(texts: &[String], cap: usize) -> String {
+    let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(texts.len(), "summary")));
+    let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
+    for text in texts {
+        lines.section("—", share, text.lines().map(|line| text::one_line(line, LINE)));
+    }
+    lines.finish()
+}
+
+fn is_output(message: &Message) -> bool {
+    matches!(message.role, Role::ToolResult | Role::Bash) && !message.is_recall_echo()
+}
+
+fn decisions(message: &Message) -> Vec<String> {
+    matching(message, REASONS, 3)
+}
+
+fn errors(message: &Message) -> Vec<String> {
+    matching(message, ALARMS, 2)
+}
+
+/// The first `most` lines of a message that hold one of `words`.
+fn matching(message: &Message, words: &[&str], most: usize) -> Vec<String> {
+    let text = message.searchable();
+    let hit = |line: &&str| {
+        let line = line.to_lowercase();
+        words.iter().any(|word| line.contains(word))
+    };
+    text.lines().filter(hit).take(most).map(|line| text::one_line(line, LINE)).collect()
+}
+
+/// What the agent did: `edit src/main.rs`, `bash cargo test`.
+fn calls(message: &Message) -> Vec<String> {
+    let mut done = Vec::new();
+    for part in &message.parts {
+        let crate::model::Part::ToolCall { name, arguments, .. } = part else { continue };
+        let object = ["path", "command", "pattern", "query"].iter().find_map(|key| arguments[key].as_str());
+        done.push(text::one_line(&format!("{name} {}", object.unwrap_or_default()), LINE / 2));
+    }
+    done
+}
+
+/// Lines under a cap of tokens, nothing said twice.
+struct Lines {
+    text: String,
+    tokens: usize,
+    cap: usize,
+    seen: std::collections::HashSet<String>,
+}
+
+impl Lines {
+    fn new(cap: usize, title: &str) -> Self {
+        let mut lines = Self { text: String::new(), tokens: 0, cap, seen: std::collections::HashSet::new() };
+        lines.text.push_str(title);
+        lines.tokens = tokens::estimate(title);
+        lines
+    }
+
+    /// Adds what of `items` fits into `share` tokens, under a heading.
+    fn section(&mut self, heading: &str, share: usize, items: impl Iterator<Item = String>) {
+        let limit = self.cap.min(self.tokens + share);
+        let mut heading = Some(heading);
+        for item in items.filter(|item| !item.is_empty()) {
+            let head = heading.map(|heading| format!("\n{heading}")).unwrap_or_default();
+            let line = format!("{head}\n- {item}");
+            let cost = tokens::estimate(&line);
+            if self.tokens + cost > limit {
+                break;
+            }
+            if self.seen.insert(item) {
+                self.text.push_str(&line);
+                self.tokens += cost;
+                heading = None;
+            }
+        }
+    }
+
+    fn finish(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extract_keeps_requests_decisions_errors_and_files_within_its_cap() {
+        let messages: Vec<Message> = [
+            r#"{"role":"user","content":"Make the importer skip blank lines"}"#,
+            r#"{"role":"assistant","content":[{"type":"text","text":"We keep the lexer because it is fast."},
+                {"type":"toolCall","id":"1","name":"edit","arguments":{"path":"src/import.rs"}}]}"#,
+            r#"{"role":"toolResult","toolName":"bash","content":"ok\nerror[E0308]: mismatched types\nok"}"#,
+        ]
+        .map(Message::parse)
+        .into();
+        let extract = of_messages(&messages, 200);
+        for kept in ["skip blank lines", "because it is fast", "error[E0308]", "edit src/import.rs"] {
+            assert!(extract.contains(kept), "{kept} in {extract}");
+        }
+        for cap in [8, 20, 50, 100] {
+            let many: Vec<Message> = messages.iter().cycle().take(150).cloned().collect();
+            let extract = of_messages(&many, cap);
+            assert!(tokens::estimate(&extract) <= cap + 2, "{cap}: {extract}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The summaries that hold on one stretch of one branch, with their spans.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::{Node, Sources, Span};
+use crate::ids::{MessageId, SummaryId};
+
+/// One piece of a frontier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// A summary and the positions it covers.
+    Summary(SummaryId, Span),
+    /// A visible message that no summary covers, by position.
+    Message(usize),
+}
+
+/// All summaries that hold on `visible`, and the frontier they make.
+///
+/// # Examples
+/// ```
+/// use pi_lossless_context::dag::{Forest, Node, Piece, Sources};
+/// use pi_lossless_context::ids::{MessageId, SummaryId};
+///
+/// let message = |n| MessageId(n);
+/// let leaf = Node {
+///     id: SummaryId(1), depth: 0, degraded: false, prompt_version: 1,
+///     sources: Sources::Messages(vec![message(10), message(11)]),
+/// };
+/// let forest = Forest::new(&[message(10), message(11), message(12)], vec![leaf]);
+/// assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(1), 0..2), Piece::Message(2)]);
+/// ```
+#[derive(Debug)]
+pub struct Forest {
+    length: usize,
+    nodes: HashMap<SummaryId, Node>,
+    spans: HashMap<SummaryId, Span>,
+}
+
+impl Forest {
+    /// Finds which of `nodes` hold on `visible`. A node whose sources are not among `nodes` does not hold.
+    #[must_use]
+    pub fn new(visible: &[MessageId], mut nodes: Vec<Node>) -> Self {
+        // Sources are of lower depth, so one pass in order of depth meets them first.
+        nodes.sort_by_key(|node| (node.depth, node.id));
+        let position: HashMap<MessageId, usize> =
+            visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
+        let mut spans: HashMap<SummaryId, Span> = HashMap::new();
+        for node in &nodes {
+            let span = match &node.sources {
+                Sources::Messages(messages) => run_of(messages, visible, &position),
+                Sources::Summaries(children) => chain_of(children, &spans),
+            };
+            if let Some(span) = span {
+                spans.insert(node.id, span);
+            }
+        }
+        let nodes = nodes.into_iter().map(|node| (node.id, node)).collect();
+        let mut forest = Self { length: visible.len(), nodes, spans };
+        forest.drop_superseded();
+        forest
+    }
+
+    /// A degraded summary that was made anew no longer counts, nor does what was condensed from it.
+    fn drop_superseded(&mut self) {
+        let sound: HashSet<(u32, Span)> = (self.spans.iter())
+            .filter(|(id, _)| !self.nodes[id].degraded)
+            .map(|(id, span)| (self.nodes[id].depth, span.clone()))
+            .collect();
+        let mut by_depth: Vec<SummaryId> = self.spans.keys().copied().collect();
+        by_depth.sort_by_key(|id| (self.nodes[id].depth, *id));
+        for id in by_depth {
+            let node = &self.nodes[&id];
+            let replaced = node.degraded && sound.contains(&(node.depth, self.spans[&id].clone()));
+            let orphaned = match &node.sources {
+                Sources::Messages(_) => false,
+                Sources::Summaries(children) => children.iter().any(|child| !self.spans.contains_key(child)),
+            };
+            if replaced || orphaned {
+                self.spans.remove(&id);
+            }
+        }
+    }
+
+    /// The cover of the whole stretch: at each position from the root the longest span, then the deepest, then one a
+    /// model wrote, then the newest prompts, then the lowest id. What overlaps a chosen span loses.
+    #[must_use]
+    pub fn frontier(&self) -> Vec<Piece> {
+        let mut best: HashMap<usize, SummaryId> = HashMap::new();
+        let rank = |id: &SummaryId| {
+            let node = &self.nodes[id];
+            let length = self.spans[id].len();
+            (length, node.depth, !node.degraded, node.prompt_version, Reverse(*id))
+        };
+        for (id, span) in &self.spans {
+            let better = best.get(&span.start).is_none_or(|rival| rank(id) > rank(rival));
+            if better {
+                best.insert(span.start, *id);
+            }
+        }
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        while at < self.length {
+            match best.get(&at) {
+                Some(id) => {
+                    let span = self.spans[id].clone();
+                    at = span.end;
+                    pieces.push(Piece::Summary(*id, span));
+                }
+                None => {
+                    pieces.push(Piece::Message(at));
+                    at += 1;
+                }
+            }
+        }
+        pieces
+    }
+
+    /// The node of a summary that was given to [`Forest::new`].
+    #[must_use]
+    pub fn node(&self, id: SummaryId) -> Option<&Node> {
+        self.nodes.get(&id)
+    }
+
+    /// Where the summary holds, if it does.
+    #[must_use]
+    pub fn span(&self, id: SummaryId) -> Option<&Span> {
+        self.spans.get(&id)
+    }
+
+    /// The degraded leaf summaries that hold, oldest first.
+    #[must_use]
+    pub fn degraded_leaves(&self) -> Vec<SummaryId> {
+        let mut leaves: Vec<SummaryId> = (self.spans.keys().copied())
+            .filter(|id| self.nodes[id].degraded && self.nodes[id].depth == 0)
+            .collect();
+        leaves.sort_by_key(|id| self.spans[id].start);
+        leaves
+    }
+
+    /// Every summary that holds, deepest first, then from the root on.
+    #[must_use]
+    pub fn holding(&self) -> Vec<SummaryId> {
+        let mut ids: Vec<SummaryId> = self.spans.keys().copied().collect();
+        ids.sort_by_key(|id| (Reverse(self.nodes[id].depth), self.spans[id].start, *id));
+        ids
+    }
+
+    /// `roots` and everything they were made from, sources first.
+    #[must_use]
+    pub fn closure(&self, roots: impl IntoIterator<Item = SummaryId>) -> Vec<SummaryId> {
+        let mut seen = HashSet::new();
+        let mut waiting: Vec<SummaryId> = roots.into_iter().collect();
+        while let Some(id) = waiting.pop() {
+            let Some(node) = self.nodes.get(&id) else { continue };
+            if let (true, Sources::Summaries(children)) = (seen.insert(id), &node.sources) {
+                waiting.extend(children);
+            }
+        }
+        let mut ids: Vec<SummaryId> = seen.into_iter().collect();
+        ids.sort_by_key(|id| (self.nodes[id].depth, *id));
+        ids
+    }
+}
+
+/// Where `messages` stand as one unbroken run.
+fn run_of(
+    messages: &[MessageId],
+    visible: &[MessageId],
+    position: &HashMap<MessageId, usize>,
+) -> Option<Span> {
+    let start = *position.get(messages.first()?)?;
+    let span = start..start + messages.len();
+    (visible.get(span.clone())? == messages).then_some(span)
+}
+
+/// The span of children that follow each other without a gap.
+fn chain_of(children: &[SummaryId], spans: &HashMap<SummaryId, Span>) -> Option<Span> {
+    let first = spans.get(children.first()?)?;
+    let mut whole = first.clone();
+    for child in &children[1..] {
+        let next = spans.get(child)?;
+        if next.start != whole.end {
+            return None;
+        }
+        whole.end = next.end;
+    }
+    Some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(ids: impl IntoIterator<Item = i64>) -> Vec<MessageId> {
+        ids.into_iter().map(MessageId).collect()
+    }
+
+    fn leaf(id: i64, sources: Range<i64>) -> Node {
+        let sources = Sources::Messages(messages(sources));
+        Node { id: SummaryId(id), depth: 0, degraded: false, prompt_version: 1, sources }
+    }
+
+    fn condensed(id: i64, depth: u32, sources: impl IntoIterator<Item = i64>) -> Node {
+        let sources = Sources::Summaries(sources.into_iter().map(SummaryId).collect());
+        Node { id: SummaryId(id), depth, degraded: false, prompt_version: 1, sources }
+    }
+
+    use std::ops::Range;
+
+    #[test]
+    fn another_branch_does_not_see_a_summary_of_messages_it_lacks() {
+        let nodes = vec![leaf(1, 0..4), leaf(2, 4..8), condensed(3, 1, [1, 2])];
+        let mut other = messages(0..6);
+        other.extend(messages(100..110));
+        let forest = Forest::new(&other, nodes);
+        assert_eq!(forest.frontier()[0], Piece::Summary(SummaryId(1), 0..4));
+        assert_eq!(forest.span(SummaryId(2)), None);
+        assert_eq!(forest.span(SummaryId(3)), None);
+    }
+
+    #[test]
+    fn the_longest_span_from_the_root_wins_and_overlaps_lose() {
+        let nodes = vec![leaf(1, 0..4), leaf(2, 4..8), condensed(3, 1, [1, 2]), leaf(4, 2..9)];
+        let forest = Forest::new(&messages(0..10), nodes);
+        assert_eq!(
+            forest.frontier(),
+            [Piece::Summary(SummaryId(3), 0..8), Piece::Message(8), Piece::Message(9)]
+        );
+    }
+
+    #[test]
+    fn a_hidden_message_in_the_middle_ends_what_was_made_from_it() {
+        let visible = messages([0, 1, 3]);
+        let forest = Forest::new(&visible, vec![leaf(1, 0..4), leaf(2, 0..2)]);
+        assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(2), 0..2), Piece::Message(2)]);
+    }
+
+    #[test]
+    fn a_healed_leaf_supersedes_what_was_condensed_from_the_extract() {
+        let extract = Node { degraded: true, ..leaf(1, 0..4) };
+        let nodes = vec![extract, leaf(2, 4..8), condensed(3, 1, [1, 2])];
+        let before = Forest::new(&messages(0..8), nodes.clone());
+        assert_eq!(before.frontier(), [Piece::Summary(SummaryId(3), 0..8)]);
+        let healed = [nodes, vec![leaf(4, 0..4)]].concat();
+        let after = Forest::new(&messages(0..8), healed);
+        assert_eq!(
+            after.frontier(),
+            [Piece::Summary(SummaryId(4), 0..4), Piece::Summary(SummaryId(2), 4..8)]
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! The facade: one open session of one project. Plain data in and out; knows neither JavaScript nor SQL.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::compaction::{self, Outcome, Request};
+use crate::config::Settings;
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, Hash};
+use crate::ingest::Persistor;
+use crate::llm::Model;
+use crate::recall::Scope;
+use crate::store::Store;
+use crate::tools::Block;
+use crate::{commands, text, tools};
+
+/// What a model is told about its memory; constant, so that it never breaks a cached prompt.
+const PREAMBLE: &str = include_str!("preamble.md");
+
+/// Which session to open.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// The project: the folder Pi works in.
+    pub cwd: PathBuf,
+    /// Pi's agent folder; databases lie in `lcm` below it unless the environment says otherwise.
+    pub agent_dir: PathBuf,
+    /// Pi's session id.
+    pub session_id: String,
+    /// The session file; without one the store is in memory only.
+    pub session_file: Option<String>,
+    /// The file of the session this one was forked from.
+    pub parent_session: Option<String>,
+    /// `LCM_*` variables.
+    #[serde(default)]
+    pub environment: HashMap<String, String>,
+}
+
+/// How a session stands after opening.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Opened {
+    /// Entries of the session that are stored.
+    pub entries: usize,
+    /// What the user should know about where the history lies.
+    pub notice: Option<String>,
+}
+
+/// What the footer shows, and what the user should hear once.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// `LCM: 847 msgs | 23 summaries (depth 3) | 2.1 MB`
+    pub text: String,
+    /// A failure since the last time; told once.
+    pub notice: Option<String>,
+}
+
+/// An open session.
+pub struct Engine {
+    store: Store,
+    settings: Settings,
+    conversation: ConversationId,
+    persistor: Persistor,
+    has_history: AtomicBool,
+    /// What can be cancelled, by the caller's number for it.
+    operations: Mutex<HashMap<u32, CancellationToken>>,
+}
+
+impl Engine {
+    /// Opens the store of the project and the session in it.
+    ///
+    /// # Errors
+    /// When the store can't be opened; the message is for the user.
+    pub async fn open(options: Options) -> Result<Self> {
+        let settings =
+            Settings::load(options.agent_dir.clone(), |name| options.environment.get(name).cloned());
+        let store = open_store(&options, &settings).await?;
+        let now = text::now();
+        let (session, file, parent) =
+            (options.session_id, options.session_file.clone(), options.parent_session.clone());
+        let (conversation, known, has_history) = store
+            .write(move |batch| {
+                let id = batch.conversation_row(&session, file.as_deref(), parent.as_deref(), now)?;
+                Ok((id, batch.entry_ids(id)?, batch.has_history_beside(id)?))
+            })
+            .await?;
+        Ok(Self {
+            persistor: Persistor::new(store.clone(), conversation, known),
+            store,
+            settings,
+            conversation,
+            has_history: AtomicBool::new(has_history),
+            operations: Mutex::default(),
+        })
+    }
+
+    /// How the session stands.
+    #[must_use]
+    pub fn opened(&self) -> Opened {
+        Opened { entries: self.persistor.known(), notice: self.store.notice().map(ToOwned::to_owned) }
+    }
+
+    /// What to add to the system prompt, once the project has anything compacted or earlier sessions. Decided when a
+    /// session is opened and when one is compacted, at no other time: the prompt must not change in between.
+    #[must_use]
+    pub fn preamble(&self) -> Option<&'static str> {
+        self.has_history.load(Ordering::Relaxed).then_some(PREAMBLE.trim_ascii_end())
+    }
+
+    /// Is this entry stored or on its way?
+    #[must_use]
+    pub fn knows(&self, entry_id: &str) -> bool {
+        self.persistor.knows(entry_id)
+    }
+
+    /// Takes a JSON array of session entries, parents before children; returns before they are stored.
+    ///
+    /// # Errors
+    /// When it is no array, or the engine is closed.
+    pub fn hand_over(&self, entries: &str) -> Result<()> {
+        self.persistor.hand_over(entries)
+    }
+
+    /// Waits until what was handed over stands on the disk, or has failed to.
+    ///
+    /// # Errors
+    /// When the engine is closed.
+    pub async fn flush(&self) -> Result<()> {
+        self.store.flush().await
+    }
+
+    /// Compacts. What was handed over before is part of it.
+    ///
+    /// # Errors
+    /// When the store fails; then Pi should compact in its own way.
+    pub async fn compact(&self, operation: u32, request: &str, model: Arc<dyn Model>) -> Result<Outcome> {
+        let request: Request = read_json("the compaction request", request)?;
+        self.flush().await?;
+        let cancel = self.operation(operation);
+        let outcome =
+            compaction::run(&self.store, self.conversation, &self.settings, &request, model, cancel).await;
+        self.forget(operation);
+        let outcome = outcome?;
+        if matches!(outcome, Outcome::Compacted { .. }) {
+            self.has_history.store(true, Ordering::Relaxed);
+            self.store.checkpoint().await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Answers a call of one of the three tools, asked from the branch that ends with `leaf`.
+    ///
+    /// # Errors
+    /// What the model should read: what is wrong with the call, or that the store failed.
+    pub async fn call_tool(
+        &self,
+        operation: u32,
+        name: &str,
+        arguments: &str,
+        leaf: Option<String>,
+    ) -> Result<Vec<Block>> {
+        self.flush().await?;
+        let cancel = self.operation(operation);
+        let answer = tools::call(&self.store, &self.scope(leaf), name, arguments, &cancel).await;
+        self.forget(operation);
+        answer
+    }
+
+    /// Answers `/lcm <line>`.
+    ///
+    /// # Errors
+    /// What the user should read.
+    pub async fn command(&self, line: &str, leaf: Option<String>) -> Result<String> {
+        self.flush().await?;
+        commands::run(&self.store, &self.scope(leaf), line).await
+    }
+
+    /// The footer, and what the user should hear.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn status(&self) -> Result<Status> {
+        self.flush().await?;
+        let conversation = self.conversation;
+        let totals = self.store.read(move |view| view.totals(conversation)).await?;
+        let bytes = self.store.bytes().await?;
+        let summaries = match totals.summaries {
+            0 => String::new(),
+            n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
+        };
+        let text = format!("LCM: {} msgs{summaries} | {}", totals.messages, text::megabytes(bytes));
+        Ok(Status { text, notice: self.persistor.take_notice() })
+    }
+
+    /// Stops an operation, under way or yet to begin.
+    pub fn cancel(&self, operation: u32) {
+        self.operation(operation).cancel();
+    }
+
+    /// Stores what was handed over and lets go of the database. Closing twice is fine.
+    pub async fn close(&self) {
+        for cancel in self.lock().values() {
+            cancel.cancel();
+        }
+        self.store.close().await;
+    }
+
+    fn scope(&self, leaf: Option<String>) -> Scope {
+        Scope { conversation: self.conversation, leaf }
+    }
+
+    fn operation(&self, number: u32) -> CancellationToken {
+        self.lock().entry(number).or_default().clone()
+    }
+
+    fn forget(&self, number: u32) {
+        self.lock().remove(&number);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, CancellationToken>> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What Pi registers: the tools.
+#[must_use]
+pub fn tool_specs() -> Value {
+    tools::specs()
+}
+
+/// The sub-commands of `/lcm` with a line each.
+#[must_use]
+pub fn command_specs() -> Value {
+    commands::list().iter().map(|command| serde_json::json!({"name": command.name, "help": command.help})).collect()
+}
+
+async fn open_store(options: &Options, settings: &Settings) -> Result<Store> {
+    let cwd = std::fs::canonicalize(&options.cwd).unwrap_or_else(|_| options.cwd.clone());
+    let cwd = cwd.to_string_lossy().into_owned();
+    let dir = options.session_file.is_some().then(|| settings.db_dir.clone());
+    let name = project_name(&cwd);
+    // Opening waits for the disk.
+    tokio::task::spawn_blocking(move || Store::open(dir.as_deref(), &name, &cwd))
+        .await
+        .map_err(|error| Error::storing("failed to open the history store", error))?
+}
+
+/// The file name of a project's database: the first 16 hexadecimal digits of the hash of its folder.
+fn project_name(cwd: &str) -> String {
+    Hash::plain(cwd.as_bytes()).to_string()[..16].to_owned()
+}
+
+fn read_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T> {
+    serde_json::from_str(json).map_err(|error| Error::invalid(format!("{what} is not as expected: {error}")))
+}

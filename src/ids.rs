@@ -1,0 +1,211 @@
+//! Names of things: row ids inside, lineages across stores, short ids towards the model.
+//!
+//! A message's identity is its *lineage*, as a commit's is in git: the hash of its parent's lineage and of its own
+//! JSON. Equal prefixes of two sessions are therefore the same rows, and two equal messages in a row are two rows.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::error::{Error, Result};
+
+/// Digits of a hash that the model sees; any unique prefix is accepted back.
+const SHORT: usize = 10;
+
+macro_rules! row_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub i64);
+    };
+}
+
+row_id!(
+    /// A row of `conversations`: one Pi session.
+    ConversationId
+);
+row_id!(
+    /// A row of `entries`: one entry of one session's tree.
+    EntryId
+);
+row_id!(
+    /// A row of `messages`: one lineage, or one edited rendition of a message.
+    MessageId
+);
+row_id!(
+    /// A row of `summaries`: one node of the DAG.
+    SummaryId
+);
+
+/// A SHA-256 value that names a message or a summary in every store alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// The parent of a conversation's first message.
+    pub const ROOT: Self = Self([0; 32]);
+
+    /// The hash of `parts`, each preceded by its length so that no two lists of parts look alike.
+    pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// The plain SHA-256 of `bytes`.
+    #[must_use]
+    pub fn plain(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The lineage of the message `json` below the message of this lineage: `sha256(self ‖ sha256(json))`.
+    #[must_use]
+    pub fn child(&self, json: &str) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        hasher.update(Sha256::digest(json.as_bytes()));
+        Self(hasher.finalize().into())
+    }
+
+    /// The identity of this message as a context edit shows it; it is no link of any lineage.
+    #[must_use]
+    pub fn edited(&self, replacement: &str) -> Self {
+        Self::of([b"context_edit".as_slice(), &self.0, replacement.as_bytes()])
+    }
+
+    /// Reads 32 stored bytes back.
+    ///
+    /// # Errors
+    /// When there are not 32.
+    pub fn from_slice(bytes: &[u8]) -> Result<Self> {
+        let bytes = bytes.try_into().map_err(|_| Error::store("a stored hash is not 32 bytes long"))?;
+        Ok(Self(bytes))
+    }
+
+    /// The short id of the message with this hash: `m-` and ten digits.
+    #[must_use]
+    pub fn message_handle(&self) -> String {
+        format!("m-{}", self.short())
+    }
+
+    /// The short id of the summary with this hash: `s-` and ten digits.
+    #[must_use]
+    pub fn summary_handle(&self) -> String {
+        format!("s-{}", self.short())
+    }
+
+    fn short(&self) -> String {
+        hex::encode(&self.0[..SHORT / 2])
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(self.0))
+    }
+}
+
+/// Which kind of thing a short id names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleKind {
+    /// `m-…`
+    Message,
+    /// `s-…`
+    Summary,
+}
+
+/// A short id as a model writes it back: a kind and a prefix of the hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handle {
+    /// What it names.
+    pub kind: HandleKind,
+    digits: String,
+}
+
+impl Handle {
+    /// Reads `m-1a2b…` or `s-1a2b…`, in any case, with stray brackets, quotes or spaces around it.
+    ///
+    /// # Errors
+    /// [`crate::error::Code::Invalid`] with what an id looks like.
+    ///
+    /// # Examples
+    /// ```
+    /// use pi_lossless_context::ids::{Handle, HandleKind};
+    /// let handle = Handle::parse(" [m-8B2C01] ")?;
+    /// assert_eq!(handle.kind, HandleKind::Message);
+    /// assert_eq!(handle.to_string(), "m-8b2c01");
+    /// # Ok::<(), pi_lossless_context::error::Error>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<Self> {
+        let name = text.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase();
+        let wrong = || {
+            Error::invalid(format!(
+                "`{}` is not an id: ids look like m-1a2b3c4d5e (message) or s-1a2b3c4d5e (summary)",
+                crate::text::one_line(text, 60)
+            ))
+        };
+        let (kind, digits) = match name.split_at_checked(2) {
+            Some(("m-", digits)) => (HandleKind::Message, digits),
+            Some(("s-", digits)) => (HandleKind::Summary, digits),
+            _ => return Err(wrong()),
+        };
+        let hexadecimal = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        if digits.is_empty() || digits.len() > 64 || !hexadecimal {
+            return Err(wrong());
+        }
+        Ok(Self { kind, digits: digits.to_owned() })
+    }
+
+    /// The lowest and the highest hash with this prefix, for a range query over the stored blobs.
+    #[must_use]
+    pub fn range(&self) -> (Hash, Hash) {
+        let bound = |fill: u8| {
+            let mut bytes = [0; 32];
+            let digits = self.digits.bytes().chain(std::iter::repeat(fill)).take(64).collect::<Vec<_>>();
+            // 64 hexadecimal digits always decode; were they not, the range would be empty.
+            let _ = hex::decode_to_slice(digits, &mut bytes);
+            Hash(bytes)
+        };
+        (bound(b'0'), bound(b'f'))
+    }
+}
+
+impl fmt::Display for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = match self.kind {
+            HandleKind::Message => 'm',
+            HandleKind::Summary => 's',
+        };
+        write!(f, "{prefix}-{}", self.digits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_messages_in_a_row_have_different_lineages() {
+        let first = Hash::ROOT.child("{}");
+        assert_ne!(first, first.child("{}"));
+        assert_eq!(first, Hash::ROOT.child("{}"));
+    }
+
+    #[test]
+    fn a_prefix_spans_exactly_the_hashes_that_begin_with_it() {
+        let (low, high) = Handle::parse("s-8b2").unwrap().range();
+        assert!(low.to_string().starts_with("8b2000"), "{low}");
+        assert!(high.to_string().starts_with("8b2fff"), "{high}");
+    }
+
+    #[test]
+    fn what_is_no_id_says_what_one_looks_like() {
+        for text in ["", "m-", "x-12", "m-xyz", "12345", "m-é"] {
+            let message = Handle::parse(text).unwrap_err().to_string();
+            assert!(message.contains("ids look like m-1a2b3c4d5e"), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The fold itself: entries, parents before children, become rows in one transaction.
+
+use std::collections::HashSet;
+
+use super::restore::restore;
+use crate::dag::MessageKind;
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::model::{Content, Entry, Message, Role, with_replacement};
+use crate::store::{Batch, EntryRole, NewEntry, NewMessage};
+
+/// Entries as they were handed over, with what was known then of the places they hang from.
+#[derive(Debug)]
+pub struct Handover {
+    /// New entries, parents before children.
+    pub entries: Vec<Entry>,
+    /// Those whose parent the session itself does not have: Pi shows them as roots.
+    pub orphans: HashSet<String>,
+}
+
+/// What a message extends: the last message at or above its parent entry.
+type Head = Option<(MessageId, Hash, i64)>;
+
+/// Stores what of `handover` is not stored yet.
+///
+/// # Errors
+/// When the database can't be written, or a parent is not stored although its session has it: then an earlier hand-over
+/// was lost, and this one must not be stored with a gap above it.
+pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
+    for entry in &handover.entries {
+        if batch.entry_row(conversation, &entry.id)?.is_some() {
+            continue;
+        }
+        let parent = parent_of(batch, conversation, entry, &handover.orphans)?;
+        let above = match parent {
+            Some(parent) => batch.head_of(parent)?,
+            None => None,
+        };
+        add(batch, conversation, entry, parent, above)?;
+    }
+    Ok(())
+}
+
+fn parent_of(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    entry: &Entry,
+    orphans: &HashSet<String>,
+) -> Result<Option<EntryId>> {
+    let Some(parent) = &entry.parent else { return Ok(None) };
+    match batch.entry_row(conversation, parent)? {
+        Some(row) => Ok(Some(row)),
+        None if orphans.contains(&entry.id) => Ok(None),
+        None => Err(Error::store(format!("the entry above {} is not stored yet", entry.id))),
+    }
+}
+
+fn add(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    entry: &Entry,
+    parent: Option<EntryId>,
+    above: Head,
+) -> Result<()> {
+    let mut head = above.map(|(id, ..)| id);
+    let role = match &entry.content {
+        Content::Message(json) => {
+            let message = Message::parse(json);
+            let id = batch.add_message(&new_message(json, &message, entry.timestamp, above))?;
+            head = Some(id);
+            EntryRole::Message(id)
+        }
+        Content::Edit { target, replacement } => {
+            let rendition = match replacement {
+                Some(replacement) => add_rendition(batch, conversation, target, replacement, entry.timestamp)?,
+                None => None,
+            };
+            match (replacement, rendition) {
+                // An edit of something that shows no message changes nothing.
+                (Some(_), None) => EntryRole::Link,
+                _ => EntryRole::Edit { target, rendition },
+            }
+        }
+        Content::Compaction(_) => EntryRole::Compaction,
+        Content::Other => EntryRole::Link,
+    };
+    let row = batch.add_entry(conversation, &NewEntry { entry_id: &entry.id, parent, role, head })?;
+    if let Content::Compaction(Some(details)) = &entry.content {
+        restore(batch, conversation, &entry.id, row, details)?;
+    }
+    Ok(())
+}
+
+fn new_message<'a>(json: &'a str, message: &'a Message, entry_time: i64, above: Head) -> NewMessage<'a> {
+    let (parent, lineage, height) = match above {
+        Some((id, lineage, height)) => (Some(id), lineage, height + 1),
+        None => (None, Hash::ROOT, 0),
+    };
+    NewMessage {
+        lineage: lineage.child(json),
+        parent,
+        height,
+        kind: kind_of(message),
+        role: &message.role,
+        tool: message.tool.as_deref(),
+        tokens: message.tokens(),
+        timestamp: message.timestamp.unwrap_or(entry_time),
+        json,
+        searchable: message.searchable().into(),
+    }
+}
+
+fn kind_of(message: &Message) -> MessageKind {
+    match message.role {
+        Role::System => MessageKind::System,
+        _ if message.private => MessageKind::Private,
+        _ => MessageKind::Conversation,
+    }
+}
+
+/// The message of the entry `target` as an edit shows it.
+fn add_rendition(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    target: &str,
+    replacement: &str,
+    entry_time: i64,
+) -> Result<Option<MessageId>> {
+    let Some(original) = batch.shown_by(conversation, target)? else { return Ok(None) };
+    let original = batch.message(original)?;
+    let json = with_replacement(&original.json, replacement);
+    let message = Message::parse(&json);
+    let rendition = NewMessage {
+        lineage: original.lineage.edited(replacement),
+        parent: Some(original.id),
+        height: original.height,
+        kind: MessageKind::Edited,
+        role: &message.role,
+        tool: message.tool.as_deref(),
+        tokens: message.tokens(),
+        timestamp: message.timestamp.unwrap_or(entry_time),
+        json: &json,
+        searchable: "".into(),
+    };
+    batch.add_message(&rendition).map(Some)
+}

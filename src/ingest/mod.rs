@@ -1,0 +1,11 @@
+//! From Pi's session tree to disk.
+//!
+//! The store is a fold over session entries: handing an entry over twice changes nothing, and the same entries give the
+//! same rows whichever way they came, so start, resume, fork, `/tree`, a crash and an import need no cases of their own.
+
+mod fold;
+mod persistor;
+mod restore;
+
+pub use fold::{Handover, fold};
+pub use persistor::Persistor;

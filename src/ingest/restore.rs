@@ -1,0 +1,111 @@
+//! Summaries out of a session file: a compaction entry of ours carries its new summaries, so that a database that was
+//! lost is rebuilt without a model call.
+
+use std::collections::HashMap;
+
+use crate::dag::{Sources, visible};
+use crate::error::Result;
+use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::model::{CompactionDetails, SummaryRecord};
+use crate::store::{Batch, NewSummary};
+
+/// Stores the summaries that the compaction entry `entry_id` carries and the store lacks, and notes what it carries.
+///
+/// A summary is taken only if it is, to the last bit, what its id says: made from these very sources. What does not fit
+/// (a hand-edited file, a source that is gone) is left out; the next compaction makes it anew.
+pub(super) fn restore(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    entry_id: &str,
+    row: EntryId,
+    details: &CompactionDetails,
+) -> Result<()> {
+    // Reading the branch costs its length, so only for a store that lacks something.
+    let mut messages: Option<HashMap<String, (MessageId, Hash)>> = None;
+    for record in &details.summaries {
+        let Some(hash) = hash_of(&record.id) else { continue };
+        let id = match batch.summary_by_hash(hash)? {
+            Some(id) => Some(id),
+            None if record.depth > 0 => add_condensed(batch, record, hash)?,
+            None => {
+                if messages.is_none() {
+                    messages = Some(shown_on(batch, conversation, entry_id)?);
+                }
+                add_leaf(batch, record, hash, messages.as_ref().unwrap_or(&HashMap::new()))?
+            }
+        };
+        if let Some(id) = id {
+            batch.add_carried(row, id)?;
+        }
+    }
+    Ok(())
+}
+
+fn hash_of(id: &str) -> Option<Hash> {
+    Hash::from_slice(&hex::decode(id).ok()?).ok()
+}
+
+/// What each entry of the branch shows at the compaction.
+fn shown_on(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    entry_id: &str,
+) -> Result<HashMap<String, (MessageId, Hash)>> {
+    let branch = batch.branch(conversation, entry_id)?;
+    Ok(visible(&branch).into_iter().map(|v| (v.entry_id, (v.seen.id, v.seen.hash))).collect())
+}
+
+fn add_leaf(
+    batch: &Batch<'_>,
+    record: &SummaryRecord,
+    hash: Hash,
+    messages: &HashMap<String, (MessageId, Hash)>,
+) -> Result<Option<crate::ids::SummaryId>> {
+    let sources: Option<Vec<_>> = record.sources.iter().map(|entry| messages.get(entry).copied()).collect();
+    let Some(sources) = sources else { return Ok(None) };
+    let (ids, hashes): (Vec<_>, Vec<_>) = sources.into_iter().unzip();
+    add(batch, record, hash, Sources::Messages(ids), &hashes)
+}
+
+fn add_condensed(
+    batch: &Batch<'_>,
+    record: &SummaryRecord,
+    hash: Hash,
+) -> Result<Option<crate::ids::SummaryId>> {
+    let Some(hashes) = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    let mut ids = Vec::new();
+    for source in &hashes {
+        let Some(id) = batch.summary_by_hash(*source)? else { return Ok(None) };
+        ids.push(id);
+    }
+    add(batch, record, hash, Sources::Summaries(ids), &hashes)
+}
+
+fn add(
+    batch: &Batch<'_>,
+    record: &SummaryRecord,
+    hash: Hash,
+    sources: Sources,
+    hashes: &[Hash],
+) -> Result<Option<crate::ids::SummaryId>> {
+    let identity =
+        SummaryRecord::identity(record.depth, record.state, record.prompt_version, &record.text, hashes);
+    if hashes.is_empty() || identity != hash {
+        return Ok(None);
+    }
+    let summary = NewSummary {
+        hash,
+        depth: record.depth,
+        text: record.text.clone(),
+        tokens: record.tokens,
+        state: record.state,
+        model: record.model.clone(),
+        prompt_version: record.prompt_version,
+        usage: record.usage.as_ref().map(ToString::to_string),
+        created_at: record.created_at,
+        sources,
+    };
+    batch.add_summary(&summary).map(Some)
+}

@@ -1,0 +1,121 @@
+//! Asking a language model: one question, one answer, and what counts as an answer.
+//!
+//! The engine does not know who answers. A [`Model`] is handed in with each compaction: Pi's own model call in the
+//! product, a script in tests.
+
+mod usage;
+
+pub use usage::add as add_usage;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use serde_json::Value;
+
+/// One question.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// Who the model is to be.
+    pub system: String,
+    /// What it is asked.
+    pub prompt: String,
+    /// Most tokens the answer may take, thinking included.
+    pub max_tokens: usize,
+    /// After this many ms the call is given up.
+    pub timeout_ms: u64,
+}
+
+/// A model's answer that can be used.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Its text.
+    pub text: String,
+    /// `provider/model`.
+    pub model: Option<String>,
+    /// What the call used, as Pi reports usage.
+    pub usage: Option<Value>,
+}
+
+/// Why there is no usable answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// In words.
+    pub reason: String,
+    /// The model answered, if not to any use; otherwise it could not be reached, and asking again at once is in vain.
+    pub answered: bool,
+    /// What the call used all the same.
+    pub usage: Option<Value>,
+}
+
+impl Failure {
+    /// No answer at all.
+    pub fn unreachable(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), answered: false, usage: None }
+    }
+}
+
+/// What a call comes to.
+pub type Answer = Result<Reply, Failure>;
+
+/// Something that answers.
+pub trait Model: Send + Sync {
+    /// Asks. The future may be dropped at any time; then the answer is not wanted any more.
+    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+}
+
+/// Reads the assistant message, as JSON, that Pi's model call resolves to. Provider errors arrive that way too.
+///
+/// Only text counts: a reasoning model that thought and said nothing has not answered, nor has one that was cut off.
+///
+/// # Errors
+/// [`Failure`] when there is no whole text in it.
+pub fn read_reply(json: &str) -> Answer {
+    let message: Value = serde_json::from_str(json)
+        .map_err(|error| Failure::unreachable(format!("the model call gave no message: {error}")))?;
+    let usage = Some(message["usage"].clone()).filter(Value::is_object);
+    let fail = |reason: String, answered| Failure { reason, answered, usage: usage.clone() };
+    match message["stopReason"].as_str() {
+        Some("error" | "aborted") => {
+            let reason = message["errorMessage"].as_str().unwrap_or("the model call failed");
+            return Err(fail(reason.to_owned(), false));
+        }
+        Some("length") => return Err(fail("the answer was cut off".into(), true)),
+        Some("toolUse") => return Err(fail("the model called a tool instead of answering".into(), true)),
+        _ => {}
+    }
+    let texts = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == "text");
+    let text = texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n").trim().to_owned();
+    if text.is_empty() {
+        return Err(fail("the answer has no text".into(), true));
+    }
+    let model = match (message["provider"].as_str(), message["model"].as_str()) {
+        (Some(provider), Some(model)) => Some(format!("{provider}/{model}")),
+        _ => None,
+    };
+    Ok(Reply { text, model, usage })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_text_is_an_answer() {
+        let answer = |fields: &str| read_reply(&format!("{{{fields}}}"));
+        let good = answer(
+            r#""stopReason":"stop","provider":"p","model":"m","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":" yes "}]"#,
+        );
+        assert_eq!(good, Ok(Reply { text: "yes".into(), model: Some("p/m".into()), usage: None }));
+        let cases = [
+            (r#""stopReason":"length","content":[{"type":"text","text":"half"}]"#, true),
+            (r#""stopReason":"stop","content":[{"type":"thinking","thinking":"hm"}]"#, true),
+            (r#""stopReason":"stop","content":[]"#, true),
+            (r#""stopReason":"error","errorMessage":"503","content":[]"#, false),
+        ];
+        for (fields, answered) in cases {
+            assert_eq!(answer(fields).unwrap_err().answered, answered, "{fields}");
+        }
+        assert!(!read_reply("nonsense").unwrap_err().answered);
+    }
+}

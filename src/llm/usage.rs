@@ -1,0 +1,40 @@
+//! Adding up what calls used, whatever fields a version of Pi reports.
+
+use serde_json::{Map, Number, Value};
+
+/// The field-wise sum: numbers add, objects merge, anything else is kept from the first that has it.
+///
+/// # Examples
+/// ```
+/// use pi_lossless_context::llm::add_usage;
+/// use serde_json::json;
+/// let sum = add_usage(json!({"input": 1, "cost": {"total": 0.5}}), json!({"input": 2, "cost": {"total": 0.25}}));
+/// assert_eq!(sum, json!({"input": 3, "cost": {"total": 0.75}}));
+/// ```
+#[must_use]
+pub fn add(one: Value, other: Value) -> Value {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => Value::Object(merge(one, other)),
+        (Value::Number(one), Value::Number(other)) => Value::Number(sum(one, &other)),
+        (Value::Null, other) => other,
+        (one, _) => one,
+    }
+}
+
+fn merge(mut one: Map<String, Value>, other: Map<String, Value>) -> Map<String, Value> {
+    for (key, value) in other {
+        let mine = one.remove(&key).unwrap_or(Value::Null);
+        one.insert(key, add(mine, value));
+    }
+    one
+}
+
+fn sum(one: Number, other: &Number) -> Number {
+    if let (Some(a), Some(b)) = (one.as_u64(), other.as_u64())
+        && let Some(sum) = a.checked_add(b)
+    {
+        return sum.into();
+    }
+    let sum = one.as_f64().unwrap_or_default() + other.as_f64().unwrap_or_default();
+    Number::from_f64(sum).unwrap_or(one)
+}

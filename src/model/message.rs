@@ -1,0 +1,435 @@
+//! A message of any role, read as far as it can be: no message is ever refused.
+//!
+//! Three texts are made of it: what search looks at, what a reader of the message gets, and what the summariser is
+//! shown. Thinking and system messages are stored, but stand in none but the second.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::{text, tokens};
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's answer.
+    ToolResult,
+    /// A command the person ran with `!`.
+    Bash,
+    /// A message of an extension.
+    Custom,
+    /// Pi's account of a branch that was left.
+    BranchSummary,
+    /// Prompt and tool state that newer hosts record.
+    System,
+    /// Anything this version does not know.
+    Other(String),
+}
+
+impl Role {
+    fn parse(name: &str) -> Self {
+        match name {
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "toolResult" => Self::ToolResult,
+            "bashExecution" => Self::Bash,
+            "custom" | "hookMessage" => Self::Custom,
+            "branchSummary" => Self::BranchSummary,
+            "system" => Self::System,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    /// The name as Pi writes it; stored and shown.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::ToolResult => "toolResult",
+            Self::Bash => "bashExecution",
+            Self::Custom => "custom",
+            Self::BranchSummary => "branchSummary",
+            Self::System => "system",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// One piece of a message's content.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// Words.
+    Text(String),
+    /// The model's thoughts: kept, never searched, never summarised.
+    Thinking(String),
+    /// A call of a tool.
+    ToolCall {
+        /// Links the call to its result.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// A picture.
+    Image {
+        /// `image/png` and the like.
+        mime_type: String,
+        /// Base64, as stored.
+        data: String,
+    },
+}
+
+/// A message, read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// Its own time in ms since the epoch, if it carries one.
+    pub timestamp: Option<i64>,
+    /// The tool whose result this is.
+    pub tool: Option<String>,
+    /// The call whose result this is.
+    pub tool_call_id: Option<String>,
+    /// The person kept it from the model (`!!`): never summarised, invisible to the tools.
+    pub private: bool,
+    /// The tool failed.
+    pub is_error: bool,
+    /// The content, in order.
+    pub parts: Vec<Part>,
+}
+
+/// Files that tool calls read and changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// Read, and perhaps changed too.
+    pub read: BTreeSet<String>,
+    /// Written or edited.
+    pub modified: BTreeSet<String>,
+}
+
+impl Files {
+    /// Adds what `other` touched.
+    pub fn extend(&mut self, other: Self) {
+        self.read.extend(other.read);
+        self.modified.extend(other.modified);
+    }
+
+    /// What was read and never changed, as Pi lists files.
+    pub fn only_read(&self) -> impl Iterator<Item = &String> {
+        self.read.difference(&self.modified)
+    }
+}
+
+impl Message {
+    /// Reads a stored message. What is no JSON object that serde can hold becomes one text part with the raw text, so
+    /// that it can still be found and shown.
+    #[must_use]
+    pub fn parse(json: &str) -> Self {
+        // serde_json refuses half of a surrogate pair, which JSON.stringify writes as an escape.
+        let value = serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json)));
+        match value {
+            Ok(Value::Object(object)) => Self::read(&Value::Object(object)),
+            _ => Self::of(Role::Other("unreadable".into()), vec![Part::Text(json.to_owned())]),
+        }
+    }
+
+    fn of(role: Role, parts: Vec<Part>) -> Self {
+        Self { role, timestamp: None, tool: None, tool_call_id: None, private: false, is_error: false, parts }
+    }
+
+    fn read(value: &Value) -> Self {
+        let role = match (text_at(value, "role"), text_at(value, "type")) {
+            (Some(role), _) => Role::parse(role),
+            // Entries that hold their message in their own fields.
+            (None, Some("custom_message")) => Role::Custom,
+            (None, Some("branch_summary")) => Role::BranchSummary,
+            _ => Role::Other("unknown".into()),
+        };
+        let owned = |key| text_at(value, key).map(ToOwned::to_owned);
+        let parts = match role {
+            Role::Bash => {
+                let output = text_at(value, "output").unwrap_or_default();
+                vec![Part::Text(format!("$ {}\n{output}", text_at(value, "command").unwrap_or_default()))]
+            }
+            Role::BranchSummary => owned("summary").map(Part::Text).into_iter().collect(),
+            _ => parts_of(&value["content"]),
+        };
+        Self {
+            timestamp: value["timestamp"].as_f64().map(|ms| {
+                #[expect(clippy::cast_possible_truncation, reason = "saturates; a time stamp is ms since 1970")]
+                let ms = ms as i64;
+                ms
+            }),
+            tool: owned("toolName"),
+            tool_call_id: owned("toolCallId"),
+            private: value["excludeFromContext"].as_bool().unwrap_or(false),
+            is_error: value["isError"].as_bool().unwrap_or(false),
+            parts,
+            role,
+        }
+    }
+
+    /// What search looks at: text, tool calls as name and argument strings, bash as `$ command` and output. What our
+    /// own tools were asked and answered is left out, or every search would find itself and copies of what it found.
+    #[must_use]
+    pub fn searchable(&self) -> String {
+        if self.role == Role::System || self.is_recall_echo() {
+            return String::new();
+        }
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => push_line(&mut out, text),
+                Part::ToolCall { name, arguments, .. } if !is_recall_tool(name) => {
+                    push_line(&mut out, name);
+                    each_string(arguments, &mut |text| push_line(&mut out, text));
+                }
+                Part::ToolCall { .. } | Part::Thinking(_) | Part::Image { .. } => {}
+            }
+        }
+        out
+    }
+
+    /// What a reader gets who asks for the message: every part, text exactly as it stands. A message of one text part
+    /// is that text and nothing else.
+    #[must_use]
+    pub fn readable(&self) -> String {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => push_line(&mut out, text),
+                Part::Thinking(text) => push_line(&mut out, &format!("[thinking]\n{text}\n[/thinking]")),
+                Part::ToolCall { name, arguments, .. } => {
+                    push_line(&mut out, &format!("[tool call {name}] {arguments}"));
+                }
+                Part::Image { mime_type, data } => {
+                    push_line(&mut out, &format!("[{mime_type}, {} bytes of base64]", data.len()));
+                }
+            }
+        }
+        out
+    }
+
+    /// What the summariser is shown, long tool output shortened to about `max` bytes head and tail with `handle`, the
+    /// id that brings back the whole.
+    #[must_use]
+    pub fn for_summary(&self, max: usize, handle: &str) -> String {
+        if self.is_recall_echo() {
+            return "[earlier history, looked up and shown to the model]".into();
+        }
+        let shorten = |text: &str| {
+            text::head_and_tail(text, max, |gone| format!("[… {gone} bytes left out, whole in {handle} …]"))
+        };
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) if matches!(self.role, Role::ToolResult | Role::Bash) => {
+                    push_line(&mut out, &shorten(text));
+                }
+                // People paste whole files: what they say is kept longer than what tools say.
+                Part::Text(text) => {
+                    push_line(&mut out, &text::head_and_tail(text, max * 4, |gone| {
+                        format!("[… {gone} bytes left out, whole in {handle} …]")
+                    }));
+                }
+                Part::ToolCall { name, arguments, .. } if is_recall_tool(name) => {
+                    push_line(&mut out, &format!("[looked up earlier history: {arguments}]"));
+                }
+                Part::ToolCall { name, arguments, .. } => {
+                    push_line(&mut out, &shorten(&format!("[tool call {name}] {arguments}")));
+                }
+                Part::Image { mime_type, .. } => push_line(&mut out, &format!("[{mime_type}]")),
+                Part::Thinking(_) => {}
+            }
+        }
+        out
+    }
+
+    /// About how many tokens the message takes in a context.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        let parts = self.parts.iter().map(|part| match part {
+            Part::Text(text) | Part::Thinking(text) => tokens::estimate(text),
+            Part::ToolCall { name, arguments, .. } => {
+                tokens::estimate(name) + tokens::estimate(&arguments.to_string())
+            }
+            Part::Image { .. } => tokens::IMAGE,
+        });
+        // Every message costs a few tokens of framing.
+        parts.sum::<usize>() + 4
+    }
+
+    /// The ids of the tool calls it makes.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall { id, .. } => Some(id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The files its tool calls name, by the tools Pi itself has.
+    #[must_use]
+    pub fn files(&self) -> Files {
+        let mut files = Files::default();
+        for part in &self.parts {
+            let Part::ToolCall { name, arguments, .. } = part else { continue };
+            let Some(path) = text_at(arguments, "path") else { continue };
+            match name.as_str() {
+                "read" => files.read.insert(path.to_owned()),
+                "write" | "edit" => files.modified.insert(path.to_owned()),
+                _ => false,
+            };
+        }
+        files
+    }
+
+    /// Is it the answer of one of our own tools?
+    #[must_use]
+    pub fn is_recall_echo(&self) -> bool {
+        self.role == Role::ToolResult && self.tool.as_deref().is_some_and(is_recall_tool)
+    }
+
+    /// A line that tells what the message is about, at most `max` characters.
+    #[must_use]
+    pub fn headline(&self, max: usize) -> String {
+        let mut line = String::new();
+        for part in &self.parts {
+            let piece = match part {
+                Part::Text(text) => text::one_line(text, max),
+                Part::ToolCall { name, arguments, .. } => text::one_line(&format!("{name} {arguments}"), max),
+                Part::Image { mime_type, .. } => mime_type.clone(),
+                Part::Thinking(_) => continue,
+            };
+            let separator = if line.is_empty() { "" } else { " · " };
+            let _ = write!(line, "{separator}{piece}");
+        }
+        text::one_line(&line, max)
+    }
+}
+
+fn is_recall_tool(name: &str) -> bool {
+    matches!(name, "lcm_grep" | "lcm_describe" | "lcm_expand")
+}
+
+fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn push_line(out: &mut String, line: &str) {
+    if !out.is_empty() {
+        out.push('\n');
+    }
+    out.push_str(line);
+}
+
+/// Every string among a tool call's arguments, as the model wrote it.
+fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => sink(text),
+        Value::Array(items) => items.iter().for_each(|item| each_string(item, sink)),
+        Value::Object(fields) => fields.values().for_each(|field| each_string(field, sink)),
+        Value::Number(number) => sink(&number.to_string()),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+fn parts_of(content: &Value) -> Vec<Part> {
+    match content {
+        Value::String(text) => vec![Part::Text(text.clone())],
+        Value::Array(blocks) => blocks.iter().map(part_of).collect(),
+        Value::Null => Vec::new(),
+        other => vec![Part::Text(other.to_string())],
+    }
+}
+
+fn part_of(block: &Value) -> Part {
+    let owned = |key| text_at(block, key).unwrap_or_default().to_owned();
+    match text_at(block, "type") {
+        Some("text") => Part::Text(owned("text")),
+        Some("thinking") => Part::Thinking(owned("thinking")),
+        Some("toolCall") => {
+            Part::ToolCall { id: owned("id"), name: owned("name"), arguments: block["arguments"].clone() }
+        }
+        Some("image") => Part::Image { mime_type: owned("mimeType"), data: owned("data") },
+        // A block of a kind to come: kept readable as it stands.
+        _ => Part::Text(block.to_string()),
+    }
+}
+
+/// `json` with every `\uD8xx`–`\uDFxx` escape that is no half of a pair replaced by U+FFFD.
+fn without_lone_surrogates(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let length = match surrogate(rest) {
+            Some(high @ 0xd800..0xdc00) => match surrogate(&rest[6..]) {
+                Some(0xdc00..0xe000) if high < 0xdc00 => 12,
+                _ => 0,
+            },
+            Some(_) => 0,
+            // Any other escape: the backslash and what it escapes stay together.
+            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        if length == 0 {
+            out.push_str("\\ufffd");
+            rest = &rest[6..];
+        } else {
+            out.push_str(&rest[..length]);
+            rest = &rest[length..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The surrogate that `text` begins with as a `\uXXXX` escape.
+fn surrogate(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u32::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn search_sees_words_calls_and_output_but_no_thoughts() {
+        let json = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Look:"},
+            {"type":"toolCall","id":"c","name":"edit","arguments":{"path":"a.rs","edits":[{"oldText":"x\n"}],"n":3}},
+            {"type":"image","mimeType":"image/png","data":"AAAA"}]}"#;
+        let message = Message::parse(json);
+        assert_eq!(message.searchable(), "Look:\nedit\na.rs\nx\n\n3");
+        assert_eq!(message.files().modified.into_iter().collect::<Vec<_>>(), ["a.rs"]);
+    }
+
+    #[test]
+    fn what_our_own_tools_found_is_not_found_again() {
+        let message = Message::parse(r#"{"role":"toolResult","toolName":"lcm_grep","content":"needle"}"#);
+        assert_eq!(message.searchable(), "");
+        assert_eq!(message.readable(), "needle");
+    }
+
+    #[test]
+    fn no_message_is_refused() {
+        for odd in ["[1]", "not json", r#"{"content":7}"#, r#"{"role":"oracle","content":[{"type":"smell"}]}"#] {
+            assert!(!Message::parse(odd).readable().is_empty(), "{odd}");
+        }
+        let deep = format!(r#"{{"role":"user","content":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
+        assert_eq!(Message::parse(&deep).readable(), deep);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_becomes_a_replacement_character_and_whole_pairs_stay() {
+        let lone = Message::parse(r#"{"role":"user","content":"a\ud83d b\ude00 \\ud83d \ud83d\ude00"}"#);
+        assert_eq!(lone.readable(), "a\u{fffd} b\u{fffd} \\ud83d 😀");
+    }
+}

@@ -1,0 +1,12 @@
+//! Pi's JSON, read into what the engine works with. Nothing here is ever written back: what is stored is the exact
+//! text that came, and these types are views of it.
+
+mod entry;
+mod message;
+mod passages;
+mod summary;
+
+pub use entry::{Content, Entry, parse_batch, with_replacement};
+pub use message::{Files, Message, Part, Role};
+pub use passages::{bigrams, humps, is_ideograph, parts, passages};
+pub use summary::{CompactionDetails, State, SummaryRecord, title};

@@ -1,0 +1,155 @@
+//! Searchable text in pieces: what the full-text index holds a row for, and the pieces of words it also knows.
+//!
+//! A long tool output that says a word once must not lose to a short message, so a message is searched passage by
+//! passage. The index keeps no text, so a passage is cut from its message again when it is shown; the cut therefore
+//! never changes without a migration.
+
+use std::ops::Range;
+
+/// A message up to this many characters stays whole.
+const WHOLE: usize = 750;
+/// About how many characters a passage of a longer one has.
+const PASSAGE: usize = 500;
+/// A last line shorter than this is repeated in the next passage: what it announces stands there.
+const OVERLAP: usize = 120;
+/// A word beyond this many bytes is data, not a word.
+const LONGEST_WORD: usize = 64;
+
+/// The byte ranges of the passages of `text`, cut at line ends where there are any.
+#[must_use]
+pub fn passages(text: &str) -> Vec<Range<usize>> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
+    if text.len() <= WHOLE {
+        return vec![Range { start: 0, end: text.len() }];
+    }
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut end = 0;
+    let mut last_line = 0;
+    for line in text.split_inclusive('\n') {
+        if end > start && end - start + line.len() > PASSAGE {
+            ranges.push(start..end);
+            // What was repeated must not be all there is to the next one.
+            start = if end - last_line < OVERLAP && last_line > start { last_line } else { end };
+        }
+        last_line = end;
+        end += line.len();
+        // A line longer than a passage is cut where it must be.
+        while end - start > WHOLE {
+            let cut = text.floor_char_boundary(start + PASSAGE);
+            ranges.push(start..cut);
+            start = cut;
+        }
+    }
+    if end > start {
+        ranges.push(start..end);
+    }
+    ranges
+}
+
+/// The pieces of `text` that a tokeniser of words does not see: humps of camelCase and letter-digit identifiers, and
+/// pairs of neighbouring ideographs.
+#[must_use]
+pub fn parts(text: &str) -> String {
+    let mut out = String::new();
+    let mut push = |piece: &str| {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(piece);
+    };
+    for word in text.split(|c: char| !c.is_alphanumeric()) {
+        if word.is_empty() {
+            continue;
+        }
+        if word.chars().any(is_ideograph) {
+            bigrams(word).iter().for_each(|pair| push(pair));
+        } else if word.len() <= LONGEST_WORD {
+            let humps = humps(word);
+            if humps.len() > 1 {
+                humps.iter().for_each(|hump| push(hump));
+            }
+        }
+    }
+    out
+}
+
+/// `getUserName2` as `get`, `User`, `Name`, `2`; a run of capitals stays together up to the word that follows it.
+#[must_use]
+pub fn humps(word: &str) -> Vec<&str> {
+    let chars: Vec<(usize, char)> = word.char_indices().collect();
+    let mut humps = Vec::new();
+    let mut start = 0;
+    for window in 1..chars.len() {
+        let (at, c) = chars[window];
+        let previous = chars[window - 1].1;
+        let next_is_lower = chars.get(window + 1).is_some_and(|(_, next)| next.is_lowercase());
+        let boundary = (previous.is_lowercase() && c.is_uppercase())
+            || (previous.is_uppercase() && c.is_uppercase() && next_is_lower)
+            || previous.is_ascii_digit() != c.is_ascii_digit();
+        if boundary {
+            humps.push(&word[start..at]);
+            start = at;
+        }
+    }
+    humps.push(&word[start..]);
+    humps
+}
+
+/// Neighbouring pairs of each run of ideographs; a single one stays single.
+#[must_use]
+pub fn bigrams(text: &str) -> Vec<String> {
+    let mut pairs = Vec::new();
+    for run in text.split(|c: char| !is_ideograph(c)) {
+        let run: Vec<char> = run.chars().collect();
+        match run.len() {
+            0 => {}
+            1 => pairs.push(run[0].to_string()),
+            _ => pairs.extend(run.windows(2).map(|pair| pair.iter().collect::<String>())),
+        }
+    }
+    pairs
+}
+
+/// Han, kana or hangul: scripts that are written without blanks.
+#[must_use]
+pub fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passages_cover_the_text_and_none_is_long() {
+        let texts = [
+            "short".to_owned(),
+            "one line of some length\n".repeat(100),
+            "x".repeat(5_000),
+            format!("{}\n{}", "日本".repeat(900), "tail"),
+            format!("{}\n\n\n{}", "a".repeat(700), "b\n".repeat(600)),
+        ];
+        for text in &texts {
+            let ranges = passages(text);
+            assert_eq!(ranges[0].start, 0);
+            assert_eq!(ranges.last().unwrap().end, text.len());
+            for pair in ranges.windows(2) {
+                assert!(pair[1].start <= pair[0].end && pair[1].start > pair[0].start, "{pair:?}");
+                assert!(pair[1].end > pair[0].end, "{pair:?}");
+            }
+            assert!(ranges.iter().all(|range| range.len() <= WHOLE && text.get(range.clone()).is_some()));
+        }
+        assert!(passages(" \n ").is_empty());
+    }
+
+    #[test]
+    fn words_have_parts() {
+        assert_eq!(parts("call getUserName2 in HTTPServer now"), "get User Name 2 HTTP Server");
+        assert_eq!(parts("构建失败 of 东"), "构建 建失 失败 东");
+        assert_eq!(parts("plain words only"), "");
+    }
+}

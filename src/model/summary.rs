@@ -1,0 +1,104 @@
+//! A summary as it travels: every compaction writes its new summaries into its own session entry, so that a session
+//! file alone restores the DAG of a lost database.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::ids::Hash;
+
+/// The format of [`CompactionDetails`]; a higher one is left alone.
+const FORMAT: u32 = 1;
+
+/// How a summary came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// A model wrote it.
+    Ok,
+    /// No model would: a deterministic extract, made anew when one answers.
+    Degraded,
+}
+
+impl State {
+    /// The name as stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+        }
+    }
+}
+
+/// What a summary is about: its first line with words, at most 80 characters.
+#[must_use]
+pub fn title(text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']));
+    let first = lines.map(|line| line.strip_prefix("Title:").unwrap_or(line).trim()).find(|line| !line.is_empty());
+    crate::text::one_line(first.unwrap_or_default(), 80)
+}
+
+/// One summary with its edges, complete in itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SummaryRecord {
+    /// Its identity, 64 hexadecimal digits: [`SummaryRecord::identity`].
+    pub id: String,
+    /// 0 for a leaf summary, one more than its deepest source for a condensed one.
+    pub depth: u32,
+    /// The text.
+    pub text: String,
+    /// Estimated tokens of the text.
+    pub tokens: usize,
+    /// How it came about.
+    pub state: State,
+    /// `provider/model` that wrote it; none for an extract.
+    pub model: Option<String>,
+    /// Version of the prompts it was asked with.
+    pub prompt_version: u32,
+    /// ms since the epoch.
+    pub created_at: i64,
+    /// What the calls for it used, as Pi reports usage.
+    pub usage: Option<Value>,
+    /// Its sources in order: session entry ids for a leaf summary, summary ids for a condensed one.
+    pub sources: Vec<String>,
+}
+
+impl SummaryRecord {
+    /// The identity of a summary: what it says and what it was made from.
+    #[must_use]
+    pub fn identity(depth: u32, state: State, prompt_version: u32, text: &str, sources: &[Hash]) -> Hash {
+        let head = format!("summary {depth} {} {prompt_version}", state.as_str());
+        let parts = [head.as_bytes(), text.as_bytes()].into_iter();
+        Hash::of(parts.chain(sources.iter().map(|source| source.0.as_slice())))
+    }
+}
+
+/// The `details` of a compaction entry of ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionDetails {
+    /// Format version; its presence is also how an entry is known to be ours.
+    pub lcm: u32,
+    /// Summaries that no earlier compaction on this branch carries, sources before what was condensed from them.
+    pub summaries: Vec<SummaryRecord>,
+    /// The frontier that the block shows, in order: summary ids.
+    pub frontier: Vec<String>,
+    /// Messages the block covers.
+    pub covered: usize,
+    /// Files only read, as Pi names the list.
+    pub read_files: Vec<String>,
+    /// Files changed, as Pi names the list.
+    pub modified_files: Vec<String>,
+}
+
+impl CompactionDetails {
+    /// The version this engine writes.
+    pub const FORMAT: u32 = FORMAT;
+
+    /// Reads the details of a compaction entry; `None` where they are not ours or of a newer format.
+    #[must_use]
+    pub fn parse(json: &str) -> Option<Self> {
+        serde_json::from_str::<Self>(json).ok().filter(|details| details.lcm == FORMAT)
+    }
+}

@@ -1,0 +1,327 @@
+//! What one writing transaction can add. There is no method that changes or removes a message.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use rusqlite::{Transaction, named_params, params};
+
+use super::view::{kind_to_sql, reading};
+use super::{View, codec};
+use crate::dag::MessageKind;
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
+use crate::model::{Role, State, passages, parts};
+
+/// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
+pub struct Batch<'t> {
+    view: View<'t>,
+}
+
+/// A message to store.
+pub struct NewMessage<'a> {
+    /// Its identity.
+    pub lineage: Hash,
+    /// The message before it, or the one it is a rendition of.
+    pub parent: Option<MessageId>,
+    /// Messages above it.
+    pub height: i64,
+    /// What it is to its conversation.
+    pub kind: MessageKind,
+    /// Who speaks.
+    pub role: &'a Role,
+    /// The tool whose result it is.
+    pub tool: Option<&'a str>,
+    /// Estimated tokens.
+    pub tokens: usize,
+    /// ms since the epoch.
+    pub timestamp: i64,
+    /// What is kept, byte for byte.
+    pub json: &'a str,
+    /// What search looks at; empty for what must not be found.
+    pub searchable: Cow<'a, str>,
+}
+
+/// An entry to store.
+pub struct NewEntry<'a> {
+    /// Pi's id.
+    pub entry_id: &'a str,
+    /// The entry above.
+    pub parent: Option<EntryId>,
+    /// What it does.
+    pub role: EntryRole<'a>,
+    /// The last message at or above it.
+    pub head: Option<MessageId>,
+}
+
+/// What an entry does.
+pub enum EntryRole<'a> {
+    /// It only links.
+    Link,
+    /// It shows a message.
+    Message(MessageId),
+    /// It replaces (or, with `None`, hides) what another entry shows.
+    Edit {
+        /// Pi's id of that entry.
+        target: &'a str,
+        /// The rendition.
+        rendition: Option<MessageId>,
+    },
+    /// A compaction.
+    Compaction,
+}
+
+/// A summary to store, with its edges.
+#[derive(Clone, Debug)]
+pub struct NewSummary {
+    /// Its identity.
+    pub hash: Hash,
+    /// 0 for a leaf.
+    pub depth: u32,
+    /// The text.
+    pub text: String,
+    /// Estimated tokens of the text.
+    pub tokens: usize,
+    /// How it came about.
+    pub state: State,
+    /// `provider/model`, none for an extract.
+    pub model: Option<String>,
+    /// Version of its prompts.
+    pub prompt_version: u32,
+    /// JSON of what its calls used.
+    pub usage: Option<String>,
+    /// ms since the epoch.
+    pub created_at: i64,
+    /// What it was made from.
+    pub sources: crate::dag::Sources,
+}
+
+fn writing(error: rusqlite::Error) -> Error {
+    Error::storing("failed to write to the history store", error)
+}
+
+impl<'t> Deref for Batch<'t> {
+    type Target = View<'t>;
+    fn deref(&self) -> &View<'t> {
+        &self.view
+    }
+}
+
+impl<'t> Batch<'t> {
+    pub(super) fn new(tx: &'t Transaction<'_>) -> Self {
+        Self { view: View::new(tx) }
+    }
+
+    /// The row of a session, made if it is new; its file and the time it was seen are brought up to date.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn conversation_row(
+        &self,
+        session_id: &str,
+        file: Option<&str>,
+        parent_session: Option<&str>,
+        now: i64,
+    ) -> Result<ConversationId> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
+                 VALUES (:session_id, :file, :parent_session, :now, :now)
+                 ON CONFLICT (session_id) DO UPDATE
+                 SET file = coalesce(excluded.file, file), seen_at = excluded.seen_at
+                 RETURNING id",
+            )
+            .and_then(|mut insert| {
+                insert.query_row(
+                    named_params! {
+                        ":session_id": session_id, ":file": file, ":parent_session": parent_session, ":now": now
+                    },
+                    |row| row.get(0).map(ConversationId),
+                )
+            })
+            .map_err(writing)
+    }
+
+    /// Stores a message unless its lineage is there, and says which row it is.
+    pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
+        if let Some(id) = self.message_by_lineage(message.lineage)? {
+            return Ok(id);
+        }
+        let (stored, codec_id) = codec::encode(message.json);
+        let ranges = match message.kind {
+            MessageKind::Conversation => passages(&message.searchable),
+            _ => Vec::new(),
+        };
+        let first_passage = if ranges.is_empty() { None } else { Some(self.next_passage()?) };
+        let id = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
+                                       json, codec, bytes, first_passage, passages)
+                 VALUES (:lineage, :parent, :height, :kind, :role, :tool, :tokens, :timestamp,
+                         :json, :codec, :bytes, :first_passage, :passages)",
+            )
+            .and_then(|mut insert| {
+                insert.insert(named_params! {
+                    ":lineage": message.lineage.0,
+                    ":parent": message.parent.map(|parent| parent.0),
+                    ":height": message.height,
+                    ":kind": kind_to_sql(message.kind),
+                    ":role": message.role.as_str(),
+                    ":tool": message.tool,
+                    ":tokens": message.tokens,
+                    ":timestamp": message.timestamp,
+                    ":json": stored,
+                    ":codec": codec_id,
+                    ":bytes": message.json.len(),
+                    ":first_passage": first_passage,
+                    ":passages": ranges.len(),
+                })
+            })
+            .map_err(writing)?;
+        for (rowid, range) in (first_passage.unwrap_or_default()..).zip(ranges) {
+            let body = &message.searchable[range];
+            self.index("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", rowid, body)?;
+        }
+        Ok(MessageId(id))
+    }
+
+    /// Stores an entry unless it is there, and says which row it is.
+    pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
+        let (kind, message, target) = match &entry.role {
+            EntryRole::Link => (0, None, None),
+            EntryRole::Message(message) => (1, Some(*message), None),
+            EntryRole::Edit { target, rendition } => (2, *rendition, Some(*target)),
+            EntryRole::Compaction => (3, None, None),
+        };
+        self.connection
+            .prepare_cached(
+                "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target)
+                 VALUES (:conversation, :entry_id, :parent, :kind, :message, :head, :target)",
+            )
+            .and_then(|mut insert| {
+                insert.insert(named_params! {
+                    ":conversation": conversation.0,
+                    ":entry_id": entry.entry_id,
+                    ":parent": entry.parent.map(|parent| parent.0),
+                    ":kind": kind,
+                    ":message": message.map(|message| message.0),
+                    ":head": entry.head.map(|head| head.0),
+                    ":target": target,
+                })
+            })
+            .map(EntryId)
+            .map_err(writing)
+    }
+
+    /// Stores a summary with its edges unless it is there, and says which row it is.
+    ///
+    /// # Errors
+    /// Also when a source is missing.
+    pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
+        if let Some(id) = self.summary_by_hash(summary.hash)? {
+            return Ok(id);
+        }
+        let span = self.span_of(&summary.sources)?;
+        let id = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, usage, created_at,
+                                        first_message, last_message, messages, from_time, to_time)
+                 VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :usage, :created_at,
+                         :first, :last, :messages, :from_time, :to_time)",
+            )
+            .and_then(|mut insert| {
+                insert.insert(named_params! {
+                    ":hash": summary.hash.0,
+                    ":depth": summary.depth,
+                    ":text": summary.text,
+                    ":tokens": summary.tokens,
+                    ":state": summary.state.as_str(),
+                    ":model": summary.model,
+                    ":prompt_version": summary.prompt_version,
+                    ":usage": summary.usage,
+                    ":created_at": summary.created_at,
+                    ":first": span.first.0,
+                    ":last": span.last.0,
+                    ":messages": span.messages,
+                    ":from_time": span.from_time,
+                    ":to_time": span.to_time,
+                })
+            })
+            .map_err(writing)?;
+        self.add_edges(SummaryId(id), &summary.sources)?;
+        self.index("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", id, &summary.text)?;
+        Ok(SummaryId(id))
+    }
+
+    /// Notes that a compaction entry carries a summary in its details.
+    pub fn add_carried(&self, entry: EntryId, summary: SummaryId) -> Result<()> {
+        self.connection
+            .prepare_cached("INSERT OR IGNORE INTO carried (entry_id, summary_id) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute(params![entry.0, summary.0]))
+            .map(drop)
+            .map_err(writing)
+    }
+
+    /// The row of an entry, if it is stored.
+    pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
+        self.entry(conversation, entry_id).map_err(reading)
+    }
+
+    /// What a child of `entry` extends: row, lineage and height of the last message at or above it.
+    pub fn head_of(&self, entry: EntryId) -> Result<Option<(MessageId, Hash, i64)>> {
+        self.head(entry).map_err(reading)
+    }
+
+    /// The message that an entry shows, if it shows one.
+    pub fn shown_by(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
+        self.message_of(conversation, entry_id).map_err(reading)
+    }
+
+    fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
+        use rusqlite::OptionalExtension as _;
+        self.connection
+            .prepare_cached("SELECT id FROM messages WHERE lineage = ?1")
+            .and_then(|mut query| query.query_row([lineage.0], |row| row.get(0).map(MessageId)).optional())
+            .map_err(reading)
+    }
+
+    fn next_passage(&self) -> Result<i64> {
+        use rusqlite::OptionalExtension as _;
+        let next = self
+            .connection
+            .prepare_cached(
+                "SELECT first_passage + passages FROM messages
+                  WHERE first_passage IS NOT NULL ORDER BY first_passage DESC LIMIT 1",
+            )
+            .and_then(|mut query| query.query_row([], |row| row.get(0)).optional())
+            .map_err(reading)?;
+        Ok(next.unwrap_or(1))
+    }
+
+    fn index(&self, sql: &str, rowid: i64, body: &str) -> Result<()> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut insert| insert.execute(params![rowid, body, parts(body)]))
+            .map(drop)
+            .map_err(writing)
+    }
+
+    fn add_edges(&self, summary: SummaryId, sources: &crate::dag::Sources) -> Result<()> {
+        use crate::dag::Sources::{Messages, Summaries};
+        let edges: Vec<(Option<i64>, Option<i64>)> = match sources {
+            Messages(messages) => messages.iter().map(|message| (Some(message.0), None)).collect(),
+            Summaries(summaries) => summaries.iter().map(|source| (None, Some(source.0))).collect(),
+        };
+        let mut insert = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO summary_sources (summary_id, ordinal, message_id, source_id) VALUES (?1, ?2, ?3, ?4)",
+            )
+            .map_err(writing)?;
+        for (ordinal, (message, source)) in edges.into_iter().enumerate() {
+            insert.execute(params![summary.0, ordinal, message, source]).map_err(writing)?;
+        }
+        Ok(())
+    }
+}

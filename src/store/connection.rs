@@ -1,0 +1,189 @@
+//! Opening: where the file is, whose it is, and how SQLite is told to treat it.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::migrations;
+use crate::error::{Code, Error, Result};
+
+/// Marks a database as ours (`PRAGMA application_id`): "LCM1".
+const APPLICATION_ID: i64 = 0x4c43_4d31;
+/// How long a statement waits for another process's transaction.
+const BUSY: Duration = Duration::from_secs(5);
+/// How many names beside an occupied one are tried.
+const NAMES: usize = 9;
+
+/// Where a store lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this process's memory: for sessions that must leave no trace.
+    Memory,
+    /// In a file.
+    File(PathBuf),
+}
+
+/// An opened writer, where it lies, and what the user should be told about it.
+pub(super) struct Opened {
+    pub connection: Connection,
+    pub place: Place,
+    pub notice: Option<String>,
+}
+
+/// Opens the store of the project `cwd` in `dir`, making what is missing.
+///
+/// A file of another program, or of a newer version of this one, is left untouched; a fresh one beside it is used and
+/// the notice says so.
+pub(super) fn open_project(dir: &Path, name: &str, cwd: &str) -> Result<Opened> {
+    make_dir(dir)?;
+    let mut notice = None;
+    for attempt in 1..=NAMES {
+        let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
+        let path = dir.join(format!("{name}{suffix}.db"));
+        match open_file(&path, cwd) {
+            Ok(connection) => {
+                let notice = notice.map(|why| format!("{why}; the history goes to {} instead", path.display()));
+                return Ok(Opened { connection, place: Place::File(path), notice });
+            }
+            Err(error) if error.code() == Code::Foreign => notice = notice.or(Some(error.to_string())),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::foreign(format!(
+        "{}, and so are {} more beside it: move them away or set LCM_DB_DIR to another folder",
+        notice.unwrap_or_default(),
+        NAMES - 1
+    )))
+}
+
+/// A store in memory.
+pub(super) fn open_memory(cwd: &str) -> Result<Opened> {
+    let failed = |error| Error::storing("failed to open a history store in memory", error);
+    let mut connection = Connection::open_in_memory().map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    migrations::run(&mut connection)?;
+    claim(&connection, cwd).map_err(failed)?;
+    Ok(Opened { connection, place: Place::Memory, notice: None })
+}
+
+/// A connection that only reads.
+pub(super) fn open_reader(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags)
+        .and_then(|connection| {
+            connection.busy_timeout(BUSY)?;
+            connection.pragma_update(None, "query_only", true)?;
+            Ok(connection)
+        })
+        .map_err(|error| Error::storing(format!("failed to read {}", path.display()), error))
+}
+
+fn open_file(path: &Path, cwd: &str) -> Result<Connection> {
+    let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Error::foreign(format!("{} is no database", path.display())),
+        _ => Error::storing(format!("failed to open {}", path.display()), error),
+    };
+    make_file(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    check_owner(&connection, path, failed)?;
+    set_up(&connection).map_err(failed)?;
+    migrations::run(&mut connection)?;
+    claim(&connection, cwd).map_err(failed)?;
+    check_project(&connection, path, cwd).map_err(failed)??;
+    Ok(connection)
+}
+
+/// Refuses a database that is not ours before anything is written to it.
+fn check_owner(connection: &Connection, path: &Path, failed: impl Fn(rusqlite::Error) -> Error) -> Result<()> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let tables = number("SELECT count(*) FROM sqlite_schema").map_err(&failed)?;
+    if tables == 0 {
+        return Ok(());
+    }
+    // Under the first migration of another process the tables may be there before the mark: both commit together, so
+    // what is seen here is either nothing or all.
+    if number("PRAGMA application_id").map_err(&failed)? != APPLICATION_ID {
+        return Err(Error::foreign(format!("{} belongs to another program", path.display())));
+    }
+    let version = migrations::version(connection).map_err(&failed)?;
+    if version > migrations::current() {
+        return Err(Error::foreign(format!(
+            "{} was written by a newer version of pi-lossless-context (format {version}, this one knows {})",
+            path.display(),
+            migrations::current()
+        )));
+    }
+    Ok(())
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    // Before the journal mode, and without effect once the file has pages. Messages are larger than most rows.
+    connection.pragma_update(None, "page_size", 8192)?;
+    // Also the mark: written with the header, before any table.
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 {
+        patiently(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
+    }
+    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)?;
+    Ok(())
+}
+
+/// SQLite does not wait for locks when it changes the journal mode; two processes that start at once need it to.
+fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    for _ in 0..100 {
+        match step() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            done => return done,
+        }
+    }
+    step()
+}
+
+/// Writes down which project the database belongs to, if none is written yet.
+fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
+}
+
+fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::Result<Result<()>> {
+    let owner: String =
+        connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0))?;
+    if owner == cwd {
+        return Ok(Ok(()));
+    }
+    Ok(Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display()))))
+}
+
+/// The folder, for its owner only.
+fn make_dir(dir: &Path) -> Result<()> {
+    let failed = |error| Error::storing(format!("failed to make the folder {}", dir.display()), error);
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(failed)
+}
+
+/// The file, for its owner only; SQLite gives its log the same rights.
+fn make_file(path: &Path) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+        .open(path)
+        .map(drop)
+        .map_err(|error| Error::storing(format!("failed to open {}", path.display()), error))
+}

@@ -1,0 +1,21 @@
+//! The store: one SQLite database per project, and the only home of SQL.
+//!
+//! One thread writes, in short `BEGIN IMMEDIATE` transactions; readers have connections of their own. Nothing outside
+//! this folder sees a connection: work is handed in as a closure over a [`View`] (reading) or a [`Batch`] (one writing
+//! transaction), and neither can be held across an `await`.
+
+mod batch;
+mod codec;
+mod connection;
+mod migrations;
+mod search;
+mod summaries;
+mod view;
+mod worker;
+
+pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary};
+pub use connection::Place;
+pub use search::{Filter, Hit, SummaryHit};
+pub use summaries::{Edges, StoredSummary};
+pub use view::{Conversation, StoredMessage, Totals, View};
+pub use worker::Store;

@@ -1,0 +1,264 @@
+//! Summaries and their edges.
+
+use rusqlite::{OptionalExtension, Row, named_params, params};
+
+use super::View;
+use super::view::{hash_at, reading};
+use crate::dag::{Node, Sources};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
+
+/// A summary as stored, without its edges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSummary {
+    /// Its row.
+    pub id: SummaryId,
+    /// Its identity.
+    pub hash: Hash,
+    /// 0 for a leaf.
+    pub depth: u32,
+    /// The text.
+    pub text: String,
+    /// Estimated tokens of the text.
+    pub tokens: usize,
+    /// Made without a model.
+    pub degraded: bool,
+    /// `provider/model`, none for an extract.
+    pub model: Option<String>,
+    /// Version of its prompts.
+    pub prompt_version: u32,
+    /// JSON of what its calls used.
+    pub usage: Option<String>,
+    /// When it was made, ms.
+    pub created_at: i64,
+    /// Messages in its span.
+    pub messages: usize,
+    /// Time of the first of them, ms.
+    pub from_time: i64,
+    /// Time of the last of them, ms.
+    pub to_time: i64,
+}
+
+/// What is above and below a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edges {
+    /// What it was made from.
+    pub sources: Sources,
+    /// What was condensed from it.
+    pub parents: Vec<SummaryId>,
+}
+
+/// The messages a summary spans.
+pub(super) struct SourceSpan {
+    pub first: MessageId,
+    pub last: MessageId,
+    pub messages: usize,
+    pub from_time: i64,
+    pub to_time: i64,
+}
+
+fn stored_summary(row: &Row<'_>) -> rusqlite::Result<StoredSummary> {
+    Ok(StoredSummary {
+        id: SummaryId(row.get("id")?),
+        hash: hash_at(row, "hash")?,
+        depth: row.get("depth")?,
+        text: row.get("text")?,
+        tokens: row.get("tokens")?,
+        degraded: row.get::<_, String>("state")? == "degraded",
+        model: row.get("model")?,
+        prompt_version: row.get("prompt_version")?,
+        usage: row.get("usage")?,
+        created_at: row.get("created_at")?,
+        messages: row.get("messages")?,
+        from_time: row.get("from_time")?,
+        to_time: row.get("to_time")?,
+    })
+}
+
+impl View<'_> {
+    /// A summary.
+    ///
+    /// # Errors
+    /// When there is no such row or the database can't be read.
+    pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
+        self.connection
+            .prepare_cached("SELECT * FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([id.0], stored_summary))
+            .map_err(reading)
+    }
+
+    /// What a summary was made from and what was condensed from it.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn edges(&self, id: SummaryId) -> Result<Edges> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id")
+            .map_err(reading)?;
+        let parents = query.query_map([id.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        let parents = parents.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        Ok(Edges { sources: self.sources(id)?, parents })
+    }
+
+    /// The summaries that may hold on a branch: those that begin with one of its visible messages.
+    pub fn nodes_on(&self, visible: &[MessageId]) -> Result<Vec<Node>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version
+                   FROM summaries WHERE first_message = ?1",
+            )
+            .map_err(reading)?;
+        let mut nodes = Vec::new();
+        for message in visible {
+            let mut rows = query.query([message.0]).map_err(reading)?;
+            while let Some(row) = rows.next().map_err(reading)? {
+                nodes.push(node(row).map_err(reading)?);
+            }
+        }
+        for node in &mut nodes {
+            node.sources = self.sources(node.id)?;
+        }
+        Ok(nodes)
+    }
+
+    /// The leaf summaries that cover a message, oldest first.
+    pub fn leaves_over(&self, message: MessageId) -> Result<Vec<SummaryId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id")
+            .map_err(reading)?;
+        let leaves = query.query_map([message.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        leaves.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Summaries whose ids have this prefix, at most two; of one session's messages if one is given.
+    pub fn summaries_like(
+        &self,
+        handle: &Handle,
+        conversation: Option<ConversationId>,
+    ) -> Result<Vec<SummaryId>> {
+        let (low, high) = handle.range();
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM summaries s
+                  WHERE hash BETWEEN :low AND :high
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+                  LIMIT 2",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(
+                named_params! {":low": low.0, ":high": high.0, ":conversation": conversation.map(|c| c.0)},
+                |row| row.get(0).map(SummaryId),
+            )
+            .map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The summary with this identity.
+    pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
+        self.connection
+            .prepare_cached("SELECT id FROM summaries WHERE hash = ?1")
+            .and_then(|mut query| query.query_row([hash.0], |row| row.get(0).map(SummaryId)).optional())
+            .map_err(reading)
+    }
+
+    /// Is the summary carried by a compaction entry at or above `leaf`?
+    pub fn carried_on(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<SummaryId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "WITH RECURSIVE up (id, parent_id) AS (
+                     SELECT id, parent_id FROM entries
+                      WHERE conversation_id = :conversation AND entry_id = :leaf
+                     UNION ALL
+                     SELECT e.id, e.parent_id FROM up JOIN entries e ON e.id = up.parent_id)
+                 SELECT DISTINCT c.summary_id FROM up JOIN carried c ON c.entry_id = up.id",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(named_params! {":conversation": conversation.0, ":leaf": leaf}, |row| {
+                row.get(0).map(SummaryId)
+            })
+            .map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    fn sources(&self, id: SummaryId) -> Result<Sources> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
+            )
+            .map_err(reading)?;
+        let (mut messages, mut summaries) = (Vec::new(), Vec::new());
+        let mut rows = query.query([id.0]).map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            messages.extend(row.get::<_, Option<i64>>(0).map_err(reading)?.map(MessageId));
+            summaries.extend(row.get::<_, Option<i64>>(1).map_err(reading)?.map(SummaryId));
+        }
+        Ok(if summaries.is_empty() { Sources::Messages(messages) } else { Sources::Summaries(summaries) })
+    }
+
+    /// The span of a summary to be: from its first source's beginning to its last one's end.
+    pub(super) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
+        let missing = || Error::store("a summary needs at least one source");
+        match sources {
+            Sources::Messages(messages) => {
+                let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
+                let time = |id: MessageId| {
+                    self.connection
+                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| row.get(0))
+                        .map_err(reading)
+                };
+                let (from_time, to_time) = (time(*first)?, time(*last)?);
+                Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
+            }
+            Sources::Summaries(summaries) => {
+                let mut span: Option<SourceSpan> = None;
+                for source in summaries {
+                    let next = self.stored_span(*source)?;
+                    span = Some(match span {
+                        None => next,
+                        Some(span) => SourceSpan {
+                            last: next.last,
+                            to_time: next.to_time,
+                            messages: span.messages + next.messages,
+                            ..span
+                        },
+                    });
+                }
+                span.ok_or_else(missing)
+            }
+        }
+    }
+
+    fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
+        self.connection
+            .prepare_cached(
+                "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
+            )
+            .and_then(|mut query| {
+                query.query_row([id.0], |row| {
+                    Ok(SourceSpan {
+                        first: MessageId(row.get(0)?),
+                        last: MessageId(row.get(1)?),
+                        messages: row.get(2)?,
+                        from_time: row.get(3)?,
+                        to_time: row.get(4)?,
+                    })
+                })
+            })
+            .map_err(reading)
+    }
+}
+
+/// A node, its sources still to be read.
+fn node(row: &Row<'_>) -> rusqlite::Result<Node> {
+    Ok(Node {
+        id: SummaryId(row.get("id")?),
+        depth: row.get("depth")?,
+        degraded: row.get("degraded")?,
+        prompt_version: row.get("prompt_version")?,
+        sources: Sources::Messages(Vec::new()),
+    })
+}

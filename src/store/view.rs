@@ -1,0 +1,350 @@
+//! What can be read of conversations, entries and messages.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+
+use super::codec;
+use crate::dag::{BranchEntry, BranchMessage, MessageKind, Step};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId};
+
+/// A consistent view of the store; the queries are its methods, here and in the files beside this one.
+pub struct View<'c> {
+    pub(super) connection: &'c Connection,
+}
+
+/// One Pi session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// Its row.
+    pub id: ConversationId,
+    /// Pi's id.
+    pub session_id: String,
+    /// When the store first saw it, ms.
+    pub started_at: i64,
+}
+
+/// A message with its exact JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Its row.
+    pub id: MessageId,
+    /// Its identity.
+    pub lineage: Hash,
+    /// What it is to its conversation.
+    pub kind: MessageKind,
+    /// Messages above it on its lineage.
+    pub height: i64,
+    /// Who speaks.
+    pub role: String,
+    /// The tool whose result it is.
+    pub tool: Option<String>,
+    /// Estimated tokens.
+    pub tokens: usize,
+    /// ms since the epoch.
+    pub timestamp: i64,
+    /// What `JSON.stringify` gave.
+    pub json: String,
+}
+
+/// The counts of one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Messages it shows on any branch.
+    pub messages: usize,
+    /// Entries the store has of it.
+    pub entries: usize,
+    /// Summaries of its messages.
+    pub summaries: usize,
+    /// How many of them are degraded.
+    pub degraded: usize,
+    /// Depth of the deepest.
+    pub depth: u32,
+}
+
+/// What went wrong, in words, with SQLite's cause.
+pub(super) fn reading(error: rusqlite::Error) -> Error {
+    Error::storing("failed to read the history store", error)
+}
+
+pub(super) fn kind_to_sql(kind: MessageKind) -> i64 {
+    match kind {
+        MessageKind::Conversation => 0,
+        MessageKind::Private => 1,
+        MessageKind::System => 2,
+        MessageKind::Edited => 3,
+    }
+}
+
+fn kind_from_sql(kind: i64) -> MessageKind {
+    match kind {
+        0 => MessageKind::Conversation,
+        1 => MessageKind::Private,
+        3 => MessageKind::Edited,
+        _ => MessageKind::System,
+    }
+}
+
+pub(super) fn hash_at(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
+    row.get::<_, [u8; 32]>(column).map(Hash)
+}
+
+fn stored_message(row: &Row<'_>) -> rusqlite::Result<Result<StoredMessage>> {
+    let (stored, codec_id, bytes) = (row.get("json")?, row.get("codec")?, row.get("bytes")?);
+    let json = match codec::decode(stored, codec_id, bytes) {
+        Ok(json) => json,
+        Err(error) => return Ok(Err(error)),
+    };
+    Ok(Ok(StoredMessage {
+        id: MessageId(row.get("id")?),
+        lineage: hash_at(row, "lineage")?,
+        kind: kind_from_sql(row.get("kind")?),
+        height: row.get("height")?,
+        role: row.get("role")?,
+        tool: row.get("tool_name")?,
+        tokens: row.get("tokens")?,
+        timestamp: row.get("timestamp")?,
+        json,
+    }))
+}
+
+/// An entry row as [`View::branch`] selects it.
+fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
+    let message = match row.get::<_, Option<i64>>("message_id")? {
+        Some(id) => Some(BranchMessage {
+            id: MessageId(id),
+            hash: hash_at(row, "lineage")?,
+            kind: kind_from_sql(row.get("message_kind")?),
+            role: row.get("role")?,
+            tokens: row.get("tokens")?,
+            timestamp: row.get("timestamp")?,
+        }),
+        None => None,
+    };
+    let step = match (row.get::<_, i64>("kind")?, message) {
+        (1, Some(message)) => Step::Message(message),
+        (2, rendition) => Step::Edit { target: row.get("target")?, rendition },
+        (3, _) => Step::Compaction,
+        _ => Step::Link,
+    };
+    Ok(BranchEntry { row: EntryId(row.get("id")?), entry_id: row.get("entry_id")?, step })
+}
+
+impl<'c> View<'c> {
+    pub(super) fn new(connection: &'c Connection) -> Self {
+        Self { connection }
+    }
+
+    /// The session with Pi's id `session_id`, if the store knows it.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn conversation(&self, session_id: &str) -> Result<Option<Conversation>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id, session_id, started_at FROM conversations WHERE session_id = ?1")
+            .map_err(reading)?;
+        query
+            .query_row([session_id], |row| {
+                Ok(Conversation {
+                    id: ConversationId(row.get(0)?),
+                    session_id: row.get(1)?,
+                    started_at: row.get(2)?,
+                })
+            })
+            .optional()
+            .map_err(reading)
+    }
+
+    /// How many sessions the project has.
+    pub fn conversations(&self) -> Result<usize> {
+        self.number("SELECT count(*) FROM conversations")
+    }
+
+    /// Pi's ids of all entries of a session that are stored.
+    pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT entry_id FROM entries WHERE conversation_id = ?1")
+            .map_err(reading)?;
+        let ids = query.query_map([conversation.0], |row| row.get(0)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The entries from the root to `leaf`; empty when the store doesn't know `leaf`.
+    pub fn branch(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<BranchEntry>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "WITH RECURSIVE up (id, parent_id, distance) AS (
+                     SELECT id, parent_id, 0 FROM entries
+                      WHERE conversation_id = :conversation AND entry_id = :leaf
+                     UNION ALL
+                     SELECT e.id, e.parent_id, up.distance + 1 FROM up JOIN entries e ON e.id = up.parent_id)
+                 SELECT e.id, e.entry_id, e.kind, e.target, e.message_id,
+                        m.lineage, m.kind AS message_kind, m.role, m.tokens, m.timestamp
+                   FROM up
+                   JOIN entries e ON e.id = up.id
+                   LEFT JOIN messages m ON m.id = e.message_id
+                  ORDER BY up.distance DESC",
+            )
+            .map_err(reading)?;
+        let entries = query
+            .query_map(named_params! {":conversation": conversation.0, ":leaf": leaf}, branch_entry)
+            .map_err(reading)?;
+        entries.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// A message with its JSON.
+    ///
+    /// # Errors
+    /// Also when there is no such row.
+    pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT * FROM messages WHERE id = ?1")
+            .map_err(reading)?;
+        query.query_row([id.0], stored_message).map_err(reading)?
+    }
+
+    /// The conversation's messages whose ids have this prefix, at most two: enough to see that it is ambiguous.
+    /// Renditions and private messages are not among them.
+    pub fn messages_like(
+        &self,
+        handle: &Handle,
+        conversation: Option<ConversationId>,
+    ) -> Result<Vec<MessageId>> {
+        let (low, high) = handle.range();
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM messages m
+                  WHERE lineage BETWEEN :low AND :high AND kind = 0
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+                  LIMIT 2",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(
+                named_params! {":low": low.0, ":high": high.0, ":conversation": conversation.map(|c| c.0)},
+                |row| row.get(0).map(MessageId),
+            )
+            .map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Calls `visit` with the searchable messages, newest first, until it returns `false`.
+    ///
+    /// # Errors
+    /// Also what `visit` says.
+    pub fn newest_messages(
+        &self,
+        conversation: Option<ConversationId>,
+        mut visit: impl FnMut(StoredMessage) -> Result<bool>,
+    ) -> Result<()> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.* FROM messages m
+                  WHERE m.kind = 0
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+                  ORDER BY m.id DESC",
+            )
+            .map_err(reading)?;
+        let mut rows =
+            query.query(named_params! {":conversation": conversation.map(|c| c.0)}).map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            if !visit(stored_message(row).map_err(reading)??)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts of one session.
+    pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
+        let (messages, entries) = (self.connection)
+            .prepare_cached(
+                "SELECT count(DISTINCT m.id), count(*)
+                   FROM entries e
+                   LEFT JOIN messages m ON m.id = e.message_id AND m.kind IN (0, 1)
+                  WHERE e.conversation_id = ?1",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| Ok((row.get(0)?, row.get(1)?))))
+            .map_err(reading)?;
+        let (summaries, degraded, depth) = (self.connection)
+            .prepare_cached(
+                "SELECT count(*), coalesce(sum(state = 'degraded'), 0), coalesce(max(depth), 0)
+                   FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)",
+            )
+            .and_then(|mut query| {
+                query.query_row([conversation.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            })
+            .map_err(reading)?;
+        Ok(Totals { messages, entries, summaries, degraded, depth })
+    }
+
+    /// Messages stored for the whole project.
+    pub fn project_messages(&self) -> Result<usize> {
+        self.number("SELECT count(*) FROM messages WHERE kind IN (0, 1)")
+    }
+
+    /// Has the project anything compacted, or sessions beside this one with something said?
+    pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM summaries)
+                     OR EXISTS (SELECT 1 FROM entries WHERE message_id IS NOT NULL AND conversation_id <> ?1)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// Bytes of the database's pages.
+    pub(super) fn page_bytes(&self) -> Result<u64> {
+        let bytes: i64 = (self.connection)
+            .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
+                row.get(0)
+            })
+            .map_err(reading)?;
+        Ok(bytes.unsigned_abs())
+    }
+
+    /// The last message at or above an entry, with its lineage and height: what its children extend.
+    pub(super) fn head(&self, entry: EntryId) -> rusqlite::Result<Option<(MessageId, Hash, i64)>> {
+        let mut query = self.connection.prepare_cached(
+            "SELECT m.id, m.lineage, m.height FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1",
+        )?;
+        query
+            .query_row([entry.0], |row| {
+                Ok((MessageId(row.get("id")?), hash_at(row, "lineage")?, row.get("height")?))
+            })
+            .optional()
+    }
+
+    /// The row of an entry.
+    pub(super) fn entry(&self, conversation: ConversationId, entry_id: &str) -> rusqlite::Result<Option<EntryId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2")?;
+        query.query_row(params![conversation.0, entry_id], |row| row.get(0).map(EntryId)).optional()
+    }
+
+    /// The message an entry shows.
+    pub(super) fn message_of(
+        &self,
+        conversation: ConversationId,
+        entry_id: &str,
+    ) -> rusqlite::Result<Option<MessageId>> {
+        let mut query = self.connection.prepare_cached(
+            "SELECT message_id FROM entries
+              WHERE conversation_id = ?1 AND entry_id = ?2 AND kind = 1 AND message_id IS NOT NULL",
+        )?;
+        query.query_row(params![conversation.0, entry_id], |row| row.get(0).map(MessageId)).optional()
+    }
+
+    fn number(&self, sql: &str) -> Result<usize> {
+        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
+        query.query_row([], |row| row.get(0)).map_err(reading)
+    }
+}

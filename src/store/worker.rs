@@ -1,0 +1,213 @@
+//! The handle: a thread that owns the writing connection, and a few connections that read.
+//!
+//! Jobs reach the writer through a queue, in order, so whoever hands over messages does not wait. A reader sees what
+//! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
+
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::connection::{self, Opened, Place};
+use super::{Batch, View, migrations};
+use crate::error::{Error, Result};
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// Idle reading connections that are kept open.
+const READERS: usize = 4;
+
+/// A store, cheap to clone; the writer ends when the last job is done after [`Store::close`].
+#[derive(Clone)]
+pub struct Store {
+    place: Place,
+    jobs: Arc<Mutex<Option<Sender<Job>>>>,
+    readers: Arc<Mutex<Vec<Connection>>>,
+    notice: Option<String>,
+}
+
+impl Store {
+    /// Opens the store of the project `cwd`, a file called `<name>.db` in `dir`, or one in memory if `dir` is `None`.
+    ///
+    /// # Errors
+    /// When the folder or the file can't be made or read.
+    pub fn open(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
+        let Opened { connection, place, notice } = match dir {
+            Some(dir) => connection::open_project(dir, name, cwd)?,
+            None => connection::open_memory(cwd)?,
+        };
+        let jobs = start_writer(connection)?;
+        Ok(Self { place, jobs: Arc::new(Mutex::new(Some(jobs))), readers: Arc::default(), notice })
+    }
+
+    /// Where the store lies.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the user should know about where the store lies.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        self.notice.as_deref()
+    }
+
+    /// Queues one writing transaction and returns at once; `done` hears on the writer's thread how it ended.
+    ///
+    /// # Errors
+    /// When the store is closed: then the work was not queued and `done` is not called.
+    pub fn post<T: 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+        done: impl FnOnce(Result<T>) + Send + 'static,
+    ) -> Result<()> {
+        self.queue(Box::new(move |connection| done(in_transaction(connection, work))))
+    }
+
+    /// Runs one writing transaction: all of `work`, or nothing of it.
+    ///
+    /// # Errors
+    /// What `work` or the database said.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop work that is queued.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, result) = oneshot::channel();
+        // Nobody may be left to hear it.
+        self.post(work, move |outcome| drop(answer.send(outcome)))?;
+        result.await.map_err(|_| Error::closed())?
+    }
+
+    /// Runs `work` over a consistent view, on a thread where waiting for the disk does no harm.
+    ///
+    /// # Errors
+    /// What `work` or the database said.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Place::File(path) = &self.place else {
+            // A database in memory has one connection only.
+            return self.write(move |batch| work(batch)).await;
+        };
+        if self.lock().is_none() {
+            return Err(Error::closed());
+        }
+        let (path, readers) = (path.clone(), Arc::clone(&self.readers));
+        let task = tokio::task::spawn_blocking(move || {
+            let idle = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut connection = match idle {
+                Some(connection) => connection,
+                None => connection::open_reader(&path)?,
+            };
+            let outcome = in_view(&mut connection, work);
+            let mut idle = readers.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < READERS {
+                idle.push(connection);
+            }
+            outcome
+        });
+        task.await.map_err(|error| Error::storing("reading the history store failed", error))?
+    }
+
+    /// Waits until everything queued before stands on the disk.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub async fn flush(&self) -> Result<()> {
+        let (answer, done) = oneshot::channel();
+        self.queue(Box::new(move |_| {
+            let _ = answer.send(());
+        }))?;
+        done.await.map_err(|_| Error::closed())
+    }
+
+    /// Moves the log into the database and empties it, as far as readers of other processes allow.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let (answer, done) = oneshot::channel();
+        self.queue(Box::new(move |connection| {
+            // A reader elsewhere may hold it back; the next one catches up.
+            let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = answer.send(());
+        }))?;
+        done.await.map_err(|_| Error::closed())
+    }
+
+    /// Does what is queued, empties the log, and lets go of the file. Closing twice is fine.
+    pub async fn close(&self) {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if self.checkpoint().await.is_ok() {
+            // Dropping the last sender ends the writer's loop.
+            self.lock().take();
+        }
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Bytes on disk, log included; for a store in memory, of its pages.
+    ///
+    /// # Errors
+    /// When the store is closed or can't be read.
+    pub async fn bytes(&self) -> Result<u64> {
+        let Place::File(path) = &self.place else {
+            return self.read(|view| view.page_bytes()).await;
+        };
+        let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        let mut log = path.clone().into_os_string();
+        log.push("-wal");
+        Ok(length(path) + length(Path::new(&log)))
+    }
+
+    fn queue(&self, job: Job) -> Result<()> {
+        match &*self.lock() {
+            Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
+            None => Err(Error::closed()),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Sender<Job>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn start_writer(mut connection: Connection) -> Result<Sender<Job>> {
+    let (jobs, queue) = channel::<Job>();
+    std::thread::Builder::new()
+        .name("lcm-writer".into())
+        .spawn(move || {
+            for job in queue {
+                // A panic in one job is a bug; it must not take the jobs behind it along.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(&mut connection)));
+            }
+        })
+        .map(|_| jobs)
+        .map_err(|error| Error::storing("failed to start the writer of the history store", error))
+}
+
+fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) -> Result<T>) -> Result<T> {
+    let failed = |error| Error::storing("failed to write to the history store", error);
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    // Another process may have upgraded the file since we opened it.
+    if migrations::version(&tx).map_err(failed)? != migrations::current() {
+        return Err(Error::foreign(
+            "the history store was upgraded by a newer version of pi-lossless-context: restart Pi",
+        ));
+    }
+    let outcome = work(&Batch::new(&tx))?;
+    tx.commit().map_err(failed)?;
+    Ok(outcome)
+}
+
+fn in_view<T>(connection: &mut Connection, work: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
+    // One transaction, so that several queries of one piece of work see the same store.
+    let tx =
+        connection.transaction().map_err(|error| Error::storing("failed to read the history store", error))?;
+    work(&View::new(&tx))
+}

@@ -1,0 +1,228 @@
+//! What the tests are built with: sessions made entry by entry, and a store of their own.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::compaction::{self, Compaction, Outcome};
+use crate::config::Settings;
+use crate::dag::visible;
+use crate::ids::ConversationId;
+use crate::ingest::{Handover, fold};
+use crate::llm::{Answer, Failure, Model, Reply, Request};
+use crate::model::parse_batch;
+use crate::store::Store;
+
+/// A session's tree as Pi would hold it, grown by one entry at a time below the leaf.
+#[derive(Clone, Default)]
+pub struct Session {
+    pub entries: Vec<Value>,
+    leaf: Option<String>,
+    count: u32,
+}
+
+impl Session {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the leaf, as `/tree` does.
+    pub fn at(mut self, entry: &str) -> Self {
+        self.leaf = Some(entry.to_owned());
+        self
+    }
+
+    pub fn leaf(&self) -> &str {
+        self.leaf.as_deref().unwrap_or_default()
+    }
+
+    /// Appends an entry; ids are `e1`, `e2`, … in the order of appending.
+    pub fn entry(mut self, kind: &str, fields: Value) -> Self {
+        self.count += 1;
+        let id = format!("e{}", self.count);
+        let time = format!("2026-11-20T09:{:02}:{:02}.000Z", self.count / 60 % 60, self.count % 60);
+        let mut entry = json!({"type": kind, "id": id, "parentId": self.leaf, "timestamp": time});
+        if let (Value::Object(entry), Value::Object(fields)) = (&mut entry, fields) {
+            entry.extend(fields);
+        }
+        self.entries.push(entry);
+        self.leaf = Some(id);
+        self
+    }
+
+    pub fn message(self, message: Value) -> Self {
+        self.entry("message", json!({"message": message}))
+    }
+
+    pub fn user(self, text: &str) -> Self {
+        self.message(json!({"role": "user", "content": text, "timestamp": 1_763_629_920_000_i64}))
+    }
+
+    pub fn assistant(self, text: &str) -> Self {
+        let content = json!([{"type": "text", "text": text}]);
+        self.message(json!({"role": "assistant", "content": content, "stopReason": "stop"}))
+    }
+
+    /// A tool call and its result.
+    pub fn tool(self, name: &str, arguments: Value, output: &str) -> Self {
+        let id = format!("call{}", self.count);
+        let call = json!([{"type": "toolCall", "id": id, "name": name, "arguments": arguments}]);
+        self.message(json!({"role": "assistant", "content": call, "stopReason": "toolUse"})).message(json!({
+            "role": "toolResult", "toolCallId": id, "toolName": name,
+            "content": [{"type": "text", "text": output}], "isError": false
+        }))
+    }
+
+    /// `turns` questions with answers, each of about `words` words.
+    pub fn chat(mut self, turns: usize, words: usize) -> Self {
+        for turn in 0..turns {
+            let at = self.count;
+            let text = |who: &str| {
+                let body: Vec<String> = (0..words).map(|word| format!("word{}", (word * 7 + turn) % 97)).collect();
+                format!("{who} {at} {}", body.join(" "))
+            };
+            self = self.user(&text("question")).assistant(&text("answer"));
+        }
+        self
+    }
+
+    pub fn json(&self) -> String {
+        Value::from(self.entries.clone()).to_string()
+    }
+}
+
+/// A store in a folder that goes with the test.
+pub struct TestStore {
+    pub store: Store,
+    /// Goes with the store.
+    _dir: tempfile::TempDir,
+}
+
+impl TestStore {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+        Self { store, _dir: dir }
+    }
+
+    /// Folds all entries of a session in.
+    pub async fn ingest(&self, session_id: &str, session: &Session) -> ConversationId {
+        let (session_id, json) = (session_id.to_owned(), session.json());
+        self.store
+            .write(move |batch| {
+                let conversation = batch.conversation_row(&session_id, None, None, 0)?;
+                let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+                fold(batch, conversation, &handover)?;
+                Ok(conversation)
+            })
+            .await
+            .unwrap()
+    }
+
+    /// The JSON of the messages that are visible at `leaf`, in order.
+    pub async fn visible(&self, conversation: ConversationId, leaf: &str) -> Vec<Value> {
+        let leaf = leaf.to_owned();
+        self.store
+            .read(move |view| {
+                let branch = view.branch(conversation, &leaf)?;
+                visible(&branch).iter().map(|v| Ok(view.message(v.seen.id)?.json)).collect::<crate::error::Result<Vec<_>>>()
+            })
+            .await
+            .unwrap()
+            .iter()
+            .map(|json| serde_json::from_str(json).unwrap())
+            .collect()
+    }
+}
+
+/// A model that answers as told and remembers what it was asked.
+pub struct ScriptedModel {
+    reply: Box<dyn Fn(&Request) -> Answer + Send + Sync>,
+    pub asked: Mutex<Vec<Request>>,
+}
+
+impl ScriptedModel {
+    pub fn new(reply: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { reply: Box::new(reply), asked: Mutex::default() })
+    }
+
+    /// Answers everything with a short summary that is unlike any other.
+    pub fn helpful() -> Arc<Self> {
+        let count = AtomicUsize::new(0);
+        Self::new(move |_| {
+            let n = count.fetch_add(1, Ordering::Relaxed);
+            Ok(Reply {
+                text: format!("Stretch {n}\nsummed up.\nExpand for details about: all"),
+                model: Some("scripted/model".into()),
+                usage: Some(json!({"input": 10, "output": 1, "cost": {"total": 0.5}})),
+            })
+        })
+    }
+
+    pub fn failing() -> Arc<Self> {
+        Self::new(|_| Err(Failure::unreachable("503 overloaded")))
+    }
+
+    pub fn prompts(&self) -> Vec<String> {
+        self.asked.lock().unwrap().iter().map(|request| request.prompt.clone()).collect()
+    }
+}
+
+impl Model for ScriptedModel {
+    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        let answer = (self.reply)(&request);
+        self.asked.lock().unwrap().push(request);
+        Box::pin(async move { answer })
+    }
+}
+
+/// What a compaction of a test asks for; small chunks, so that short sessions have many.
+pub struct Compact<'a> {
+    pub store: &'a TestStore,
+    pub conversation: ConversationId,
+    pub settings: Settings,
+    pub request: compaction::Request,
+}
+
+impl<'a> Compact<'a> {
+    pub fn new(store: &'a TestStore, conversation: ConversationId, leaf: &str, kept: &str) -> Self {
+        let settings = Settings { leaf_chunk_tokens: 300, ..Settings::load("/nowhere".into(), |_| None) };
+        let request = compaction::Request {
+            leaf_id: leaf.into(),
+            first_kept_entry_id: kept.into(),
+            tokens_before: json!(50_000),
+            custom_instructions: None,
+            reason: Some("manual".into()),
+            context_window: Some(200_000),
+            reserve_tokens: Some(16_384),
+        };
+        Self { store, conversation, settings, request }
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Settings, &mut compaction::Request)) -> Self {
+        change(&mut self.settings, &mut self.request);
+        self
+    }
+
+    pub async fn run(&self, model: &Arc<ScriptedModel>) -> Outcome {
+        self.run_until(model, CancellationToken::new()).await
+    }
+
+    pub async fn run_until(&self, model: &Arc<ScriptedModel>, cancel: CancellationToken) -> Outcome {
+        let model: Arc<dyn Model> = Arc::clone(model) as _;
+        let (store, settings) = (&self.store.store, &self.settings);
+        compaction::run(store, self.conversation, settings, &self.request, model, cancel).await.unwrap()
+    }
+}
+
+/// The compaction of an outcome that must have one.
+pub fn compacted(outcome: Outcome) -> Compaction {
+    match outcome {
+        Outcome::Compacted { compaction, .. } => *compaction,
+        other => panic!("not compacted: {other:?}"),
+    }
+}

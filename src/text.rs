@@ -1,0 +1,149 @@
+//! Small arts of text: shortening without breaking a character, and writing times down.
+//!
+//! Times are UTC everywhere, so that the same history reads the same on every machine.
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// The first `max` characters of `text` on one line, blanks folded, with `…` where something was cut.
+#[must_use]
+pub fn one_line(text: &str, max: usize) -> String {
+    let mut line = String::new();
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        if count > 0 {
+            line.push(' ');
+            count += 1;
+        }
+        for c in word.chars() {
+            if count >= max {
+                line.truncate(line.trim_end().len());
+                line.push('…');
+                return line;
+            }
+            // Control characters would move the cursor of a terminal.
+            line.push(if c.is_control() { '\u{fffd}' } else { c });
+            count += 1;
+        }
+    }
+    line
+}
+
+/// At most about `max` bytes of `text`: its head and its tail, with `note(bytes left out)` between them.
+#[must_use]
+pub fn head_and_tail(text: &str, max: usize, note: impl Fn(usize) -> String) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    // Two thirds of the head: what a command is about stands first, how it ended stands last.
+    let head = text.floor_char_boundary(max * 2 / 3);
+    let tail = text.ceil_char_boundary(text.len() - max / 3);
+    format!("{}\n{}\n{}", &text[..head], note(tail - head), &text[tail..])
+}
+
+/// The longest prefix of `text` with at most `max` bytes that ends between characters, at a line's end if one is in
+/// its last half.
+#[must_use]
+pub fn cut_at_line(text: &str, max: usize) -> &str {
+    if text.len() <= max {
+        return text;
+    }
+    let hard = text.floor_char_boundary(max);
+    match text[..hard].rfind('\n') {
+        Some(line) if line >= hard / 2 => &text[..line + 1],
+        _ => &text[..hard],
+    }
+}
+
+/// `ms` since the epoch as `2026-11-20 09:12`; out of any calendar's range, as a plain number.
+#[must_use]
+pub fn minute(ms: i64) -> String {
+    strftime(ms, "%Y-%m-%d %H:%M")
+}
+
+/// Two times as `2026-11-20 09:12–10:40`, the date repeated only where it differs.
+#[must_use]
+pub fn time_span(from: i64, to: i64) -> String {
+    let same_day = strftime(from, "%F") == strftime(to, "%F");
+    let end = strftime(to, if same_day { "%H:%M" } else { "%Y-%m-%d %H:%M" });
+    if from == to { minute(from) } else { format!("{}–{end}", minute(from)) }
+}
+
+fn strftime(ms: i64, format: &str) -> String {
+    match Timestamp::from_millisecond(ms) {
+        Ok(time) => time.to_zoned(TimeZone::UTC).strftime(format).to_string(),
+        Err(_) => ms.to_string(),
+    }
+}
+
+/// An ISO time, as session entries carry it, in ms since the epoch.
+#[must_use]
+pub fn parse_iso(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+}
+
+/// Now, in ms since the epoch.
+#[must_use]
+pub fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+/// How long ago `then` was, in the largest unit that fits: `3d`, `2h`, `5m`, `now`.
+#[must_use]
+pub fn age(then: i64, now: i64) -> String {
+    let minutes = now.saturating_sub(then) / 60_000;
+    match minutes {
+        ..=0 => "now".into(),
+        1..=59 => format!("{minutes}m"),
+        60..=1_439 => format!("{}h", minutes / 60),
+        _ => format!("{}d", minutes / 1_440),
+    }
+}
+
+/// A byte count as a person reads it: `2.1 MB`.
+#[must_use]
+pub fn megabytes(bytes: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let bytes = bytes as f64;
+    if bytes < 100_000.0 { format!("{:.0} KB", bytes / 1e3) } else { format!("{:.1} MB", bytes / 1e6) }
+}
+
+/// `1 message`, `2 messages`.
+#[must_use]
+pub fn count(n: usize, noun: &str) -> String {
+    let plural = match noun.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{noun}s"),
+    };
+    format!("{n} {}", if n == 1 { noun } else { &plural })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_never_breaks_a_character_and_marks_the_cut() {
+        assert_eq!(one_line("a\n b\tc", 10), "a b c");
+        assert_eq!(one_line("日本語テスト", 3), "日本語…");
+        assert_eq!(one_line("\u{1b}[31mred", 20), "\u{fffd}[31mred");
+    }
+
+    #[test]
+    fn head_and_tail_keep_both_ends_and_count_what_is_gone() {
+        let text = format!("{}{}", "é".repeat(50), "z".repeat(50));
+        let short = head_and_tail(&text, 60, |gone| format!("[{gone}]"));
+        assert!(short.starts_with("éé") && short.ends_with("zz"), "{short}");
+        let gone: usize = short.lines().nth(1).unwrap().trim_matches(['[', ']']).parse().unwrap();
+        let kept: usize = short.lines().step_by(2).map(str::len).sum();
+        assert_eq!(kept + gone, text.len());
+    }
+
+    #[test]
+    fn times_are_utc_and_spans_name_the_day_once() {
+        let nine = parse_iso("2026-11-20T09:12:30.000Z").unwrap();
+        assert_eq!(minute(nine), "2026-11-20 09:12");
+        assert_eq!(time_span(nine, nine + 88 * 60_000), "2026-11-20 09:12–10:40");
+        assert_eq!(time_span(nine, nine + 86_400_000), "2026-11-20 09:12–2026-11-21 09:12");
+        assert_eq!(minute(i64::MAX), i64::MAX.to_string());
+    }
+}

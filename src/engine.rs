@@ -79,8 +79,7 @@ impl Engine {
     /// # Errors
     /// When the store can't be opened; the message is for the user.
     pub async fn open(options: Options) -> Result<Self> {
-        let settings =
-            Settings::load(options.agent_dir.clone(), |name| options.environment.get(name).cloned());
+        let settings = Settings::load(&options.agent_dir, |name| options.environment.get(name).cloned());
         let store = open_store(&options, &settings).await?;
         let now = text::now();
         let (session, file, parent) =
@@ -238,7 +237,10 @@ pub fn tool_specs() -> Value {
 /// The sub-commands of `/lcm` with a line each.
 #[must_use]
 pub fn command_specs() -> Value {
-    commands::list().iter().map(|command| serde_json::json!({"name": command.name, "help": command.help})).collect()
+    commands::list()
+        .iter()
+        .map(|command| serde_json::json!({"name": command.name, "help": command.help}))
+        .collect()
 }
 
 async fn open_store(options: &Options, settings: &Settings) -> Result<Store> {

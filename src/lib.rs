@@ -51,14 +51,14 @@ pub mod store;
 
 pub mod compaction;
 pub mod ingest;
-//pub mod recall;
+pub mod recall;
 
-//pub mod commands;
-//pub mod tools;
+pub mod commands;
+pub mod tools;
 
-//pub mod engine;
+pub mod engine;
 
-//pub mod binding;
+pub mod binding;
 
 #[cfg(test)]
 mod tests;

@@ -53,7 +53,8 @@ impl Block<'_> {
     /// The block, at most `budget` tokens.
     pub(super) fn render(&self) -> String {
         let texts = self.texts();
-        let attempts = [(true, Ids::Titled), (false, Ids::Titled), (false, Ids::TitledRecent), (false, Ids::Bare)];
+        let attempts =
+            [(true, Ids::Titled), (false, Ids::Titled), (false, Ids::TitledRecent), (false, Ids::Bare)];
         for (with_files, ids) in attempts {
             let files = if with_files { self.file_lists() } else { self.file_counts() };
             let block = self.compose(&texts, &files, &self.id_lines(ids));
@@ -61,11 +62,11 @@ impl Block<'_> {
                 return block;
             }
         }
-        self.shortened(texts)
+        self.shortened(&texts)
     }
 
     /// The last resort: every text loses its end in the same measure, and says where the rest is.
-    fn shortened(&self, texts: Vec<String>) -> String {
+    fn shortened(&self, texts: &[String]) -> String {
         let ids = self.id_lines(Ids::Bare);
         let (mut low, mut high) = (0, texts.iter().map(String::len).max().unwrap_or_default());
         let cut = |most: usize| -> Vec<String> {
@@ -245,7 +246,9 @@ mod tests {
             let text = block(&frontier, &files, budget).render();
             assert!(tokens::estimate(&text) <= budget, "{budget}");
             assert!(text.contains("covers 20 messages, none missing"));
-            assert!(frontier.iter().all(|shown| text.contains(&format!("- {}", shown.hash.summary_handle()))));
+            assert!(
+                frontier.iter().all(|shown| text.contains(&format!("- {}", shown.hash.summary_handle())))
+            );
         }
     }
 }

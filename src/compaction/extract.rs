@@ -7,7 +7,8 @@ use crate::{text, tokens};
 const LINE: usize = 240;
 
 /// Words that mark a line of output as an error worth keeping.
-const ALARMS: &[&str] = &["error", "failed", "failure", "exception", "panicked", "traceback", "fatal", "cannot "];
+const ALARMS: &[&str] =
+    &["error", "failed", "failure", "exception", "panicked", "traceback", "fatal", "cannot "];
 /// Words that mark a sentence as a decision.
 const REASONS: &[&str] = &["because", "decided", "instead of", "so that", "therefore", "we keep", "we use"];
 

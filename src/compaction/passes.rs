@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::extract;
 use super::plan::SHOWN_OUTPUT_BYTES;
 use super::prompts::{self, Material};
 use super::summarizer::{Summarizer, Written};
-use super::extract;
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
 use crate::ids::{Hash, SummaryId};

@@ -152,12 +152,8 @@ mod tests {
     #[test]
     fn gaps_are_the_runs_of_uncovered_messages() {
         use crate::ids::SummaryId;
-        let frontier = [
-            Piece::Message(0),
-            Piece::Message(1),
-            Piece::Summary(SummaryId(1), 2..5),
-            Piece::Message(5),
-        ];
+        let frontier =
+            [Piece::Message(0), Piece::Message(1), Piece::Summary(SummaryId(1), 2..5), Piece::Message(5)];
         assert_eq!(gaps(&frontier), [0..2, 5..6]);
     }
 }

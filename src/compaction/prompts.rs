@@ -74,7 +74,11 @@ mod tests {
                 let material = Material { depth, history, before: "", instructions: Some("mind the tests") };
                 let prompt = render(&material, level);
                 assert!(prompt.contains("mind the tests"), "{prompt}");
-                assert!(prompt.contains(if level == Level::Detailed(400) { "300 words" } else { "150 words" }));
+                assert!(prompt.contains(if level == Level::Detailed(400) {
+                    "300 words"
+                } else {
+                    "150 words"
+                }));
                 assert_eq!(prompt.matches("</history-").count(), 1, "{prompt}");
                 assert!(prompt.trim_end().ends_with('>'), "{prompt}");
                 assert!(!prompt.replace(history, "").contains("{{focus}}"), "{prompt}");

@@ -1,6 +1,6 @@
 //! The settings, each defined once: name, meaning, default.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How the engine works. Token counts are estimates of [`crate::tokens::estimate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Settings {
 
 impl Settings {
     /// The defaults, with the databases under `agent_dir`, and what `environment` overrides.
-    pub fn load(agent_dir: PathBuf, environment: impl Fn(&str) -> Option<String>) -> Self {
+    pub fn load(agent_dir: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
         let db_dir = match environment("LCM_DB_DIR").filter(|dir| !dir.trim().is_empty()) {
             Some(dir) => PathBuf::from(dir.trim()),
             None => agent_dir.join("lcm"),

@@ -72,7 +72,9 @@ fn add(
         }
         Content::Edit { target, replacement } => {
             let rendition = match replacement {
-                Some(replacement) => add_rendition(batch, conversation, target, replacement, entry.timestamp)?,
+                Some(replacement) => {
+                    add_rendition(batch, conversation, target, replacement, entry.timestamp)?
+                }
                 None => None,
             };
             match (replacement, rendition) {

@@ -85,7 +85,8 @@ pub fn read_reply(json: &str) -> Answer {
         _ => {}
     }
     let texts = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == "text");
-    let text = texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let text =
+        texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n").trim().to_owned();
     if text.is_empty() {
         return Err(fail("the answer has no text".into(), true));
     }

@@ -156,8 +156,9 @@ fn fields(json: &str) -> Option<Vec<Field>> {
 }
 
 fn object<'a>(fields: impl Iterator<Item = &'a Field>) -> String {
-    let body: Vec<String> =
-        fields.map(|(key, value)| format!("{}:{}", serde_json::Value::from(key.as_str()), value.get())).collect();
+    let body: Vec<String> = fields
+        .map(|(key, value)| format!("{}:{}", serde_json::Value::from(key.as_str()), value.get()))
+        .collect();
     format!("{{{}}}", body.join(","))
 }
 

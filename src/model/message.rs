@@ -133,7 +133,8 @@ impl Message {
     #[must_use]
     pub fn parse(json: &str) -> Self {
         // serde_json refuses half of a surrogate pair, which JSON.stringify writes as an escape.
-        let value = serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json)));
+        let value =
+            serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json)));
         match value {
             Ok(Value::Object(object)) => Self::read(&Value::Object(object)),
             _ => Self::of(Role::Other("unreadable".into()), vec![Part::Text(json.to_owned())]),
@@ -163,7 +164,10 @@ impl Message {
         };
         Self {
             timestamp: value["timestamp"].as_f64().map(|ms| {
-                #[expect(clippy::cast_possible_truncation, reason = "saturates; a time stamp is ms since 1970")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "saturates; a time stamp is ms since 1970"
+                )]
                 let ms = ms as i64;
                 ms
             }),
@@ -235,9 +239,12 @@ impl Message {
                 }
                 // People paste whole files: what they say is kept longer than what tools say.
                 Part::Text(text) => {
-                    push_line(&mut out, &text::head_and_tail(text, max * 4, |gone| {
-                        format!("[… {gone} bytes left out, whole in {handle} …]")
-                    }));
+                    push_line(
+                        &mut out,
+                        &text::head_and_tail(text, max * 4, |gone| {
+                            format!("[… {gone} bytes left out, whole in {handle} …]")
+                        }),
+                    );
                 }
                 Part::ToolCall { name, arguments, .. } if is_recall_tool(name) => {
                     push_line(&mut out, &format!("[looked up earlier history: {arguments}]"));
@@ -420,7 +427,9 @@ mod tests {
 
     #[test]
     fn no_message_is_refused() {
-        for odd in ["[1]", "not json", r#"{"content":7}"#, r#"{"role":"oracle","content":[{"type":"smell"}]}"#] {
+        for odd in
+            ["[1]", "not json", r#"{"content":7}"#, r#"{"role":"oracle","content":[{"type":"smell"}]}"#]
+        {
             assert!(!Message::parse(odd).readable().is_empty(), "{odd}");
         }
         let deep = format!(r#"{{"role":"user","content":{}1{}}}"#, "[".repeat(500), "]".repeat(500));

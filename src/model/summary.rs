@@ -34,7 +34,8 @@ impl State {
 #[must_use]
 pub fn title(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']));
-    let first = lines.map(|line| line.strip_prefix("Title:").unwrap_or(line).trim()).find(|line| !line.is_empty());
+    let first =
+        lines.map(|line| line.strip_prefix("Title:").unwrap_or(line).trim()).find(|line| !line.is_empty());
     crate::text::one_line(first.unwrap_or_default(), 80)
 }
 

@@ -10,7 +10,7 @@ use super::{View, codec};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use crate::model::{Role, State, passages, parts};
+use crate::model::{Role, State, parts, passages};
 
 /// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
 pub struct Batch<'t> {

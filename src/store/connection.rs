@@ -44,7 +44,8 @@ pub(super) fn open_project(dir: &Path, name: &str, cwd: &str) -> Result<Opened> 
         let path = dir.join(format!("{name}{suffix}.db"));
         match open_file(&path, cwd) {
             Ok(connection) => {
-                let notice = notice.map(|why| format!("{why}; the history goes to {} instead", path.display()));
+                let notice =
+                    notice.map(|why| format!("{why}; the history goes to {} instead", path.display()));
                 return Ok(Opened { connection, place: Place::File(path), notice });
             }
             Err(error) if error.code() == Code::Foreign => notice = notice.or(Some(error.to_string())),
@@ -98,7 +99,11 @@ fn open_file(path: &Path, cwd: &str) -> Result<Connection> {
 }
 
 /// Refuses a database that is not ours before anything is written to it.
-fn check_owner(connection: &Connection, path: &Path, failed: impl Fn(rusqlite::Error) -> Error) -> Result<()> {
+fn check_owner(
+    connection: &Connection,
+    path: &Path,
+    failed: impl Fn(rusqlite::Error) -> Error,
+) -> Result<()> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let tables = number("SELECT count(*) FROM sqlite_schema").map_err(&failed)?;
     if tables == 0 {
@@ -132,6 +137,8 @@ fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "secure_delete", true)?;
+    // Pages of 8 KB: the log goes into the database every 2 MB, and never stays large.
+    connection.pragma_update(None, "wal_autocheckpoint", 256)?;
     connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)?;
     Ok(())
 }

@@ -16,6 +16,6 @@ mod worker;
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary};
 pub use connection::Place;
 pub use search::{Filter, Hit, SummaryHit};
-pub use summaries::{Edges, StoredSummary};
+pub use summaries::{DepthCount, Edges, StoredSummary};
 pub use view::{Conversation, StoredMessage, Totals, View};
 pub use worker::Store;

@@ -39,6 +39,17 @@ pub struct StoredSummary {
     pub to_time: i64,
 }
 
+/// The summaries of one depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepthCount {
+    /// The depth.
+    pub depth: u32,
+    /// How many there are.
+    pub summaries: usize,
+    /// How many of them are degraded.
+    pub degraded: usize,
+}
+
 /// What is above and below a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
@@ -124,7 +135,9 @@ impl View<'_> {
     /// The leaf summaries that cover a message, oldest first.
     pub fn leaves_over(&self, message: MessageId) -> Result<Vec<SummaryId>> {
         let mut query = (self.connection)
-            .prepare_cached("SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id")
+            .prepare_cached(
+                "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
+            )
             .map_err(reading)?;
         let leaves = query.query_map([message.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
         leaves.collect::<rusqlite::Result<_>>().map_err(reading)
@@ -154,6 +167,65 @@ impl View<'_> {
             )
             .map_err(reading)?;
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Calls `visit` with the summaries, newest first, those older than `before` if one is given, until it returns
+    /// `false`.
+    ///
+    /// # Errors
+    /// Also what `visit` says.
+    pub fn newest_summaries(
+        &self,
+        conversation: Option<ConversationId>,
+        before: Option<SummaryId>,
+        mut visit: impl FnMut(StoredSummary) -> Result<bool>,
+    ) -> Result<()> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT * FROM summaries s
+                  WHERE s.id < coalesce(:before, 9223372036854775807)
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+                  ORDER BY s.id DESC",
+            )
+            .map_err(reading)?;
+        let mut rows = query
+            .query(named_params! {
+                ":conversation": conversation.map(|c| c.0), ":before": before.map(|summary| summary.0)
+            })
+            .map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            if !visit(stored_summary(row).map_err(reading)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many summaries of a session each depth has, and how many of them are degraded; depth 0 first.
+    pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
+                   FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
+                  GROUP BY depth ORDER BY depth",
+            )
+            .map_err(reading)?;
+        let counts = query
+            .query_map([conversation.0], |row| {
+                Ok(DepthCount {
+                    depth: row.get("depth")?,
+                    summaries: row.get("summaries")?,
+                    degraded: row.get("degraded")?,
+                })
+            })
+            .map_err(reading)?;
+        counts.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     /// The summary with this identity.
@@ -207,7 +279,9 @@ impl View<'_> {
                 let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
                 let time = |id: MessageId| {
                     self.connection
-                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| row.get(0))
+                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| {
+                            row.get(0)
+                        })
                         .map_err(reading)
                 };
                 let (from_time, to_time) = (time(*first)?, time(*last)?);

@@ -196,9 +196,8 @@ impl<'c> View<'c> {
     /// # Errors
     /// Also when there is no such row.
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT * FROM messages WHERE id = ?1")
-            .map_err(reading)?;
+        let mut query =
+            (self.connection).prepare_cached("SELECT * FROM messages WHERE id = ?1").map_err(reading)?;
         query.query_row([id.0], stored_message).map_err(reading)?
     }
 
@@ -229,33 +228,56 @@ impl<'c> View<'c> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Calls `visit` with the searchable messages, newest first, until it returns `false`.
+    /// Calls `visit` with the searchable messages, newest first, those older than `before` if one is given, until it
+    /// returns `false`.
     ///
     /// # Errors
     /// Also what `visit` says.
     pub fn newest_messages(
         &self,
         conversation: Option<ConversationId>,
+        before: Option<MessageId>,
         mut visit: impl FnMut(StoredMessage) -> Result<bool>,
     ) -> Result<()> {
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT m.* FROM messages m
                   WHERE m.kind = 0
+                    AND m.id < coalesce(:before, 9223372036854775807)
                     AND (:conversation IS NULL OR EXISTS
                          (SELECT 1 FROM entries e
                            WHERE e.message_id = m.id AND e.conversation_id = :conversation))
                   ORDER BY m.id DESC",
             )
             .map_err(reading)?;
-        let mut rows =
-            query.query(named_params! {":conversation": conversation.map(|c| c.0)}).map_err(reading)?;
+        let mut rows = query
+            .query(named_params! {
+                ":conversation": conversation.map(|c| c.0), ":before": before.map(|message| message.0)
+            })
+            .map_err(reading)?;
         while let Some(row) = rows.next().map_err(reading)? {
             if !visit(stored_message(row).map_err(reading)??)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// The message as it was said: the original of an edited rendition, else the message itself.
+    pub fn original(&self, id: MessageId) -> Result<MessageId> {
+        self.connection
+            .prepare_cached("SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1")
+            .and_then(|mut query| query.query_row([id.0], |row| row.get(0).map(MessageId)))
+            .map_err(reading)
+    }
+
+    /// The sessions that show a message.
+    pub fn sessions_of(&self, id: MessageId) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1")
+            .map_err(reading)?;
+        let sessions = query.query_map([id.0], |row| row.get(0).map(ConversationId)).map_err(reading)?;
+        sessions.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     /// Counts of one session.
@@ -324,7 +346,11 @@ impl<'c> View<'c> {
     }
 
     /// The row of an entry.
-    pub(super) fn entry(&self, conversation: ConversationId, entry_id: &str) -> rusqlite::Result<Option<EntryId>> {
+    pub(super) fn entry(
+        &self,
+        conversation: ConversationId,
+        entry_id: &str,
+    ) -> rusqlite::Result<Option<EntryId>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2")?;
         query.query_row(params![conversation.0, entry_id], |row| row.get(0).map(EntryId)).optional()

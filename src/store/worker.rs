@@ -151,18 +151,13 @@ impl Store {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Bytes on disk, log included; for a store in memory, of its pages.
+    /// Bytes of the database. Its log comes and goes, and is not counted.
     ///
     /// # Errors
     /// When the store is closed or can't be read.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     pub async fn bytes(&self) -> Result<u64> {
-        let Place::File(path) = &self.place else {
-            return self.read(|view| view.page_bytes()).await;
-        };
-        let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-        let mut log = path.clone().into_os_string();
-        log.push("-wal");
-        Ok(length(path) + length(Path::new(&log)))
+        self.read(|view| view.page_bytes()).await
     }
 
     fn queue(&self, job: Job) -> Result<()> {
@@ -207,7 +202,8 @@ fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) 
 
 fn in_view<T>(connection: &mut Connection, work: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
     // One transaction, so that several queries of one piece of work see the same store.
-    let tx =
-        connection.transaction().map_err(|error| Error::storing("failed to read the history store", error))?;
+    let tx = connection
+        .transaction()
+        .map_err(|error| Error::storing("failed to read the history store", error))?;
     work(&View::new(&tx))
 }

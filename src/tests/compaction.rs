@@ -31,8 +31,10 @@ fn sources_of(view: &View<'_>, id: SummaryId) -> error::Result<Vec<MessageId>> {
 /// The messages that the summaries named in `block` stand for, from the edges, in the block's order of ids.
 async fn covered(store: &TestStore, block: &str) -> Vec<MessageId> {
     let ids = block.split("### Summary IDs for Drill-Down").nth(1).unwrap();
-    let handles: Vec<Handle> =
-        ids.lines().filter_map(|line| Handle::parse(line.strip_prefix("- ")?.split(' ').next()?).ok()).collect();
+    let handles: Vec<Handle> = ids
+        .lines()
+        .filter_map(|line| Handle::parse(line.strip_prefix("- ")?.split(' ').next()?).ok())
+        .collect();
     assert!(!handles.is_empty(), "{block}");
     let read = move |view: &View<'_>| {
         let mut all = Vec::new();
@@ -136,7 +138,8 @@ async fn a_reply_that_is_no_smaller_than_its_source_is_asked_again_as_bullet_poi
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let model = ScriptedModel::new(|request| {
-        let text = if request.prompt.contains("bullet points") { "- short".into() } else { "word ".repeat(5_000) };
+        let text =
+            if request.prompt.contains("bullet points") { "- short".into() } else { "word ".repeat(5_000) };
         Ok(Reply { text, model: None, usage: None })
     });
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
@@ -153,7 +156,8 @@ async fn a_fork_uses_its_parents_summaries_without_a_model_call() {
     let fork = session.clone().user("more").assistant("indeed");
     let store = TestStore::new();
     let one = store.ingest("one", &session).await;
-    let parent = compacted(Compact::new(&store, one, session.leaf(), "e61").run(&ScriptedModel::helpful()).await);
+    let parent =
+        compacted(Compact::new(&store, one, session.leaf(), "e61").run(&ScriptedModel::helpful()).await);
     let two = store.ingest("two", &fork).await;
     let model = ScriptedModel::helpful();
     let child = compacted(Compact::new(&store, two, fork.leaf(), "e61").run(&model).await);
@@ -254,16 +258,16 @@ async fn an_automatic_compaction_leaves_a_small_remainder_raw_and_a_manual_one_d
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let run = |reason: &'static str| {
-        let compact = Compact::new(&store, conversation, session.leaf(), session.leaf()).with(|settings, request| {
-            settings.leaf_chunk_tokens = 1_000;
-            request.reason = Some(reason.into());
-        });
+        let compact =
+            Compact::new(&store, conversation, session.leaf(), session.leaf()).with(|settings, request| {
+                settings.leaf_chunk_tokens = 1_000;
+                request.reason = Some(reason.into());
+            });
         async move { compacted(compact.run(&ScriptedModel::helpful()).await) }
     };
     let automatic = run("threshold").await;
     assert_ne!(automatic.first_kept_entry_id, session.leaf());
-    let expected =
-        visible_before(&store, conversation, session.leaf(), &automatic.first_kept_entry_id).await;
+    let expected = visible_before(&store, conversation, session.leaf(), &automatic.first_kept_entry_id).await;
     assert_eq!(covered(&store, &automatic.summary).await, expected);
     assert_eq!(run("manual").await.first_kept_entry_id, session.leaf());
 }

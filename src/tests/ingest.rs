@@ -14,8 +14,7 @@ fn texts(messages: &[Value]) -> Vec<&str> {
 #[tokio::test]
 async fn two_equal_prompts_and_two_equal_parallel_results_are_all_kept() {
     let result = json!({"role": "toolResult", "toolCallId": "c", "toolName": "ls", "content": [{"type": "text", "text": "a"}]});
-    let session =
-        Session::new().user("go on").user("go on").message(result.clone()).message(result);
+    let session = Session::new().user("go on").user("go on").message(result.clone()).message(result);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let messages = store.visible(conversation, session.leaf()).await;

@@ -1,5 +1,12 @@
 //! Tests by behaviour: through the store and the engine, on a real SQLite file, with a scripted model.
 
+#![expect(clippy::needless_pass_by_value, reason = "a test reads best when it hands its values over")]
+
+mod asking;
+mod commands;
 mod compaction;
+mod describe;
+mod expand;
+mod grep;
 mod ingest;
 mod support;

@@ -1,6 +1,7 @@
 //! What the tests are built with: sessions made entry by entry, and a store of their own.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -82,7 +83,8 @@ impl Session {
         for turn in 0..turns {
             let at = self.count;
             let text = |who: &str| {
-                let body: Vec<String> = (0..words).map(|word| format!("word{}", (word * 7 + turn) % 97)).collect();
+                let body: Vec<String> =
+                    (0..words).map(|word| format!("word{}", (word * 7 + turn) % 97)).collect();
                 format!("{who} {at} {}", body.join(" "))
             };
             self = self.user(&text("question")).assistant(&text("answer"));
@@ -129,7 +131,10 @@ impl TestStore {
         self.store
             .read(move |view| {
                 let branch = view.branch(conversation, &leaf)?;
-                visible(&branch).iter().map(|v| Ok(view.message(v.seen.id)?.json)).collect::<crate::error::Result<Vec<_>>>()
+                visible(&branch)
+                    .iter()
+                    .map(|v| Ok(view.message(v.seen.id)?.json))
+                    .collect::<crate::error::Result<Vec<_>>>()
             })
             .await
             .unwrap()
@@ -190,7 +195,7 @@ pub struct Compact<'a> {
 
 impl<'a> Compact<'a> {
     pub fn new(store: &'a TestStore, conversation: ConversationId, leaf: &str, kept: &str) -> Self {
-        let settings = Settings { leaf_chunk_tokens: 300, ..Settings::load("/nowhere".into(), |_| None) };
+        let settings = Settings { leaf_chunk_tokens: 300, ..Settings::load(Path::new("/nowhere"), |_| None) };
         let request = compaction::Request {
             leaf_id: leaf.into(),
             first_kept_entry_id: kept.into(),

@@ -1,0 +1,9 @@
+/**
+ * Files that the story's model writes whole. They stand beside the project as they are, so that they can be read and run.
+ */
+import { readFileSync } from "node:fs";
+
+/** @param {string} name */
+export function fileWritten(name) {
+  return readFileSync(new URL(`./written/${name}`, import.meta.url), "utf8");
+}

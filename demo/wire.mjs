@@ -1,0 +1,325 @@
+/**
+ * Two wire formats of model providers, as a server sees them: OpenAI chat completions and Anthropic messages.
+ *
+ * `read` turns a request body into one common form, so that a script of replies need not know which of the two it
+ * answers; `whole` and `stream` turn a reply into what that format sends back. No HTTP here, and no state.
+ */
+
+/**
+ * @typedef {object} ToolCall
+ * @property {string} name
+ * @property {Record<string, unknown>} arguments
+ * @property {string} [id] made by the server when the script gives none
+ */
+
+/**
+ * A message of a request, in the common form. A tool's answer has the role `tool`.
+ * @typedef {object} Message
+ * @property {"user" | "assistant" | "tool"} role
+ * @property {string} text all text blocks, joined by newlines
+ * @property {ToolCall[]} toolCalls of an assistant message
+ * @property {string} [toolCallId] of a tool's answer
+ * @property {number} images how many image blocks it has
+ */
+
+/**
+ * @typedef {object} Conversation
+ * @property {string} system
+ * @property {Message[]} messages
+ * @property {string[]} toolNames
+ * @property {boolean} streaming
+ */
+
+/**
+ * @typedef {object} Usage
+ * @property {number} input tokens read, without those from the cache
+ * @property {number} output
+ * @property {number} [cacheRead]
+ */
+
+/**
+ * A successful reply, complete: the server has filled in ids and usage.
+ * @typedef {object} Answer
+ * @property {string} id
+ * @property {string} model
+ * @property {string} text
+ * @property {string} thinking
+ * @property {Required<ToolCall>[]} toolCalls
+ * @property {Usage} usage
+ * @property {"stop" | "length" | "toolUse"} stopReason
+ */
+
+/**
+ * @typedef {object} Wire
+ * @property {string} path where requests of this format go
+ * @property {(body: any) => Conversation} read
+ * @property {(answer: Answer) => object} whole the reply as one JSON object
+ * @property {(answer: Answer, body: any) => Iterable<string>} stream the reply as server-sent events
+ * @property {(status: number, message: string) => object} error
+ */
+
+/** Pieces of this many characters make a stream that clients must really put together. */
+const PIECE = 160;
+
+/** @type {Record<"openai" | "anthropic", Wire>} */
+export const wires = {
+  openai: { path: "/v1/chat/completions", read: readOpenAi, whole: wholeOpenAi, stream: streamOpenAi, error: openAiError },
+  anthropic: { path: "/v1/messages", read: readAnthropic, whole: wholeAnthropic, stream: streamAnthropic, error: anthropicError },
+};
+
+// ── OpenAI chat completions ──────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * @param {any} body
+ * @returns {Conversation}
+ */
+function readOpenAi(body) {
+  const all = /** @type {any[]} */ (body.messages ?? []);
+  const isSystem = (/** @type {any} */ message) => message.role === "system" || message.role === "developer";
+  return {
+    system: all.filter(isSystem).map((message) => textOf(message.content)).join("\n"),
+    messages: all.filter((message) => !isSystem(message)).map(openAiMessage),
+    toolNames: (body.tools ?? []).map((/** @type {any} */ tool) => tool.function?.name ?? tool.name),
+    streaming: body.stream === true,
+  };
+}
+
+/**
+ * @param {any} message
+ * @returns {Message}
+ */
+function openAiMessage(message) {
+  const toolCalls = (message.tool_calls ?? []).map((/** @type {any} */ call) => ({
+    id: call.id,
+    name: call.function.name,
+    arguments: JSON.parse(call.function.arguments || "{}"),
+  }));
+  return { role: message.role, text: textOf(message.content), toolCalls, toolCallId: message.tool_call_id, images: imagesIn(message.content) };
+}
+
+/** @type {Record<Answer["stopReason"], string>} */
+const openAiReasons = { stop: "stop", length: "length", toolUse: "tool_calls" };
+
+/** @param {Answer} answer */
+function wholeOpenAi(answer) {
+  const message = {
+    role: "assistant",
+    content: answer.text || null,
+    ...(answer.thinking && { reasoning_content: answer.thinking }),
+    ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(openAiCall) }),
+  };
+  return {
+    ...openAiHead(answer, "chat.completion"),
+    choices: [{ index: 0, message, finish_reason: openAiReasons[answer.stopReason] }],
+    usage: openAiUsage(answer.usage),
+  };
+}
+
+/**
+ * @param {Answer} answer
+ * @param {any} body
+ */
+function* streamOpenAi(answer, body) {
+  const head = openAiHead(answer, "chat.completion.chunk");
+  const chunk = (/** @type {object} */ delta, /** @type {string | null} */ finish = null) =>
+    event({ ...head, choices: [{ index: 0, delta, finish_reason: finish }] });
+
+  yield chunk({ role: "assistant", content: "" });
+  for (const piece of pieces(answer.thinking)) yield chunk({ reasoning_content: piece });
+  for (const piece of pieces(answer.text)) yield chunk({ content: piece });
+  for (const [index, call] of answer.toolCalls.map(openAiCall).entries()) {
+    const { arguments: json, name } = call.function;
+    yield chunk({ tool_calls: [{ index, id: call.id, type: "function", function: { name, arguments: "" } }] });
+    for (const piece of pieces(json)) yield chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
+  }
+  yield chunk({}, openAiReasons[answer.stopReason]);
+  if (body.stream_options?.include_usage) yield event({ ...head, choices: [], usage: openAiUsage(answer.usage) });
+  yield "data: [DONE]\n\n";
+}
+
+/**
+ * @param {Answer} answer
+ * @param {string} object
+ */
+const openAiHead = (answer, object) => ({ id: answer.id, object, created: Math.floor(Date.now() / 1000), model: answer.model });
+
+/** @param {Required<ToolCall>} call */
+const openAiCall = (call) => ({ id: call.id, type: "function", function: { name: call.name, arguments: JSON.stringify(call.arguments) } });
+
+/** @param {Usage} usage */
+function openAiUsage({ input, output, cacheRead = 0 }) {
+  const prompt = input + cacheRead;
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: output,
+    total_tokens: prompt + output,
+    prompt_tokens_details: { cached_tokens: cacheRead },
+  };
+}
+
+/**
+ * @param {number} status
+ * @param {string} message
+ */
+function openAiError(status, message) {
+  return { error: { message, type: status >= 500 ? "server_error" : "invalid_request_error", code: status } };
+}
+
+// ── Anthropic messages ───────────────────────────────────────────────────────────────────────────────────────────────
+
+/**
+ * @param {any} body
+ * @returns {Conversation}
+ */
+function readAnthropic(body) {
+  return {
+    system: textOf(body.system),
+    messages: (body.messages ?? []).flatMap(anthropicMessages),
+    toolNames: (body.tools ?? []).map((/** @type {any} */ tool) => tool.name),
+    streaming: body.stream === true,
+  };
+}
+
+/**
+ * Tool answers stand inside user messages here: each becomes a message of its own, before the rest of the text.
+ * @param {any} message
+ * @returns {Message[]}
+ */
+function anthropicMessages(message) {
+  const blocks = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
+  const ofType = (/** @type {string} */ type) => blocks.filter((/** @type {any} */ block) => block.type === type);
+  const toolAnswers = ofType("tool_result").map((/** @type {any} */ block) => ({
+    role: /** @type {const} */ ("tool"),
+    text: textOf(block.content),
+    toolCalls: [],
+    toolCallId: block.tool_use_id,
+    images: imagesIn(block.content),
+  }));
+  const toolCalls = ofType("tool_use").map((/** @type {any} */ block) => ({ id: block.id, name: block.name, arguments: block.input }));
+  const own = { role: message.role, text: textOf(blocks), toolCalls, images: imagesIn(blocks) };
+  const saysSomething = own.text !== "" || toolCalls.length > 0 || own.images > 0;
+  return saysSomething ? [...toolAnswers, own] : toolAnswers;
+}
+
+/** @type {Record<Answer["stopReason"], string>} */
+const anthropicReasons = { stop: "end_turn", length: "max_tokens", toolUse: "tool_use" };
+
+/** @param {Answer} answer */
+function wholeAnthropic(answer) {
+  return {
+    ...anthropicHead(answer),
+    content: anthropicBlocks(answer).map(({ block }) => block),
+    stop_reason: anthropicReasons[answer.stopReason],
+    usage: anthropicUsage(answer.usage),
+  };
+}
+
+/** @param {Answer} answer */
+function* streamAnthropic(answer) {
+  const named = (/** @type {any} */ data) => `event: ${data.type}\n${event(data)}`;
+  const usage = anthropicUsage(answer.usage);
+
+  yield named({ type: "message_start", message: { ...anthropicHead(answer), content: [], usage: { ...usage, output_tokens: 0 } } });
+  for (const [index, { empty, deltas }] of anthropicBlocks(answer).entries()) {
+    yield named({ type: "content_block_start", index, content_block: empty });
+    for (const delta of deltas) yield named({ type: "content_block_delta", index, delta });
+    yield named({ type: "content_block_stop", index });
+  }
+  yield named({ type: "message_delta", delta: { stop_reason: anthropicReasons[answer.stopReason], stop_sequence: null }, usage });
+  yield named({ type: "message_stop" });
+}
+
+/**
+ * The content blocks of an answer: whole, as they begin in a stream, and the pieces that follow there.
+ * @param {Answer} answer
+ */
+function anthropicBlocks(answer) {
+  /** @type {{ block: object, empty: object, deltas: object[] }[]} */
+  const blocks = [];
+  if (answer.thinking) {
+    const signature = Buffer.from(`signature of ${answer.id}`).toString("base64");
+    blocks.push({
+      block: { type: "thinking", thinking: answer.thinking, signature },
+      empty: { type: "thinking", thinking: "", signature: "" },
+      deltas: [...pieces(answer.thinking).map((thinking) => ({ type: "thinking_delta", thinking })), { type: "signature_delta", signature }],
+    });
+  }
+  if (answer.text) {
+    blocks.push({
+      block: { type: "text", text: answer.text },
+      empty: { type: "text", text: "" },
+      deltas: pieces(answer.text).map((text) => ({ type: "text_delta", text })),
+    });
+  }
+  for (const { id, name, arguments: input } of answer.toolCalls) {
+    blocks.push({
+      block: { type: "tool_use", id, name, input },
+      empty: { type: "tool_use", id, name, input: {} },
+      deltas: pieces(JSON.stringify(input)).map((partial_json) => ({ type: "input_json_delta", partial_json })),
+    });
+  }
+  return blocks;
+}
+
+/** @param {Answer} answer */
+const anthropicHead = (answer) => ({
+  id: answer.id,
+  type: "message",
+  role: "assistant",
+  model: answer.model,
+  stop_reason: /** @type {string | null} */ (null),
+  stop_sequence: null,
+});
+
+/** @param {Usage} usage */
+const anthropicUsage = ({ input, output, cacheRead = 0 }) => ({
+  input_tokens: input,
+  output_tokens: output,
+  cache_read_input_tokens: cacheRead,
+  cache_creation_input_tokens: 0,
+});
+
+/**
+ * @param {number} status
+ * @param {string} message
+ */
+function anthropicError(status, message) {
+  const named = { 429: "rate_limit_error", 529: "overloaded_error" }[status];
+  return { type: "error", error: { type: named ?? (status >= 500 ? "api_error" : "invalid_request_error"), message } };
+}
+
+// ── Both ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** @param {unknown} data */
+const event = (data) => `data: ${JSON.stringify(data)}\n\n`;
+
+/**
+ * A text in pieces, cut between characters and never inside one.
+ * @param {string} text
+ */
+function pieces(text) {
+  const characters = [...text];
+  const result = [];
+  for (let start = 0; start < characters.length; start += PIECE) result.push(characters.slice(start, start + PIECE).join(""));
+  return result;
+}
+
+/**
+ * The text of a message's content, which both formats write as a string or as blocks.
+ * @param {any} content
+ * @returns {string}
+ */
+function textOf(content) {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+}
+
+/**
+ * @param {any} content
+ * @returns {number}
+ */
+function imagesIn(content) {
+  if (!Array.isArray(content)) return 0;
+  return content.filter((block) => block.type === "image" || block.type === "image_url").length;
+}

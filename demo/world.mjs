@@ -1,0 +1,67 @@
+/**
+ * The place the demo happens in: temporary folders for Pi's agent files, the session, the project and the store, and the
+ * scripted model server. The user's own Pi is not touched, and nothing of all this is left behind.
+ */
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { makeSession, sessionFile } from "./make-session.mjs";
+import { startModelServer, writeAgentDir } from "./model-server.mjs";
+import { demoReply } from "./script.mjs";
+
+/**
+ * Room for the whole shipped session, so that nothing compacts before somebody asks for it.
+ */
+const CONTEXT_WINDOW = 400_000;
+
+/**
+ * @typedef {object} World
+ * @property {string} folder everything below stands in it
+ * @property {string} agentDir
+ * @property {string} project the folder Pi works in: the project as the shipped session leaves it
+ * @property {string} session the copy of the shipped session
+ * @property {string} store for LCM_DB_DIR
+ * @property {string} log the model server's request log, one JSON line a request
+ * @property {import("./model-server.mjs").ModelServer} server
+ * @property {() => Promise<void>} remove stops the server and deletes the folders
+ */
+
+/** @returns {Promise<World>} */
+export async function makeWorld() {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "pi-lossless-demo-"));
+  const [agentDir, project, sessions, store] = ["agent", "kontor", "sessions", "store"].map((name) => path.join(folder, name));
+  const log = path.join(folder, "requests.jsonl");
+  const session = path.join(sessions, path.basename(sessionFile));
+  for (const dir of [project, sessions, store]) mkdirSync(dir, { recursive: true });
+  writeProject(project);
+  copySession(session, project);
+  const server = await startModelServer({ reply: demoReply, log });
+  writeAgentDir(agentDir, { url: server.url, contextWindow: CONTEXT_WINDOW, settings: { quietStartup: true } });
+  const removeFolders = () => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", removeFolders);
+  const remove = async () => {
+    await server.close();
+    removeFolders();
+  };
+  return { folder, agentDir, project, session, store, log, server, remove };
+}
+
+/**
+ * Pi opens a session only where its folder exists: the copy's first line names ours. All other lines stay as they are.
+ * @param {string} target
+ * @param {string} cwd
+ */
+function copySession(target, cwd) {
+  cpSync(sessionFile, target);
+  const [first, ...rest] = readFileSync(target, "utf8").split("\n");
+  writeFileSync(target, [JSON.stringify({ ...JSON.parse(first), cwd }), ...rest].join("\n"));
+}
+
+/** @param {string} folder */
+function writeProject(folder) {
+  for (const [name, text] of makeSession().files) {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+}

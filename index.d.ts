@@ -1,0 +1,75 @@
+/**
+ * Types of pi-lossless-context. Everything about the engine is made from its Rust doc comments: change those, build, and run
+ * `node scripts/check-types.mjs --write`.
+ */
+
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
+
+/** Wires the extension into Pi; Pi calls it. It never throws. */
+export default function losslessContext(pi: ExtensionAPI): void;
+
+/**
+ * The engine, for scripts: `const { Engine } = loadEngine()`.
+ *
+ * @throws {Error} a sentence that names the missing file and the remedy
+ */
+export function loadEngine(): Native;
+
+/** The native addon. */
+export interface Native {
+  /** The class itself; sessions come from `Engine.open`. */
+  Engine: typeof Engine;
+  /** The version of the addon; a package of another version must not load it. */
+  version(): string;
+  /**
+   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `promptGuidelines`,
+   * `parameters` (a JSON Schema).
+   */
+  toolSpecs(): string;
+  /** The sub-commands of `/lcm`, a JSON array of `{name, help}`. */
+  commandSpecs(): string;
+}
+
+/** One open session of one project's history. */
+export declare class Engine {
+  private constructor();
+  /**
+   * Opens a session. `options` is JSON: `cwd`, `agentDir`, `sessionId`, and where there are any `sessionFile`,
+   * `parentSession`, `environment` (the `LCM_*` variables). Without `sessionFile` the history stays in memory.
+   * Rejects with a sentence for the user when the store can't be opened.
+   */
+  static open(options: string): Promise<Engine>;
+  /** How the session stands, as JSON: `entries` that are stored, a `notice` for the user or null. */
+  opened(): string;
+  /** What to add to the system prompt, or null. Changes only when a compaction succeeds. */
+  preamble(): string | null;
+  /** Is the entry with this id stored or on its way? */
+  knows(entryId: string): boolean;
+  /**
+   * Takes a JSON array of session entries, parents before children, and returns before they are stored. The answer is
+   * JSON, `{"ok": null}` or `{"error"}`.
+   */
+  handOver(entries: string): string;
+  /** Resolves when everything handed over before stands on the disk. */
+  flush(): Promise<string>;
+  /**
+   * Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
+   * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`. `ask` gets a
+   * model request as JSON (`system`, `prompt`, `maxTokens`, `timeoutMs`) and resolves to the assistant message as JSON.
+   * The answer is JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or `{"error"}`.
+   */
+  compact(operation: number, request: string, ask: (request: string) => Promise<string>): Promise<string>;
+  /**
+   * Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
+   * `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+   */
+  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null): Promise<string>;
+  /** Runs `/lcm <line>`. The answer is JSON: `{"ok": text}` or `{"error"}`. */
+  command(line: string, leafId?: string | undefined | null): Promise<string>;
+  /** What the footer shows, as JSON: `{"ok": {text, notice}}` or `{"error"}`. A notice is given once. */
+  status(): Promise<string>;
+  /** Stops an operation, under way or yet to begin. */
+  cancel(operation: number): void;
+  /** Stores what was handed over and lets go of the database. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,476 @@
+/**
+ * pi-lossless-context as Pi loads it: finds the native engine and wires it into Pi's events, tools and commands.
+ *
+ * It decides nothing. Each handler takes an event's fields, makes one call of the engine, and gives Pi the shape Pi wants.
+ * Whatever fails in here is shown once through Pi's UI, and Pi goes on as it would without us: a factory that throws keeps
+ * Pi from starting, so nothing is loaded at the top level.
+ */
+
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import os from "node:os";
+import path from "node:path";
+
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
+/** @typedef {import("@earendil-works/pi-coding-agent").SessionEntry} SessionEntry */
+/** @typedef {import("./index.d.ts").Native} Native */
+/** @typedef {import("./index.d.ts").Engine} Engine */
+
+/**
+ * One session of Pi with its engine.
+ *
+ * @typedef {object} Session
+ * @property {string} id Pi's session id
+ * @property {ExtensionContext["sessionManager"]} manager the session's tree
+ * @property {Promise<Engine>} engine rejects when the store can't be opened
+ * @property {Promise<void>} caughtUp when what was said before we were here is handed over
+ * @property {boolean} live entries may be handed over one by one: we have caught up
+ * @property {string | null} preamble what the system prompt gets; changes at compactions only
+ * @property {string | null} report what the last compaction took
+ */
+
+const require = createRequire(import.meta.url);
+
+/** Entries handed over at once when a session is seen for the first time; between slices Pi's own work goes on. */
+const SLICE = 200;
+
+/** Numbers by which running calls are stopped. */
+let nextOperation = 1;
+
+/**
+ * The engine, for scripts: `const { Engine } = loadEngine()`.
+ *
+ * @returns {Native}
+ * @throws {Error} a sentence that names the missing file and the remedy
+ */
+export function loadEngine() {
+  const file = `pi-lossless-context.${platform()}.node`;
+  const remedy = "reinstall the package, or run `npm run build` in its folder";
+  const place = require.resolve("./package.json");
+  const { version } = require("./package.json");
+  if (!fs.existsSync(path.join(path.dirname(place), file))) {
+    throw new Error(`${file}, the engine for this platform, is missing: ${remedy}`);
+  }
+  /** @type {Native} */
+  let native;
+  try {
+    native = require(`./${file}`);
+  } catch (error) {
+    throw new Error(`${file} can't be loaded (${messageOf(error)}): ${remedy}`);
+  }
+  const found = native.version?.();
+  if (found !== version) {
+    throw new Error(`${file} is of version ${found}, but this is version ${version}: ${remedy}`);
+  }
+  return native;
+}
+
+/** The part of the addon's file name that tells platforms apart: `linux-x64-gnu`, `darwin-arm64`, … */
+function platform() {
+  const { platform, arch } = process;
+  if (platform === "win32") return `${platform}-${arch}-msvc`;
+  if (platform !== "linux") return `${platform}-${arch}`;
+  const report = /** @type {any} */ (process.report?.getReport());
+  return `${platform}-${arch}-${report?.header?.glibcVersionRuntime ? "gnu" : "musl"}`;
+}
+
+/**
+ * Wires the extension into Pi.
+ *
+ * @param {ExtensionAPI} pi
+ */
+export default function losslessContext(pi) {
+  /** @type {Native} */
+  let native;
+  try {
+    native = loadEngine();
+  } catch (error) {
+    const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
+    let told = false;
+    pi.on("session_start", (_event, ctx) => {
+      if (!told) ctx.ui.notify(reason, "error");
+      told = true;
+    });
+    return;
+  }
+
+  /** @type {Session | undefined} */
+  let session;
+  /** Failures the user has heard of. @type {Set<string>} */
+  const told = new Set();
+
+  /**
+   * @param {ExtensionContext} ctx
+   * @param {unknown} error
+   */
+  function tell(ctx, error) {
+    const message = `pi-lossless-context: ${messageOf(error)}`;
+    if (told.has(message)) return;
+    told.add(message);
+    quietly(() => ctx.ui.notify(message, "warning"));
+  }
+
+  /**
+   * A handler whose failure is told once and leaves Pi to its own devices.
+   *
+   * @template E, R
+   * @param {(event: E, ctx: ExtensionContext, session: Session) => Promise<R> | R} handler
+   * @returns {(event: E, ctx: ExtensionContext) => Promise<R | undefined>}
+   */
+  function withSession(handler) {
+    return async (event, ctx) => {
+      if (!session) return undefined;
+      try {
+        return await handler(event, ctx, session);
+      } catch (error) {
+        tell(ctx, error);
+        return undefined;
+      }
+    };
+  }
+
+  /** @param {ExtensionContext} ctx */
+  function open(ctx) {
+    const manager = ctx.sessionManager;
+    const id = manager.getSessionId();
+    // In rpc mode `session_start` comes twice for one session.
+    if (session?.id === id) return session;
+    const options = {
+      cwd: ctx.cwd,
+      agentDir: agentDir(),
+      sessionId: id,
+      sessionFile: manager.getSessionFile(),
+      parentSession: manager.getHeader()?.parentSession,
+      environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
+    };
+    /** @type {Session} */
+    const opened = {
+      id,
+      manager,
+      engine: native.Engine.open(JSON.stringify(options)),
+      caughtUp: Promise.resolve(),
+      live: false,
+      preamble: null,
+      report: null,
+    };
+    opened.caughtUp = opened.engine.then(async (engine) => {
+      opened.preamble = engine.preamble();
+      const { notice } = JSON.parse(engine.opened());
+      if (notice) tell(ctx, notice);
+      await catchUp(opened, engine);
+    });
+    opened.caughtUp.then(
+      () => showStatus(ctx, opened),
+      (error) => tell(ctx, error),
+    );
+    return opened;
+  }
+
+  /**
+   * @param {ExtensionContext} ctx
+   * @param {Session} session
+   */
+  async function showStatus(ctx, session) {
+    try {
+      const { text, notice } = unwrap(await (await session.engine).status());
+      if (notice) tell(ctx, notice);
+      ctx.ui.setStatus("lcm", text);
+    } catch {
+      // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
+    }
+  }
+
+  /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
+  const sync = async (_event, ctx, session) => {
+    walk(session, await session.engine);
+    void showStatus(ctx, session);
+  };
+
+  pi.on("session_start", (_event, ctx) => {
+    try {
+      session = open(ctx);
+      void showStatus(ctx, session);
+    } catch (error) {
+      tell(ctx, error);
+    }
+  });
+
+  // The entry stands one tick after its event.
+  pi.on(
+    "message_end",
+    withSession((_event, _ctx, session) => {
+      setImmediate(() => {
+        session.engine.then((engine) => walk(session, engine)).catch(() => {});
+      });
+    }),
+  );
+  pi.on("turn_end", withSession(sync));
+  pi.on("agent_end", withSession(sync));
+  pi.on("session_tree", withSession(sync));
+
+  pi.on(
+    "before_agent_start",
+    withSession(async (event, _ctx, session) => {
+      await session.engine;
+      if (!session.preamble) return undefined;
+      const sections = event.systemPromptOptions?.sections;
+      if (!sections) return { systemPrompt: `${event.systemPrompt}\n\n${session.preamble}` };
+      sections.lcm = session.preamble;
+      return undefined;
+    }),
+  );
+
+  pi.on(
+    "session_before_compact",
+    withSession(async (event, ctx, session) => {
+      const engine = await ready(session);
+      const { preparation, signal } = event;
+      const request = {
+        leafId: session.manager.getLeafId(),
+        firstKeptEntryId: preparation.firstKeptEntryId,
+        tokensBefore: preparation.tokensBefore,
+        customInstructions: event.customInstructions,
+        reason: event.reason,
+        contextWindow: ctx.model?.contextWindow,
+        reserveTokens: preparation.settings?.reserveTokens,
+      };
+      const outcome = unwrap(
+        await cancellable(engine, signal, (operation) =>
+          engine.compact(operation, JSON.stringify(request), asker(ctx, signal)),
+        ),
+      );
+      if (outcome.kind === "cancelled") return { cancel: true };
+      if (outcome.kind !== "compacted") return undefined;
+      session.report = outcome.report;
+      return { compaction: outcome.compaction };
+    }),
+  );
+
+  pi.on(
+    "session_compact",
+    withSession(async (event, ctx, session) => {
+      const engine = await session.engine;
+      walk(session, engine);
+      session.preamble = engine.preamble();
+      if (event.fromExtension && session.report) ctx.ui.notify(`LCM: ${session.report}`, "info");
+      session.report = null;
+      void showStatus(ctx, session);
+    }),
+  );
+
+  pi.on("session_shutdown", async (_event, ctx) => {
+    const closing = session;
+    session = undefined;
+    if (!closing) return;
+    try {
+      const engine = await closing.engine;
+      walk(closing, engine);
+      closing.live = false;
+      await engine.close();
+    } catch (error) {
+      tell(ctx, error);
+    }
+  });
+
+  for (const spec of JSON.parse(native.toolSpecs())) {
+    pi.registerTool({
+      ...spec,
+      /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
+      execute: async (_id, params, signal, _onUpdate, ctx) => {
+        const asked = session ?? open(ctx);
+        const engine = await ready(asked);
+        const leaf = asked.manager.getLeafId() ?? undefined;
+        // Pi shows the model what is thrown here.
+        const content = unwrap(
+          await cancellable(engine, signal, (operation) =>
+            engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
+          ),
+        );
+        return { content, details: undefined };
+      },
+    });
+  }
+
+  /** @type {{name: string, help: string}[]} */
+  const commands = JSON.parse(native.commandSpecs());
+  pi.registerCommand("lcm", {
+    description: "Lossless history: help, stats, tree, compact",
+    getArgumentCompletions: (prefix) =>
+      commands
+        .filter(({ name }) => name.startsWith(prefix))
+        .map(({ name, help }) => ({ value: name, label: name, description: help })),
+    handler: async (line, ctx) => {
+      try {
+        const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
+        if (name === "compact") return await compact(ctx, rest?.trim());
+        const asked = session ?? open(ctx);
+        const engine = await ready(asked);
+        say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined)));
+      } catch (error) {
+        say(ctx, messageOf(error), "error");
+      }
+    },
+  });
+}
+
+/**
+ * The engine of a session, with everything said so far handed over.
+ *
+ * @param {Session} session
+ */
+async function ready(session) {
+  const engine = await session.engine;
+  await session.caughtUp;
+  walk(session, engine);
+  return engine;
+}
+
+/**
+ * Hands over the entries between the leaf and what the engine knows: the length of what is new, whatever made it new.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+function walk(session, engine) {
+  const { manager } = session;
+  // While the past is being handed over, the end of the branch still hangs in the air.
+  if (!session.live || manager.getSessionId() !== session.id) return;
+  /** @type {SessionEntry[]} */
+  const fresh = [];
+  let id = manager.getLeafId();
+  while (id && !engine.knows(id)) {
+    const entry = manager.getEntry(id);
+    if (!entry) break;
+    fresh.push(entry);
+    id = entry.parentId;
+  }
+  if (fresh.length > 0) unwrap(engine.handOver(JSON.stringify(fresh.reverse())));
+}
+
+/**
+ * Hands over what a session has beyond what is stored of it, all branches, in slices.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+async function catchUp(session, engine) {
+  const entries = session.manager.getEntries();
+  const { entries: stored } = JSON.parse(engine.opened());
+  for (let at = 0; stored !== entries.length && at < entries.length; at += SLICE) {
+    const fresh = entries.slice(at, at + SLICE).filter((entry) => !engine.knows(entry.id));
+    if (fresh.length === 0) continue;
+    unwrap(engine.handOver(JSON.stringify(fresh)));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  session.live = true;
+  walk(session, engine);
+}
+
+/**
+ * Runs a call of the engine that `signal` can stop.
+ *
+ * @template T
+ * @param {Engine} engine
+ * @param {AbortSignal | undefined} signal
+ * @param {(operation: number) => Promise<T>} call
+ */
+async function cancellable(engine, signal, call) {
+  const operation = nextOperation++;
+  const stop = () => engine.cancel(operation);
+  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await call(operation);
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/**
+ * Pi's own model call, as the engine asks for it: a request in, the assistant message out, both as JSON. Provider errors
+ * are messages too.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {AbortSignal} abort
+ * @returns {(request: string) => Promise<string>}
+ */
+function asker(ctx, abort) {
+  const { model, modelRegistry } = ctx;
+  return async (json) => {
+    const request = JSON.parse(json);
+    if (!model) throw new Error("no model is chosen");
+    const context = {
+      systemPrompt: request.system,
+      messages: [
+        { role: /** @type {const} */ ("user"), content: [{ type: /** @type {const} */ ("text"), text: request.prompt }], timestamp: Date.now() },
+      ],
+    };
+    const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
+    const maxTokens = Math.min(request.maxTokens, model.maxTokens || request.maxTokens);
+    const options = { maxTokens, signal, cacheRetention: /** @type {const} */ ("none") };
+    return JSON.stringify(await modelRegistry.streamSimple(model, context, options).result());
+  };
+}
+
+/**
+ * `/lcm compact`: Pi's own compaction, which asks us.
+ *
+ * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx
+ * @param {string | undefined} instructions
+ */
+function compact(ctx, instructions) {
+  return new Promise((resolve, reject) => {
+    ctx.compact({
+      customInstructions: instructions || undefined,
+      onComplete: () => resolve(undefined),
+      onError: reject,
+    });
+  });
+}
+
+/**
+ * Shows what a command answers: on stdout in print mode, where that is the only way, else through Pi's UI.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string} text
+ * @param {"info" | "error"} [type]
+ */
+function say(ctx, text, type = "info") {
+  // Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout.
+  if (ctx.mode === "print") fs.writeSync(1, `${text}\n`);
+  else ctx.ui.notify(text, type);
+}
+
+/** Where Pi keeps its settings and sessions. */
+function agentDir() {
+  const dir = process.env.PI_CODING_AGENT_DIR;
+  if (!dir) return path.join(os.homedir(), ".pi", "agent");
+  return dir.startsWith("~") ? path.join(os.homedir(), dir.slice(1)) : dir;
+}
+
+/**
+ * What the engine answered.
+ *
+ * @param {string} answer
+ * @throws {Error} with the engine's sentence, if it failed
+ */
+function unwrap(answer) {
+  const { ok, error } = JSON.parse(answer);
+  if (error) throw new Error(error.message);
+  return ok;
+}
+
+/** @param {unknown} error */
+function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** @param {() => void} action that may find its context stale */
+function quietly(action) {
+  try {
+    action();
+  } catch {
+    // The session it belonged to is gone, and its screen with it.
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Builds the addon and puts it where `index.js` loads it from.
+ *
+ * cargo itself says where the library stands (its JSON messages name it), so a target folder of the user's own is honoured.
+ */
+import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
+import path from "node:path";
+import { addon, root } from "./paths.mjs";
+import { collect } from "./proc.mjs";
+import { Failure } from "./setup.mjs";
+
+const PACKAGE = "pi-lossless-context";
+const typeFolder = path.join(root, "target", "type-def");
+
+/** The types that napi's macros saw in the build whose addon stands in place; `index.d.ts` is checked against them. */
+export const typeDefinitions = path.join(root, "target", "type-def.jsonl");
+
+/** The environment for every cargo run: one that differed in this variable would compile the crate anew each time. */
+export const cargoEnvironment = () => ({ ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: typeFolder });
+
+/**
+ * @param {{ revealAfterMs: number }} options how long a build may stay silent
+ * @returns {Promise<string>} the addon
+ */
+export async function buildAddon({ revealAfterMs }) {
+  mkdirSync(typeFolder, { recursive: true });
+  const args = ["build", "--profile", "fast", "--lib", "--message-format=json-render-diagnostics"];
+  const options = { cwd: root, env: cargoEnvironment(), revealAfterMs, title: "Building the addon …" };
+  const { code, stdout, stderr } = await collect("cargo", args, options);
+  if (code !== 0) {
+    process.stderr.write(stderr);
+    throw new Failure(`cargo build failed with exit code ${code}: its own words stand above.`);
+  }
+  const artifact = artifactIn(stdout);
+  keepTypeDefinitions(artifact.fresh);
+  return place(artifact.library);
+}
+
+/**
+ * @param {string} messages cargo's JSON messages, one a line
+ * @returns {{ library: string, fresh: boolean }} the shared library among them, and whether it was there before
+ */
+function artifactIn(messages) {
+  for (const line of messages.split("\n").filter(Boolean)) {
+    const message = JSON.parse(line);
+    if (message.reason !== "compiler-artifact" || message.target.name !== PACKAGE.replaceAll("-", "_")) continue;
+    const library = message.filenames.find((/** @type {string} */ file) => /\.(so|dylib|dll)$/.test(file));
+    if (library) return { library, fresh: message.fresh };
+  }
+  throw new Failure("cargo build made no shared library: is `cdylib` still among the crate types?");
+}
+
+/**
+ * The macros write anew whenever the crate is compiled, by clippy and by the tests too, and there several compilers write
+ * into one file. So what this build wrote is set aside at once.
+ * @param {boolean} fresh whether this build compiled nothing
+ */
+function keepTypeDefinitions(fresh) {
+  const written = path.join(typeFolder, PACKAGE);
+  if (!existsSync(written)) return;
+  if (fresh && existsSync(typeDefinitions)) return;
+  copyFileSync(written, typeDefinitions);
+}
+
+/**
+ * Under a temporary name first: a Pi that runs with the old addon keeps its file.
+ * @param {string} library
+ */
+function place(library) {
+  const target = addon();
+  const temporary = `${target}.tmp-${process.pid}`;
+  copyFileSync(library, temporary);
+  renameSync(temporary, target);
+  return target;
+}

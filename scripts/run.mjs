@@ -1,0 +1,99 @@
+/**
+ * The driver behind `npm start`, `npm run build` and `npm test`.
+ *
+ * Each begins with the same set-up, so that a clean clone needs no step before it. What follows is started by absolute
+ * path (`paths.mjs`). A failure ends in one line that says what to do, or in the failing program's own words above it.
+ */
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { buildAddon, cargoEnvironment } from "./build.mjs";
+import { extension, node22, piCli, programOf, root } from "./paths.mjs";
+import { collect, show } from "./proc.mjs";
+import { Failure, setUp } from "./setup.mjs";
+
+/** A build that takes longer than this shows itself when all the user wants is to start Pi. */
+const PATIENCE_MS = 1500;
+
+const [verb = "", ...rest] = process.argv.slice(2);
+const verbs = { build, start, test };
+
+try {
+  if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
+  process.exitCode = await verbs[/** @type {keyof typeof verbs} */ (verb)](rest);
+} catch (error) {
+  if (!(error instanceof Failure)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}
+
+/** The addon alone. */
+async function build() {
+  await setUp();
+  const file = await buildAddon({ revealAfterMs: 0 });
+  process.stdout.write(`Built ${path.relative(root, file)}\n`);
+  return 0;
+}
+
+/**
+ * Pi with the extension: the user's own where there is a model to talk to, the demo otherwise.
+ * @param {string[]} args the user's arguments to Pi; `--demo` is ours
+ */
+async function start(args) {
+  await setUp();
+  await buildAddon({ revealAfterMs: PATIENCE_MS });
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return show(node22, [path.join(root, "demo", "play.mjs")]);
+
+  const forPi = args.filter((arg) => arg !== "--demo");
+  const interactiveDemo = path.join(root, "demo", "interactive.mjs");
+  if (args.includes("--demo")) return show(node22, [interactiveDemo, ...forPi]);
+  if (!(await modelIsConfigured())) {
+    process.stdout.write("Pi has no model configured here, so this is the demo.\n");
+    return show(node22, [interactiveDemo, ...forPi]);
+  }
+  return show(node22, [piCli(), "-e", extension, ...forPi]);
+}
+
+/** Asks Pi itself, which knows every way in which a model can be configured. */
+async function modelIsConfigured() {
+  const env = { ...process.env, PI_OFFLINE: "1" };
+  const { stdout } = await collect(node22, [piCli(), "--list-models"], { env });
+  return !stdout.startsWith("No models available");
+}
+
+/** Everything a change must pass. The first step that fails is the last. */
+async function test() {
+  const started = Date.now();
+  const cargo = (/** @type {string[]} */ ...args) => show("cargo", args, { cwd: root, env: cargoEnvironment() });
+  const node = (/** @type {string[]} */ ...args) => show(node22, args, { cwd: root });
+  const typesScript = path.join(root, "scripts", "check-types.mjs");
+
+  await step("set-up", () => setUp());
+  await step("build the addon", () => buildAddon({ revealAfterMs: 0 }));
+  await step("cargo fmt", () => cargo("fmt", "--check"));
+  await step("cargo clippy", () => cargo("clippy", "--profile", "fast", "--all-targets", "--", "-D", "warnings"));
+  await step("cargo test", () => cargo("test", "--profile", "fast"));
+  await step("tsc", () => node(programOf("typescript", "tsc"), "-p", "tsconfig.json"));
+  if (existsSync(typesScript)) await step("index.d.ts", () => node(typesScript));
+  await step("node --test", () => node("--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec", "__test__/**/*.test.mjs"));
+
+  process.stdout.write(`\nAll steps passed in ${seconds(started)}.\n`);
+  return 0;
+}
+
+/**
+ * One step of the tests, with its name before and its time after.
+ * @param {string} name
+ * @param {() => Promise<unknown>} run resolves with an exit code, or with anything else for success
+ */
+async function step(name, run) {
+  process.stdout.write(`\n── ${name} ──\n`);
+  const started = Date.now();
+  const code = await run();
+  if (typeof code === "number" && code !== 0) throw new Failure(`\nFAILED: ${name} (exit code ${code}, after ${seconds(started)})`);
+  process.stdout.write(`── ${name}: ok, ${seconds(started)} ──\n`);
+}
+
+/** @param {number} since */
+function seconds(since) {
+  return `${((Date.now() - since) / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,77 @@
+/**
+ * The set-up both commands share: after it, cargo, the npm packages and Node 22 are there.
+ *
+ * Each lack that only the user can mend ends in one sentence which says what is missing and what to do.
+ */
+import { existsSync, statSync } from "node:fs";
+import path from "node:path";
+import { inModules, node22, root } from "./paths.mjs";
+import { collect, show } from "./proc.mjs";
+
+/** A failure whose message is for the user, without a stack. */
+export class Failure extends Error {}
+
+/** Brings what is missing, and stays silent when nothing is. */
+export async function setUp() {
+  await needCargo();
+  if (packagesAreStale()) await installPackages();
+  await needNode22();
+}
+
+async function needCargo() {
+  const { code, stderr } = await collect("cargo", ["--version"]);
+  if (code === 0) return;
+  if (code !== 127) throw new Failure(`cargo is there but does not run (${stderr.trim().split("\n")[0]}): \`rustup default stable\` usually mends it.`);
+  throw new Failure("cargo was not found: install Rust with rustup (https://rustup.rs), open a new shell, and run this again.");
+}
+
+/** npm leaves its own lock file in node_modules when an installation is complete. */
+function packagesAreStale() {
+  const installed = inModules(".package-lock.json");
+  if (!existsSync(installed)) return true;
+  return statSync(installed).mtimeMs < statSync(path.join(root, "package-lock.json")).mtimeMs;
+}
+
+async function installPackages() {
+  process.stderr.write("Installing the npm packages (about 350 MB, once) …\n");
+  const { command, args, shell } = callersNpm();
+  const env = innerEnvironment();
+  // Warnings are left out: npm says of each host package that it wants Node 22, and Node 22 is one of these packages.
+  const code = await show(command, [...args, "ci", "--loglevel=error"], { cwd: root, env, shell });
+  if (code !== 0) throw new Failure(`npm ci failed with exit code ${code}: its own words stand above.`);
+}
+
+/** The npm of whoever started this, with the Node it runs on, so that its version and settings hold. */
+function callersNpm() {
+  const { npm_execpath: script, npm_node_execpath: node = process.execPath } = process.env;
+  if (script?.endsWith(".js")) return { command: node, args: [script], shell: false };
+  // On Windows npm is a batch file, which only a shell can start.
+  return { command: "npm", args: [], shell: process.platform === "win32" };
+}
+
+/**
+ * The surroundings of an npm inside an npm: the outer one hands its options down as npm_config_*, and these few would
+ * change what is installed here.
+ */
+function innerEnvironment() {
+  const env = { ...process.env };
+  for (const option of ["ignore_scripts", "omit", "global", "prefix"]) delete env[`npm_config_${option}`];
+  return env;
+}
+
+/** The npm package `node` fetches its binary in an install script, which npm may have been told not to run. */
+async function needNode22() {
+  if (await node22Runs()) return;
+  process.stderr.write("Fetching Node 22 …\n");
+  await show(process.execPath, ["installArchSpecificPackage.js"], { cwd: inModules("node"), env: innerEnvironment() });
+  if (await node22Runs()) return;
+  throw new Failure(
+    "Node 22 is missing because npm did not run the install script of the package `node`: allow it, delete node_modules, and run this again.",
+  );
+}
+
+async function node22Runs() {
+  if (!existsSync(node22)) return false;
+  const { code } = await collect(node22, ["--version"]);
+  return code === 0;
+}

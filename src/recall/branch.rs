@@ -1,0 +1,90 @@
+//! The branch a question is asked from: its visible messages, and the summaries that hold on it.
+
+use std::collections::HashMap;
+
+use super::Scope;
+use crate::dag::{Forest, Piece, Sources, Step, Visible, visible};
+use crate::error::Result;
+use crate::ids::{MessageId, SummaryId};
+use crate::store::View;
+
+/// A branch, as far as recall looks at it.
+pub(super) struct Branch {
+    /// The visible messages, oldest first.
+    pub visible: Vec<Visible>,
+    /// Which summaries hold here.
+    pub forest: Forest,
+    /// What covers the branch, oldest first.
+    pub frontier: Vec<Piece>,
+    /// Every message that the branch shows, as it was said, with its position among the visible ones if it has one.
+    positions: HashMap<MessageId, Option<usize>>,
+}
+
+impl Branch {
+    /// Reads the branch of `scope`; without a leaf it is empty.
+    pub fn read(view: &View<'_>, scope: &Scope) -> Result<Self> {
+        let entries = match &scope.leaf {
+            Some(leaf) => view.branch(scope.conversation, leaf)?,
+            None => Vec::new(),
+        };
+        let visible = visible(&entries);
+        let seen: Vec<MessageId> = visible.iter().map(|message| message.seen.id).collect();
+        let forest = Forest::new(&seen, view.nodes_on(&seen)?);
+        let at: HashMap<usize, usize> =
+            visible.iter().enumerate().map(|(position, message)| (message.index, position)).collect();
+        let mut positions = HashMap::new();
+        for (index, entry) in entries.iter().enumerate() {
+            if let Step::Message(message) = &entry.step {
+                positions.insert(message.id, at.get(&index).copied());
+            }
+        }
+        let frontier = forest.frontier();
+        Ok(Self { visible, forest, frontier, positions })
+    }
+
+    /// Is this message, as it was said, on the branch?
+    pub fn shows(&self, message: MessageId) -> bool {
+        self.positions.contains_key(&message)
+    }
+
+    /// Where it stands among the visible messages.
+    pub fn position(&self, message: MessageId) -> Option<usize> {
+        self.positions.get(&message).copied().flatten()
+    }
+
+    /// The summaries over a position, from its leaf summary up to the frontier.
+    pub fn lineage_over(&self, position: usize) -> Vec<SummaryId> {
+        let over = |id: &SummaryId| self.forest.span(*id).is_some_and(|span| span.contains(&position));
+        let mut next = self.frontier.iter().find_map(|piece| match piece {
+            Piece::Summary(id, span) if span.contains(&position) => Some(*id),
+            _ => None,
+        });
+        let mut lineage = Vec::new();
+        while let Some(id) = next {
+            lineage.push(id);
+            next = match self.forest.node(id).map(|node| &node.sources) {
+                Some(Sources::Summaries(children)) => children.iter().copied().find(over),
+                _ => None,
+            };
+        }
+        lineage.reverse();
+        lineage
+    }
+
+    /// The leaf summary over a message that was said on this branch.
+    pub fn leaf_over(&self, message: MessageId) -> Option<SummaryId> {
+        self.lineage_over(self.position(message)?).first().copied()
+    }
+
+    /// The leaf summaries under the frontier, oldest first.
+    pub fn leaves(&self) -> Vec<SummaryId> {
+        let roots = self.frontier.iter().filter_map(|piece| match piece {
+            Piece::Summary(id, _) => Some(*id),
+            Piece::Message(_) => None,
+        });
+        let is_leaf = |id: &SummaryId| self.forest.node(*id).is_some_and(|node| node.depth == 0);
+        let mut leaves: Vec<SummaryId> = self.forest.closure(roots).into_iter().filter(is_leaf).collect();
+        leaves.sort_by_key(|id| self.forest.span(*id).map(|span| span.start));
+        leaves
+    }
+}

@@ -1,0 +1,77 @@
+//! What names a message or a summary in an answer: short id, time, and the little one needs to choose.
+
+use crate::error::Result;
+use crate::ids::SummaryId;
+use crate::model::title;
+use crate::store::{StoredMessage, StoredSummary, View};
+
+/// A message, named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageCard {
+    /// Its short id.
+    pub handle: String,
+    /// Who speaks, as Pi names roles.
+    pub role: String,
+    /// The tool whose result it is.
+    pub tool: Option<String>,
+    /// ms since the epoch.
+    pub timestamp: i64,
+}
+
+impl MessageCard {
+    pub(super) fn of(message: &StoredMessage) -> Self {
+        Self {
+            handle: message.lineage.message_handle(),
+            role: message.role.clone(),
+            tool: message.tool.clone(),
+            timestamp: message.timestamp,
+        }
+    }
+}
+
+/// A summary, named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryCard {
+    /// Its short id.
+    pub handle: String,
+    /// 0 for a leaf.
+    pub depth: u32,
+    /// Made without a model.
+    pub degraded: bool,
+    /// Messages in its span.
+    pub messages: usize,
+    /// Time of the first of them, ms.
+    pub from_time: i64,
+    /// Time of the last of them, ms.
+    pub to_time: i64,
+    /// Estimated tokens of its text.
+    pub tokens: usize,
+    /// `provider/model`, none for an extract.
+    pub model: Option<String>,
+    /// What it is about.
+    pub title: String,
+}
+
+impl SummaryCard {
+    pub(super) fn of(summary: &StoredSummary) -> Self {
+        Self {
+            handle: summary.hash.summary_handle(),
+            depth: summary.depth,
+            degraded: summary.degraded,
+            messages: summary.messages,
+            from_time: summary.from_time,
+            to_time: summary.to_time,
+            tokens: summary.tokens,
+            model: summary.model.clone(),
+            title: title(&summary.text),
+        }
+    }
+
+    pub(super) fn read(view: &View<'_>, id: SummaryId) -> Result<Self> {
+        Ok(Self::of(&view.summary(id)?))
+    }
+
+    pub(super) fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {
+        ids.iter().map(|id| Self::read(view, *id)).collect()
+    }
+}

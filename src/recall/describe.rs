@@ -1,0 +1,357 @@
+//! Orientation: what there is of this session, of its two ends, of one message or summary.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::branch::Branch;
+use super::resolve::{Target, resolve};
+use super::{MessageCard, Scope, SummaryCard};
+use crate::dag::{Piece, Sources, Span};
+use crate::error::Result;
+use crate::ids::{MessageId, SummaryId};
+use crate::model::{Files, Message};
+use crate::store::{DepthCount, Totals, View};
+
+/// Messages that an end of the history shows.
+const AT_AN_END: usize = 15;
+/// Leaf summaries that it shows.
+const LEAVES_AT_AN_END: usize = 3;
+/// Characters of a message's headline.
+const HEADLINE: usize = 120;
+/// Summaries above one that are named.
+const MOST_ABOVE: usize = 20;
+
+/// Which part of the history is described.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// All of it, in numbers and summaries.
+    #[default]
+    Overview,
+    /// The newest messages.
+    Recent,
+    /// The oldest messages.
+    Earliest,
+    /// One message or summary.
+    ById,
+}
+
+/// The history in numbers, and the current branch as its summaries divide it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overview {
+    /// Counts of this session.
+    pub totals: Totals,
+    /// Its summaries by depth.
+    pub depths: Vec<DepthCount>,
+    /// Sessions of the project, this one among them.
+    pub sessions: usize,
+    /// Messages stored of all of them.
+    pub project_messages: usize,
+    /// Visible messages of the branch.
+    pub visible: usize,
+    /// Their estimated tokens.
+    pub visible_tokens: usize,
+    /// Estimated tokens of the frontier: its summaries and the messages they leave uncovered.
+    pub frontier_tokens: usize,
+    /// Times of the first and the last visible message, ms.
+    pub times: Option<(i64, i64)>,
+    /// The frontier, oldest first, with everything under it.
+    pub frontier: Vec<Item>,
+}
+
+/// A piece of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// A summary and the summaries it was condensed from.
+    Summary(SummaryCard, Vec<Self>),
+    /// Messages in a row without a summary.
+    Messages {
+        /// How many.
+        count: usize,
+        /// Short id of the first.
+        first: String,
+        /// Short id of the last.
+        last: String,
+    },
+}
+
+/// One end of the branch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    /// Its messages, oldest first.
+    pub messages: Vec<Line>,
+    /// The leaf summaries nearest to the end, oldest first.
+    pub leaves: Vec<SummaryCard>,
+    /// Visible messages of the branch.
+    pub visible: usize,
+}
+
+/// A message in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Which message.
+    pub card: MessageCard,
+    /// What it says.
+    pub headline: String,
+    /// The leaf summary over it.
+    pub leaf: Option<String>,
+}
+
+/// One thing with all that is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Portrait {
+    /// A summary.
+    Summary(SummaryPortrait),
+    /// A message.
+    Message(MessagePortrait),
+}
+
+/// A summary with its lineage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SummaryPortrait {
+    /// Which summary.
+    pub card: SummaryCard,
+    /// When it was made, ms.
+    pub created_at: i64,
+    /// It holds on the current branch.
+    pub holds: bool,
+    /// What was condensed from it, nearest first.
+    pub above: Vec<SummaryCard>,
+    /// What it was made from.
+    pub below: Below,
+    /// Files that its messages touched.
+    pub files: Files,
+}
+
+/// What a summary was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Summaries, in order.
+    Summaries(Vec<SummaryCard>),
+    /// Messages, in order.
+    Messages(Vec<Line>),
+}
+
+/// A message with what stands for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePortrait {
+    /// Which message, and what it says.
+    pub line: Line,
+    /// Bytes of its text.
+    pub bytes: usize,
+    /// Bytes of its stored JSON.
+    pub json_bytes: usize,
+    /// Estimated tokens.
+    pub tokens: usize,
+    /// Where it stands among how many visible messages of the branch; `None` elsewhere and for what an edit hid.
+    pub position: Option<(usize, usize)>,
+    /// The summaries over it, from the leaf summary up.
+    pub above: Vec<SummaryCard>,
+    /// Files it touched.
+    pub files: Files,
+}
+
+/// The whole history, asked from `scope`.
+///
+/// # Errors
+/// When the store can't be read; so for all functions here.
+pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
+    let branch = Branch::read(view, scope)?;
+    let mut frontier = Vec::new();
+    let mut frontier_tokens = 0;
+    for piece in runs(&branch.frontier) {
+        match piece {
+            Run::Summary(id) => {
+                let item = item(view, &branch, id)?;
+                if let Item::Summary(card, _) = &item {
+                    frontier_tokens += card.tokens;
+                }
+                frontier.push(item);
+            }
+            Run::Messages(span) => {
+                let messages = &branch.visible[span];
+                frontier_tokens += messages.iter().map(|message| message.seen.tokens).sum::<usize>();
+                let handle = |at: Option<&crate::dag::Visible>| at.map(|v| v.original.message_handle());
+                frontier.push(Item::Messages {
+                    count: messages.len(),
+                    first: handle(messages.first()).unwrap_or_default(),
+                    last: handle(messages.last()).unwrap_or_default(),
+                });
+            }
+        }
+    }
+    let times = branch.visible.first().zip(branch.visible.last());
+    Ok(Overview {
+        totals: view.totals(scope.conversation)?,
+        depths: view.depths(scope.conversation)?,
+        sessions: view.conversations()?,
+        project_messages: view.project_messages()?,
+        visible: branch.visible.len(),
+        visible_tokens: branch.visible.iter().map(|message| message.seen.tokens).sum(),
+        frontier_tokens,
+        times: times.map(|(first, last)| (first.seen.timestamp, last.seen.timestamp)),
+        frontier,
+    })
+}
+
+/// The newest messages of the branch.
+pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
+    let branch = Branch::read(view, scope)?;
+    let (visible, leaves) = (branch.visible.len(), branch.leaves());
+    let messages = visible.saturating_sub(AT_AN_END)..visible;
+    end(view, &branch, messages, &leaves[leaves.len().saturating_sub(LEAVES_AT_AN_END)..])
+}
+
+/// The oldest messages of the branch.
+pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
+    let branch = Branch::read(view, scope)?;
+    let (visible, leaves) = (branch.visible.len(), branch.leaves());
+    end(view, &branch, 0..visible.min(AT_AN_END), &leaves[..leaves.len().min(LEAVES_AT_AN_END)])
+}
+
+/// What the short id `id` names.
+///
+/// # Errors
+/// Also [`crate::error::Code::Invalid`] for an id that names nothing or several things.
+pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
+    let target = resolve(view, scope, id)?;
+    let branch = Branch::read(view, scope)?;
+    match target {
+        Target::Summary(id) => summary(view, &branch, id).map(Portrait::Summary),
+        Target::Message(id) => message(view, &branch, id).map(Portrait::Message),
+    }
+}
+
+fn end(view: &View<'_>, branch: &Branch, messages: Span, leaves: &[SummaryId]) -> Result<End> {
+    let messages = branch.visible[messages].iter().map(|message| line(view, branch, message.seen.id));
+    Ok(End {
+        messages: messages.collect::<Result<_>>()?,
+        leaves: SummaryCard::read_all(view, leaves)?,
+        visible: branch.visible.len(),
+    })
+}
+
+/// A frontier with its uncovered messages drawn together.
+enum Run {
+    Summary(SummaryId),
+    Messages(Span),
+}
+
+fn runs(frontier: &[Piece]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for piece in frontier {
+        match (piece, runs.last_mut()) {
+            (Piece::Summary(id, _), _) => runs.push(Run::Summary(*id)),
+            (Piece::Message(at), Some(Run::Messages(span))) => span.end = at + 1,
+            (Piece::Message(at), _) => runs.push(Run::Messages(*at..at + 1)),
+        }
+    }
+    runs
+}
+
+fn item(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<Item> {
+    let children = match branch.forest.node(id).map(|node| &node.sources) {
+        Some(Sources::Summaries(children)) => children.as_slice(),
+        _ => &[],
+    };
+    let children = children.iter().map(|child| item(view, branch, *child)).collect::<Result<_>>()?;
+    Ok(Item::Summary(SummaryCard::read(view, id)?, children))
+}
+
+fn line(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Line> {
+    let id = view.original(id)?;
+    let stored = view.message(id)?;
+    let leaf = branch.leaf_over(id).map(|leaf| view.summary(leaf)).transpose()?;
+    Ok(Line {
+        card: MessageCard::of(&stored),
+        headline: Message::parse(&stored.json).headline(HEADLINE),
+        leaf: leaf.map(|leaf| leaf.hash.summary_handle()),
+    })
+}
+
+fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPortrait> {
+    let stored = view.summary(id)?;
+    let holds = branch.forest.span(id).is_some();
+    let below = match view.edges(id)?.sources {
+        Sources::Summaries(children) => Below::Summaries(SummaryCard::read_all(view, &children)?),
+        Sources::Messages(messages) => {
+            Below::Messages(messages.iter().map(|id| line(view, branch, *id)).collect::<Result<_>>()?)
+        }
+    };
+    Ok(SummaryPortrait {
+        card: SummaryCard::of(&stored),
+        created_at: stored.created_at,
+        holds,
+        above: above(view, branch, vec![id], holds)?,
+        below,
+        files: files_under(view, id)?,
+    })
+}
+
+fn message(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<MessagePortrait> {
+    let stored = view.message(id)?;
+    let read = Message::parse(&stored.json);
+    let position = branch.position(id);
+    let above = match position {
+        Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position))?,
+        None => {
+            let leaves = view.leaves_over(id)?;
+            let mut cards = SummaryCard::read_all(view, &leaves)?;
+            cards.extend(above(view, branch, leaves, false)?);
+            cards
+        }
+    };
+    Ok(MessagePortrait {
+        line: line(view, branch, id)?,
+        bytes: read.readable().len(),
+        json_bytes: stored.json.len(),
+        tokens: stored.tokens,
+        position: position.map(|position| (position, branch.visible.len())),
+        above,
+        files: read.files(),
+    })
+}
+
+/// What was condensed from `roots`, nearest first; of what holds on the branch, only what holds there too.
+fn above(view: &View<'_>, branch: &Branch, roots: Vec<SummaryId>, holding: bool) -> Result<Vec<SummaryCard>> {
+    let mut seen: HashSet<SummaryId> = roots.iter().copied().collect();
+    let mut level = roots;
+    let mut cards = Vec::new();
+    while !level.is_empty() && cards.len() < MOST_ABOVE {
+        let mut next = Vec::new();
+        for id in level {
+            for parent in view.edges(id)?.parents {
+                let wanted = !holding || branch.forest.span(parent).is_some();
+                if wanted && seen.insert(parent) {
+                    cards.push(SummaryCard::read(view, parent)?);
+                    next.push(parent);
+                }
+            }
+        }
+        level = next;
+    }
+    Ok(cards)
+}
+
+/// The files that the messages under a summary touched.
+fn files_under(view: &View<'_>, root: SummaryId) -> Result<Files> {
+    let mut files = Files::default();
+    let mut waiting = vec![root];
+    while let Some(id) = waiting.pop() {
+        match view.edges(id)?.sources {
+            Sources::Summaries(children) => waiting.extend(children),
+            Sources::Messages(messages) => {
+                for message in messages {
+                    let stored = view.message(view.original(message)?)?;
+                    // Only the agent's messages call tools.
+                    if stored.role == "assistant" {
+                        files.extend(Message::parse(&stored.json).files());
+                    }
+                }
+            }
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,254 @@
+//! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
+
+mod pattern;
+mod query;
+mod ranked;
+mod snippet;
+mod words;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::Scope;
+use super::branch::Branch;
+use super::cards::{MessageCard, SummaryCard};
+use crate::dag::Sources;
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::store::View;
+
+pub use snippet::Snippet;
+
+/// Results of one answer where the question does not say.
+pub const DEFAULT_LIMIT: usize = 20;
+/// Results of one answer at most.
+pub const MOST_RESULTS: usize = 100;
+
+/// How the query is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Words; what fits best comes first.
+    #[default]
+    Text,
+    /// A regular expression; the newest comes first.
+    Regex,
+}
+
+/// What is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kinds {
+    /// What was said.
+    #[default]
+    Messages,
+    /// What summaries say.
+    Summaries,
+    /// Both.
+    All,
+}
+
+/// Whose history is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sessions {
+    /// This session's, all its branches.
+    #[default]
+    This,
+    /// All sessions of the project.
+    Project,
+}
+
+/// A question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// What to look for.
+    pub query: String,
+    /// How to read it.
+    pub mode: Mode,
+    /// In messages, summaries or both.
+    pub kinds: Kinds,
+    /// In this session or in all.
+    pub sessions: Sessions,
+    /// Only messages of this role, as Pi names roles.
+    pub role: Option<String>,
+    /// Only results of this tool.
+    pub tool: Option<String>,
+    /// Results of one answer; brought into bounds.
+    pub limit: usize,
+    /// Where to go on, as the answer before said.
+    pub cursor: Option<String>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Findings {
+    /// What was found, in order.
+    pub hits: Vec<Hit>,
+    /// How to go on, where there is more.
+    pub next: Option<Next>,
+    /// What was looked at.
+    pub searched: Searched,
+    /// Where else there is something, if nothing was found here.
+    pub elsewhere: Elsewhere,
+}
+
+/// One result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// What was found.
+    pub found: Found,
+    /// Where it was said.
+    pub place: Place,
+    /// What stands around the match.
+    pub snippet: Snippet,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// A message, and the leaf summary that stands for it on this branch.
+    Message(MessageCard, Option<String>),
+    /// A summary.
+    Summary(SummaryCard),
+}
+
+/// Where something stands, as seen from the current branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On it.
+    Here,
+    /// On another branch of the session; for a summary also: superseded.
+    OtherBranch,
+    /// In another session of the project.
+    OtherSession,
+}
+
+/// What further answers hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Where to go on.
+    pub cursor: String,
+    /// How many more there are, where that is known.
+    pub more: Option<usize>,
+}
+
+/// What was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Messages with text to search.
+    pub messages: usize,
+    /// Summaries.
+    pub summaries: usize,
+}
+
+/// What a search would find with wider bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// Summaries of this session that fit, where only messages were asked for.
+    pub summaries: usize,
+    /// Messages of other sessions that fit.
+    pub messages: usize,
+    /// Sessions that have them; for a regular expression, all other sessions: they were not searched.
+    pub sessions: usize,
+}
+
+/// Answers `question`, asked from `scope`.
+///
+/// # Errors
+/// [`crate::error::Code::Invalid`] for a query that cannot be searched for and for a cursor that no answer gave;
+/// [`crate::error::Code::Cancelled`] when `cancel` was raised.
+pub fn grep(
+    view: &View<'_>,
+    scope: &Scope,
+    question: &Question,
+    cancel: &CancellationToken,
+) -> Result<Findings> {
+    if question.query.trim().is_empty() {
+        return Err(Error::invalid(
+            "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
+        ));
+    }
+    let branch = Branch::read(view, scope)?;
+    let search = Search { view, scope, question, branch: &branch, cancel };
+    let mut findings = match question.mode {
+        Mode::Text => ranked::find(&search)?,
+        Mode::Regex => pattern::find(&search)?,
+    };
+    let (messages, summaries) = view.searchable(search.conversation())?;
+    findings.searched = Searched {
+        messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
+        summaries: if question.kinds == Kinds::Messages { 0 } else { summaries },
+    };
+    Ok(findings)
+}
+
+/// A question with all that answering it looks at.
+struct Search<'a> {
+    view: &'a View<'a>,
+    scope: &'a Scope,
+    question: &'a Question,
+    branch: &'a Branch,
+    cancel: &'a CancellationToken,
+}
+
+impl Search<'_> {
+    /// The session that is searched, if it is only one.
+    fn conversation(&self) -> Option<ConversationId> {
+        match self.question.sessions {
+            Sessions::This => Some(self.scope.conversation),
+            Sessions::Project => None,
+        }
+    }
+
+    fn limit(&self) -> usize {
+        self.question.limit.clamp(1, MOST_RESULTS)
+    }
+
+    /// Stops a search that nobody waits for any more.
+    fn go_on(&self) -> Result<()> {
+        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// Where a message was said.
+    fn place(&self, message: MessageId) -> Result<Place> {
+        if self.branch.shows(message) { Ok(Place::Here) } else { self.place_elsewhere(message) }
+    }
+
+    /// Where what a summary tells of was said.
+    fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
+        if self.branch.forest.span(summary).is_some() {
+            return Ok(Place::Here);
+        }
+        let mut first = summary;
+        loop {
+            match self.view.edges(first)?.sources {
+                Sources::Summaries(children) if !children.is_empty() => first = children[0],
+                Sources::Messages(messages) if !messages.is_empty() => {
+                    return self.place_elsewhere(messages[0]);
+                }
+                _ => return Err(Error::store("a summary has no sources")),
+            }
+        }
+    }
+
+    fn place_elsewhere(&self, message: MessageId) -> Result<Place> {
+        let ours = self.view.sessions_of(message)?.contains(&self.scope.conversation);
+        Ok(if ours { Place::OtherBranch } else { Place::OtherSession })
+    }
+
+    /// The short id of the leaf summary that stands for a message on this branch.
+    fn covering(&self, message: MessageId) -> Result<Option<String>> {
+        let leaf = self.branch.leaf_over(message);
+        leaf.map(|id| Ok(self.view.summary(id)?.hash.summary_handle())).transpose()
+    }
+
+    fn foreign_cursor(&self) -> Error {
+        let cursor = self.question.cursor.as_deref().unwrap_or_default();
+        Error::invalid(format!(
+            "the cursor `{}` belongs to no answer of this search: leave it out to start with the first results",
+            crate::text::one_line(cursor, 40)
+        ))
+    }
+}

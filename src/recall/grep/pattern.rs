@@ -1,0 +1,141 @@
+//! Search by regular expression over the text itself: linear in its length, newest first, stopped at the limit.
+
+use regex::{Regex, RegexBuilder};
+
+use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet};
+use crate::error::{Error, Result};
+use crate::ids::{MessageId, SummaryId};
+use crate::model::Message;
+use crate::recall::cards::{MessageCard, SummaryCard};
+use crate::store::{StoredMessage, StoredSummary};
+use crate::text;
+
+/// Bytes that a compiled expression may take.
+const SIZE_LIMIT: usize = 1 << 20;
+/// Matches of one text that are pointed out.
+const POINTED_OUT: usize = 32;
+
+/// Where a search goes on: below the last row that was looked at, messages before summaries.
+enum Start {
+    Messages(Option<MessageId>),
+    Summaries(Option<SummaryId>),
+}
+
+pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
+    let regex = compile(&search.question.query)?;
+    let mut findings = Findings::default();
+    let summaries_from = match start(search)? {
+        Start::Summaries(before) => before,
+        Start::Messages(before) => {
+            if search.question.kinds != Kinds::Summaries {
+                messages(search, &regex, before, &mut findings)?;
+            }
+            None
+        }
+    };
+    if search.question.kinds != Kinds::Messages && findings.next.is_none() {
+        summaries(search, &regex, summaries_from, &mut findings)?;
+    }
+    if findings.hits.is_empty()
+        && search.question.cursor.is_none()
+        && search.question.sessions == Sessions::This
+    {
+        findings.elsewhere =
+            Elsewhere { sessions: search.view.conversations()?.saturating_sub(1), ..Elsewhere::default() };
+    }
+    Ok(findings)
+}
+
+fn start(search: &Search<'_>) -> Result<Start> {
+    let Some(cursor) = &search.question.cursor else { return Ok(Start::Messages(None)) };
+    let row = |digits: &str| digits.parse::<i64>().map_err(|_| search.foreign_cursor());
+    match cursor.trim().split_at_checked(1) {
+        Some(("m", digits)) => Ok(Start::Messages(Some(MessageId(row(digits)?)))),
+        Some(("s", digits)) => Ok(Start::Summaries(Some(SummaryId(row(digits)?)))),
+        _ => Err(search.foreign_cursor()),
+    }
+}
+
+fn messages(
+    search: &Search<'_>,
+    regex: &Regex,
+    before: Option<MessageId>,
+    findings: &mut Findings,
+) -> Result<()> {
+    search.view.newest_messages(search.conversation(), before, |stored| {
+        search.go_on()?;
+        if !wanted(search, &stored) {
+            return Ok(true);
+        }
+        let text = Message::parse(&stored.json).searchable();
+        let Some(snippet) = snippet(regex, &text) else { return Ok(true) };
+        findings.hits.push(Hit {
+            found: Found::Message(MessageCard::of(&stored), search.covering(stored.id)?),
+            place: search.place(stored.id)?,
+            snippet,
+        });
+        Ok(!full(search, findings, || format!("m{}", stored.id.0)))
+    })
+}
+
+fn summaries(
+    search: &Search<'_>,
+    regex: &Regex,
+    before: Option<SummaryId>,
+    findings: &mut Findings,
+) -> Result<()> {
+    search.view.newest_summaries(search.conversation(), before, |summary: StoredSummary| {
+        search.go_on()?;
+        let Some(snippet) = snippet(regex, &summary.text) else { return Ok(true) };
+        findings.hits.push(Hit {
+            found: Found::Summary(SummaryCard::of(&summary)),
+            place: search.place_of_summary(summary.id)?,
+            snippet,
+        });
+        Ok(!full(search, findings, || format!("s{}", summary.id.0)))
+    })
+}
+
+/// Is the answer full? Then what is older waits for the next.
+fn full(search: &Search<'_>, findings: &mut Findings, cursor: impl Fn() -> String) -> bool {
+    let full = findings.hits.len() >= search.limit();
+    if full {
+        findings.next = Some(Next { cursor: cursor(), more: None });
+    }
+    full
+}
+
+fn wanted(search: &Search<'_>, stored: &StoredMessage) -> bool {
+    let is = |wanted: &Option<String>, actual: Option<&str>| wanted.is_none() || wanted.as_deref() == actual;
+    is(&search.question.role, Some(&stored.role)) && is(&search.question.tool, stored.tool.as_deref())
+}
+
+fn snippet(regex: &Regex, text: &str) -> Option<Snippet> {
+    let matches: Vec<_> = regex.find_iter(text).take(POINTED_OUT).map(|found| found.range()).collect();
+    let first = matches.first()?.clone();
+    Some(Snippet::around(text, &first, matches))
+}
+
+fn compile(pattern: &str) -> Result<Regex> {
+    let compiled = RegexBuilder::new(pattern).size_limit(SIZE_LIMIT).multi_line(true).build();
+    compiled.map_err(|error| {
+        let shown = text::one_line(pattern, 60);
+        Error::invalid(match error {
+            regex::Error::CompiledTooBig(_) => {
+                format!("the regular expression `{shown}` is too large: use fewer or smaller repetitions")
+            }
+            error => format!(
+                "`{shown}` is no regular expression of Rust's regex crate ({}): escape what is meant as it stands with \
+                 a backslash, or use mode \"text\"",
+                cause(&error)
+            ),
+        })
+    })
+}
+
+/// The last line of the crate's account says what is wrong; those before it draw an arrow.
+fn cause(error: &regex::Error) -> String {
+    let account = error.to_string();
+    let last = account.lines().last().unwrap_or_default();
+    text::one_line(last.strip_prefix("error: ").unwrap_or(last), 120)
+}

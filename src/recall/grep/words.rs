@@ -1,0 +1,78 @@
+//! Words as the index sees them, nearly: it keeps stems, so to show where a passage matches, kin are found by eye.
+
+use std::ops::Range;
+
+/// What may differ at the end of two forms of one word.
+const SUFFIXES: &[&str] = &[
+    "", "s", "es", "e", "d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "y", "ies", "ied",
+    "ation", "ations", "ement", "ment", "ments", "able", "al", "ive", "ity", "ness",
+];
+/// Letters that two forms of one word have in common at least.
+const STEM: usize = 3;
+
+/// Words that say nothing about what is looked for.
+const FUNCTION_WORDS: &[&str] = &[
+    "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
+    "by", "can", "could", "did", "do", "does", "for", "from", "get", "had", "has", "have", "how", "i", "if",
+    "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "should", "so", "that", "the",
+    "their", "then", "there", "these", "they", "this", "to", "us", "was", "we", "were", "what", "when",
+    "where", "which", "who", "why", "will", "with", "would", "you", "your",
+];
+
+/// Is it a word that only holds a sentence together?
+pub(super) fn is_function_word(word: &str) -> bool {
+    FUNCTION_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
+}
+
+/// The unbroken runs of letters and digits in `text`, with where they stand.
+pub(super) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let between = |c: char| !c.is_alphanumeric();
+    let mut at = 0;
+    text.split_inclusive(between).filter_map(move |piece| {
+        let start = at;
+        at += piece.len();
+        let word = piece.trim_end_matches(between);
+        (!word.is_empty()).then(|| (start..start + word.len(), word))
+    })
+}
+
+/// Are two lower-case words forms of one?
+pub(super) fn are_kin(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    let common = one.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b).last();
+    let Some(stem) = common.map(|((at, c), _)| at + c.len_utf8()).filter(|stem| *stem >= STEM) else {
+        return false;
+    };
+    SUFFIXES.contains(&&one[stem..]) && SUFFIXES.contains(&&other[stem..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn function_words_stand_in_order() {
+        assert!(FUNCTION_WORDS.is_sorted());
+        assert!(is_function_word("The") && !is_function_word("token"));
+    }
+
+    #[test]
+    fn forms_of_one_word_are_kin_and_lookalikes_are_not() {
+        for (one, other) in
+            [("compact", "compaction"), ("cached", "caches"), ("query", "queries"), ("x", "x")]
+        {
+            assert!(are_kin(one, other), "{one} {other}");
+        }
+        for (one, other) in [("cat", "category"), ("use", "user1"), ("日本", "日本語"), ("a", "as")] {
+            assert!(!are_kin(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn words_know_where_they_stand() {
+        let found: Vec<_> = words("é, src/main.rs").collect();
+        assert_eq!(found, [(0..2, "é"), (4..7, "src"), (8..12, "main"), (13..15, "rs")]);
+    }
+}

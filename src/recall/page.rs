@@ -1,0 +1,143 @@
+//! Long texts in pages: each is cut by estimated tokens, and all of them together are the text, byte for byte.
+
+use std::ops::Range;
+
+use crate::{text, tokens};
+
+/// What one answer may hold at most, in bytes: hosts show and keep about this much of a tool's output.
+const MAX_BYTES: usize = 48_000;
+/// What the header of a section costs, about.
+const HEADER: usize = 45;
+/// A section is not begun for less than this.
+const WORTH_BEGINNING: usize = 80;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The piece.
+    pub text: String,
+    /// Where it stands in the whole, in bytes.
+    pub range: Range<usize>,
+    /// Bytes of the whole.
+    pub total: usize,
+}
+
+impl Slice {
+    /// Bytes after the piece.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.total - self.range.end
+    }
+}
+
+/// What is left of one answer.
+pub(super) struct Budget {
+    tokens: usize,
+    bytes: usize,
+    fresh: bool,
+}
+
+impl Budget {
+    pub fn new(tokens: usize) -> Self {
+        Self { tokens, bytes: MAX_BYTES, fresh: true }
+    }
+
+    /// Takes as much of `text` from the byte `from` on as fits, at least a character if nothing was taken before;
+    /// `None` where it is not worth beginning.
+    pub fn take(&mut self, text: &str, from: usize) -> Option<Slice> {
+        if !self.fresh && (self.tokens < WORTH_BEGINNING || self.bytes < WORTH_BEGINNING) {
+            return None;
+        }
+        let rest = &text[from..];
+        let room = if self.fresh { self.tokens } else { self.tokens - HEADER };
+        let piece = &rest[..cut(rest, room, self.bytes)];
+        self.spend(tokens::estimate(piece) + HEADER, piece.len());
+        Some(Slice { text: piece.to_owned(), range: from..from + piece.len(), total: text.len() })
+    }
+
+    /// Takes something that cannot be divided, of about `tokens`.
+    pub fn take_whole(&mut self, tokens: usize) -> bool {
+        let fits = self.fresh || tokens <= self.tokens;
+        if fits {
+            self.spend(tokens, tokens * 4);
+        }
+        fits
+    }
+
+    fn spend(&mut self, tokens: usize, bytes: usize) {
+        self.tokens = self.tokens.saturating_sub(tokens);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.fresh = false;
+    }
+}
+
+/// How many bytes of `text` make a page: the most within both bounds, back to a line's end if one is in the last half;
+/// one character at least.
+fn cut(text: &str, max_tokens: usize, max_bytes: usize) -> usize {
+    let mut high = text.floor_char_boundary(max_bytes.min(text.len()));
+    if high == text.len() && tokens::estimate(text) <= max_tokens {
+        return high;
+    }
+    // A longer prefix never has fewer tokens, so halving finds the longest one that fits.
+    let mut low = 0;
+    while low < high {
+        let middle = text.ceil_char_boundary(low + (high - low).div_ceil(2));
+        if tokens::estimate(&text[..middle]) <= max_tokens {
+            low = middle;
+        } else {
+            high = text.floor_char_boundary(middle - 1);
+        }
+    }
+    match text::cut_at_line(text, low).len() {
+        0 => text.chars().next().map_or(0, char::len_utf8),
+        length => length,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pages(text: &str, tokens: usize) -> Vec<Slice> {
+        let mut pages = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let page = Budget::new(tokens).take(text, at).unwrap();
+            at = page.range.end;
+            pages.push(page);
+        }
+        pages
+    }
+
+    proptest! {
+        #[test]
+        fn pages_joined_are_the_text_and_none_is_over_its_budget(
+            lines in prop::collection::vec("[a-z0-9 {}é日\u{1f600}]{0,60}|</content>|\\PC{0,20}", 0..60),
+            tokens in 1_usize..200,
+        ) {
+            let text = lines.join("\n");
+            let pages = pages(&text, tokens);
+            prop_assert_eq!(pages.iter().map(|page| page.text.as_str()).collect::<String>(), text.clone());
+            for page in pages {
+                let one_character = page.text.chars().count() == 1;
+                prop_assert!(one_character || tokens::estimate(&page.text) <= tokens);
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_ends_with_a_line_where_it_can() {
+        let text = "some words on a line\n".repeat(500);
+        let pages = pages(&text, 300);
+        assert!(pages.len() > 5);
+        assert!(pages.iter().all(|page| page.text.ends_with('\n')));
+    }
+
+    #[test]
+    fn blanks_cost_few_tokens_but_a_page_of_them_ends_too() {
+        let pages = pages(&" ".repeat(200_000), 4_000);
+        assert_eq!(pages.iter().map(|page| page.text.len()).max(), Some(MAX_BYTES));
+    }
+}

@@ -1,0 +1,93 @@
+//! From a short id back to what it names: this session first, then the project.
+
+use super::Scope;
+use super::branch::Branch;
+use crate::error::{Error, Result};
+use crate::ids::{Handle, HandleKind, MessageId, SummaryId};
+use crate::store::View;
+
+/// What an id names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Message(MessageId),
+    Summary(SummaryId),
+}
+
+/// What `id` names, asked from `scope`. An id that several things of the session share names the one on the current
+/// branch, if that is one.
+pub(super) fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
+    let handle = Handle::parse(id)?;
+    for conversation in [Some(scope.conversation), None] {
+        let found = candidates(view, &handle, conversation)?;
+        match found.as_slice() {
+            [] => {}
+            [target] => return Ok(*target),
+            _ if conversation.is_some() => {
+                return on_branch(view, scope, &handle)?.ok_or_else(|| ambiguous(&handle));
+            }
+            _ => return Err(ambiguous(&handle)),
+        }
+    }
+    Err(unknown(&handle))
+}
+
+fn candidates(
+    view: &View<'_>,
+    handle: &Handle,
+    conversation: Option<crate::ids::ConversationId>,
+) -> Result<Vec<Target>> {
+    Ok(match handle.kind {
+        HandleKind::Message => {
+            view.messages_like(handle, conversation)?.into_iter().map(Target::Message).collect()
+        }
+        HandleKind::Summary => {
+            view.summaries_like(handle, conversation)?.into_iter().map(Target::Summary).collect()
+        }
+    })
+}
+
+/// The only thing on the current branch with this id, if it is the only one.
+fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<Target>> {
+    let branch = Branch::read(view, scope)?;
+    let (low, high) = handle.range();
+    let mut found = Vec::new();
+    match handle.kind {
+        HandleKind::Message => {
+            for message in branch.visible.iter().filter(|message| (low..=high).contains(&message.original)) {
+                found.push(Target::Message(view.original(message.seen.id)?));
+            }
+        }
+        HandleKind::Summary => {
+            for id in branch.forest.holding() {
+                if (low..=high).contains(&view.summary(id)?.hash) {
+                    found.push(Target::Summary(id));
+                }
+            }
+        }
+    }
+    Ok(match found.as_slice() {
+        [target] => Some(*target),
+        _ => None,
+    })
+}
+
+fn noun(handle: &Handle) -> &'static str {
+    match handle.kind {
+        HandleKind::Message => "message",
+        HandleKind::Summary => "summary",
+    }
+}
+
+fn ambiguous(handle: &Handle) -> Error {
+    Error::invalid(format!(
+        "{handle} fits more than one {}: give more of its digits, ids have ten",
+        noun(handle)
+    ))
+}
+
+fn unknown(handle: &Handle) -> Error {
+    Error::invalid(format!(
+        "there is no {} {handle} in this project: lcm_grep and lcm_describe show ids",
+        noun(handle)
+    ))
+}

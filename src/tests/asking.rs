@@ -1,0 +1,137 @@
+//! A stored session, its summaries, and questions about it: what the tests of recall are built with.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::support::{Session, TestStore};
+use crate::dag::{Sources, visible};
+use crate::ids::{Hash, SummaryId};
+use crate::model::{State, SummaryRecord};
+use crate::recall::Scope;
+use crate::store::NewSummary;
+use crate::tools::{self, Block};
+use crate::{commands, tokens};
+
+pub struct Asking {
+    pub store: TestStore,
+    pub scope: Scope,
+}
+
+impl Asking {
+    /// About `session`, from its leaf.
+    pub async fn about(session: &Session) -> Self {
+        let store = TestStore::new();
+        let conversation = store.ingest("one", session).await;
+        Self { store, scope: Scope { conversation, leaf: Some(session.leaf().to_owned()) } }
+    }
+
+    /// Stores another session of the project.
+    pub async fn beside(self, session_id: &str, session: &Session) -> Self {
+        self.store.ingest(session_id, session).await;
+        self
+    }
+
+    /// Asks from another leaf of the session.
+    pub fn from(&self, leaf: &str) -> Scope {
+        Scope { leaf: Some(leaf.to_owned()), ..self.scope.clone() }
+    }
+
+    /// A leaf summary of the visible messages at these positions.
+    pub async fn leaf(&self, positions: Range<usize>, text: &str) -> SummaryId {
+        let (scope, text) = (self.scope.clone(), text.to_owned());
+        let read = self.store.store.read(move |view| {
+            let branch = visible(&view.branch(scope.conversation, &scope.leaf.unwrap())?);
+            Ok(branch[positions].iter().map(|message| (message.seen.id, message.seen.hash)).unzip())
+        });
+        let (ids, hashes): (Vec<_>, Vec<_>) = read.await.unwrap();
+        self.add(0, text, Sources::Messages(ids), hashes).await
+    }
+
+    /// A summary of summaries.
+    pub async fn condensed(&self, depth: u32, sources: &[SummaryId], text: &str) -> SummaryId {
+        let (ids, text) = (sources.to_vec(), text.to_owned());
+        let hashes = self.store.store.read({
+            let ids = ids.clone();
+            move |view| ids.iter().map(|id| Ok(view.summary(*id)?.hash)).collect()
+        });
+        let hashes: Vec<Hash> = hashes.await.unwrap();
+        self.add(depth, text, Sources::Summaries(ids), hashes).await
+    }
+
+    async fn add(&self, depth: u32, text: String, sources: Sources, hashes: Vec<Hash>) -> SummaryId {
+        let state = if text.starts_with("Extract") { State::Degraded } else { State::Ok };
+        let summary = NewSummary {
+            hash: SummaryRecord::identity(depth, state, 1, &text, &hashes),
+            depth,
+            tokens: tokens::estimate(&text),
+            text,
+            state,
+            model: (state == State::Ok).then(|| "scripted/model".into()),
+            prompt_version: 1,
+            usage: None,
+            created_at: 1_763_700_000_000,
+            sources,
+        };
+        self.store.store.write(move |batch| batch.add_summary(&summary)).await.unwrap()
+    }
+
+    /// The short id of a summary.
+    pub async fn name(&self, id: SummaryId) -> String {
+        self.store.store.read(move |view| Ok(view.summary(id)?.hash.summary_handle())).await.unwrap()
+    }
+
+    /// The short id of the visible message at a position.
+    pub async fn message(&self, position: usize) -> String {
+        let scope = self.scope.clone();
+        let read = self.store.store.read(move |view| {
+            let branch = visible(&view.branch(scope.conversation, &scope.leaf.unwrap())?);
+            Ok(branch[position].original.message_handle())
+        });
+        read.await.unwrap()
+    }
+
+    pub async fn blocks(&self, tool: &str, arguments: Value) -> crate::error::Result<Vec<Block>> {
+        let (arguments, cancel) = (arguments.to_string(), CancellationToken::new());
+        tools::call(&self.store.store, &self.scope, tool, &arguments, &cancel).await
+    }
+
+    /// The text of a tool's answer.
+    pub async fn tool(&self, tool: &str, arguments: Value) -> String {
+        match self.blocks(tool, arguments).await.unwrap().remove(0) {
+            Block::Text(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn grep(&self, arguments: Value) -> String {
+        self.tool("lcm_grep", arguments).await
+    }
+
+    pub async fn expand(&self, arguments: Value) -> String {
+        self.tool("lcm_expand", arguments).await
+    }
+
+    pub async fn describe(&self, arguments: Value) -> String {
+        self.tool("lcm_describe", arguments).await
+    }
+
+    /// What a tool says is wrong with a call.
+    pub async fn refusal(&self, tool: &str, arguments: Value) -> String {
+        self.blocks(tool, arguments).await.unwrap_err().to_string()
+    }
+
+    pub async fn command(&self, line: &str) -> String {
+        commands::run(&self.store.store, &self.scope, line).await.unwrap()
+    }
+}
+
+/// What stands between the content marks of a page, and the arguments of the next call, if there is one.
+pub fn page(answer: &str) -> (&str, Option<Value>) {
+    let (_, rest) = answer.split_once("\n<content>\n").unwrap();
+    let (content, last) = rest.rsplit_once("\n</content>\n").unwrap();
+    let next =
+        last.split_once(": lcm_expand ").map(|(_, arguments)| serde_json::from_str(arguments).unwrap());
+    (content, next)
+}

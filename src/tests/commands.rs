@@ -1,0 +1,88 @@
+//! `/lcm …`
+
+use super::asking::Asking;
+use super::support::Session;
+use crate::commands::list;
+
+#[tokio::test]
+async fn help_lists_every_command_and_where_the_history_lies() {
+    let asking = Asking::about(&Session::new().chat(1, 3)).await;
+    let help = asking.command("help").await;
+    for command in list() {
+        assert!(help.contains(&format!("/lcm {:<8} {}\n", command.name, command.help)), "{help}");
+    }
+    assert!(help.ends_with("project.db"), "{help}");
+    assert_eq!(asking.command("").await, help);
+}
+
+#[tokio::test]
+async fn an_unknown_command_is_named_and_the_known_ones_are_listed() {
+    let asking = Asking::about(&Session::new().chat(1, 3)).await;
+    let answer = asking.command("prune everything").await;
+    assert!(answer.starts_with("There is no /lcm prune.\n/lcm help "), "{answer}");
+}
+
+#[tokio::test]
+async fn stats_tell_messages_summaries_tokens_and_size() {
+    let asking = Asking::about(&Session::new().chat(6, 30)).await;
+    let asking = asking.beside("two", &Session::new().chat(1, 3)).await;
+    let one = asking.leaf(0..4, "One").await;
+    let two = asking.leaf(4..8, "Extract").await;
+    asking.condensed(1, &[one, two], "Both").await;
+    let stats = asking.command("stats").await;
+    let lines: Vec<&str> = stats.lines().collect();
+    assert_eq!(lines[0], "This session    12 messages, 12 on this branch");
+    assert_eq!(lines[1], "This project    14 messages, 2 sessions");
+    assert_eq!(lines[2], "Summaries       2 D0, 1 D1; 1 degraded");
+    assert!(lines[3].starts_with("This branch     ") && lines[3].ends_with(" with its summaries"), "{stats}");
+    assert!(lines[4].starts_with("Database        ") && lines[4].ends_with("project.db"), "{stats}");
+    let mut numbers = lines[3].split_whitespace().filter_map(|word| word.parse::<usize>().ok());
+    let (said, now) = (numbers.next().unwrap(), numbers.next().unwrap());
+    assert!(now * 2 < said, "{stats}");
+}
+
+#[tokio::test]
+async fn the_tree_shows_what_stands_for_what_within_80_columns() {
+    let asking = Asking::about(&Session::new().chat(7, 3)).await;
+    let mut leaves = Vec::new();
+    for n in 0..4 {
+        let title = [
+            "Extract of the first",
+            "Authentication module implementation and tests",
+            "三つ目の要約です",
+            "Four",
+        ][n];
+        leaves.push(asking.leaf(n * 3..n * 3 + 3, title).await);
+    }
+    let one = asking.condensed(1, &leaves[..2], "Beginning").await;
+    let two = asking.condensed(1, &leaves[2..], "End").await;
+    let top = asking.condensed(2, &[one, two], "All").await;
+    let mut names = Vec::new();
+    for id in [top, one, leaves[0], leaves[1], two, leaves[2], leaves[3]] {
+        names.push(asking.name(id).await);
+    }
+    let tree = asking.command("tree").await;
+    let lines: Vec<&str> = tree.lines().collect();
+    assert!(lines[0].starts_with("14 messages on this branch, "), "{tree}");
+    let drawn = ["", "├─ ", "│  ├─ ", "│  └─ ", "└─ ", "   ├─ ", "   └─ "];
+    for ((line, drawn), name) in lines[1..8].iter().zip(drawn).zip(&names) {
+        assert!(line.starts_with(&format!("{drawn}{name} D")), "{tree}");
+    }
+    assert!(lines[3].contains(" D0 DEGRADED ") && lines[4].ends_with('…'), "{tree}");
+    assert_eq!(
+        lines[8],
+        format!("2 messages without a summary: {} to {}", asking.message(12).await, asking.message(13).await)
+    );
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
+}
+
+#[tokio::test]
+async fn a_session_without_summaries_has_a_tree_of_messages() {
+    let asking = Asking::about(&Session::new().user("hi")).await;
+    let tree = asking.command("tree").await;
+    assert_eq!(
+        tree.lines().nth(1),
+        Some(format!("1 message without a summary: {}", asking.message(0).await)).as_deref()
+    );
+    assert!(asking.command("stats").await.contains("Summaries       none yet\n"));
+}

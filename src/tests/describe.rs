@@ -1,0 +1,199 @@
+//! Mapping the history, and what the model is told of the tools.
+
+use serde_json::{Value, json};
+
+use super::asking::Asking;
+use super::support::Session;
+use crate::tools;
+
+/// Ten turns, the first eight messages under a D1, the next four under a leaf, eight uncovered.
+async fn mapped() -> (Asking, [String; 4]) {
+    let asking = Asking::about(&Session::new().chat(10, 3)).await;
+    let one = asking.leaf(0..4, "First steps").await;
+    let two = asking.leaf(4..8, "Extract of more").await;
+    let top = asking.condensed(1, &[one, two], "Title: The beginning").await;
+    let three = asking.leaf(8..12, "## Later on").await;
+    let mut names = Vec::new();
+    for id in [one, two, top, three] {
+        names.push(asking.name(id).await);
+    }
+    (asking, names.try_into().unwrap())
+}
+
+#[tokio::test]
+async fn the_overview_counts_and_shows_the_branch_as_its_summaries_divide_it() {
+    let (asking, [one, two, top, three]) = mapped().await;
+    let asking = asking.beside("two", &Session::new().user("a").user("b")).await;
+    let (from, to) = (asking.message(12).await, asking.message(19).await);
+    let span = "2025-11-20 09:12–2026-11-20 09:00 UTC";
+    assert_eq!(
+        asking.describe(json!({})).await,
+        format!(
+            "This session: 20 messages stored, 20 visible on this branch, {span}. 4 summaries (1 D1, 3 D0), 1 degraded.\n\
+             This project: 1 other session, 22 messages.\n\n\
+             This branch, oldest first:\n\
+             - {top} · D1 · {span} · 8 messages: The beginning\n  \
+             - {one} · D0 · {span} · 4 messages: First steps\n  \
+             - {two} · D0 · {span} · 4 messages · degraded: Extract of more\n\
+             - {three} · D0 · {span} · 4 messages: Later on\n\
+             - 8 messages without a summary: {from} to {to}"
+        )
+    );
+}
+
+#[tokio::test]
+async fn both_ends_are_shown_message_by_message_with_the_nearest_leaves() {
+    let (asking, [one, two, _, three]) = mapped().await;
+    let recent = asking.describe(json!({"section": "recent"})).await;
+    let ids = async |positions: std::ops::Range<usize>| {
+        let mut ids = Vec::new();
+        for position in positions {
+            ids.push(asking.message(position).await);
+        }
+        ids
+    };
+    let shown = |answer: &str| -> Vec<String> {
+        answer.lines().filter_map(|line| Some(line.strip_prefix("- ")?[..12].to_owned())).collect()
+    };
+    assert_eq!(shown(&recent), [ids(5..20).await, vec![one.clone(), two.clone(), three.clone()]].concat());
+    assert!(recent.starts_with("The newest 15 of 20 messages on this branch, oldest first:\n"));
+    assert!(recent.lines().nth(1).unwrap().contains(&format!(" · in {two}: answer 4 word")), "{recent}");
+    let earliest = asking.describe(json!({"section": "earliest"})).await;
+    assert_eq!(shown(&earliest), [ids(0..15).await, vec![one, two, three]].concat());
+}
+
+#[tokio::test]
+async fn a_summary_is_described_with_its_lineage_up_and_down() {
+    let (asking, [one, two, top, _]) = mapped().await;
+    let span = "2025-11-20 09:12–2026-11-20 09:00 UTC";
+    assert_eq!(
+        asking.describe(json!({"section": "by_id", "summary_id": top})).await,
+        format!(
+            "{top} · D1 · {span} · 8 messages: The beginning\nmade by scripted/model · 2025-11-21 04:40 UTC · 5 tokens\n\
+             Condensed into, nearest first: none\n\
+             Made from, in order:\n- {one} · D0 · {span} · 4 messages: First steps\n\
+             - {two} · D0 · {span} · 4 messages · degraded: Extract of more\n\
+             Files changed: none. Files only read: none.\nIn full: lcm_expand {{\"summary_id\":\"{top}\"}}"
+        )
+    );
+    let leaf = asking.describe(json!({"section": "by_id", "summary_id": two})).await;
+    assert!(leaf.contains("made without a model · 2025-11-21 04:40 UTC · "), "{leaf}");
+    assert!(leaf.contains(&format!("Condensed into, nearest first:\n- {top} · ")), "{leaf}");
+    assert!(
+        leaf.contains(&format!("Made from, in order:\n- {} · user · ", asking.message(4).await)),
+        "{leaf}"
+    );
+}
+
+#[tokio::test]
+async fn a_message_is_described_with_its_place_its_summaries_and_its_files() {
+    let session = Session::new().user("go").tool("read", json!({"path": "src/a.rs"}), "x").tool(
+        "edit",
+        json!({"path": "src/b.rs", "edits": []}),
+        "ok",
+    );
+    let asking = Asking::about(&session).await;
+    let leaf = asking.leaf(0..5, "All of it").await;
+    let top = asking.condensed(1, &[leaf], "More than all").await;
+    let (leaf, top, id) = (asking.name(leaf).await, asking.name(top).await, asking.message(3).await);
+    let answer = asking.describe(json!({"section": "by_id", "summary_id": id})).await;
+    let lines: Vec<&str> = answer.lines().collect();
+    assert_eq!(
+        lines[0],
+        format!("{id} · assistant · 2026-11-20 09:00 UTC: edit {{\"path\":\"src/b.rs\",\"edits\":[]}}")
+    );
+    assert!(lines[1].starts_with("message 4 of 5 on this branch · "), "{answer}");
+    assert_eq!(lines[2], "Covered by, from the leaf summary up:");
+    assert!(
+        lines[3].starts_with(&format!("- {leaf} · D0 · "))
+            && lines[4].starts_with(&format!("- {top} · D1 · "))
+    );
+    assert_eq!(lines[5], "Files changed: src/b.rs. Files only read: none.");
+    let answer = asking.describe(json!({"section": "by_id", "summary_id": top})).await;
+    assert!(answer.contains("Files changed: src/b.rs. Files only read: src/a.rs."), "{answer}");
+}
+
+#[tokio::test]
+async fn a_summary_of_another_branch_says_that_it_stands_for_nothing_here() {
+    let session = Session::new().chat(3, 3).at("e2").user("another way");
+    let asking = Asking::about(&session).await;
+    let other = Asking { scope: asking.from("e6"), ..asking };
+    let id = other.leaf(0..6, "The first way").await;
+    let id = other.name(id).await;
+    let asking = Asking { scope: other.from(session.leaf()), ..other };
+    let answer = asking.describe(json!({"summary_id": id})).await;
+    assert!(answer.contains("\nIt does not stand for anything on this branch.\n"), "{answer}");
+    let found = asking.grep(json!({"query": "first way", "scope": "summaries"})).await;
+    assert!(found.contains(" · of another branch, or superseded: The «first way»"), "{found}");
+}
+
+#[tokio::test]
+async fn by_id_needs_an_id_and_an_empty_session_is_described_too() {
+    let asking = Asking::about(&Session::new()).await;
+    assert_eq!(
+        asking.refusal("lcm_describe", json!({"section": "by_id"})).await,
+        "section by_id needs a summary_id, e.g. {\"section\":\"by_id\",\"summary_id\":\"s-1a2b3c4d5e\"}"
+    );
+    assert_eq!(
+        asking.describe(json!({})).await,
+        "This session: 0 messages stored, 0 visible on this branch. No summaries yet.\n\
+         This project: 0 other sessions, 0 messages.\n\nThis branch, oldest first:\n"
+    );
+    assert_eq!(
+        asking.describe(json!({"section": "recent"})).await,
+        "The newest 0 of 0 messages on this branch, oldest first: none\nThe newest leaf summaries: none"
+    );
+    assert_eq!(
+        asking.refusal("lcm_guess", json!({})).await,
+        "there is no tool `lcm_guess`: there are lcm_grep, lcm_expand and lcm_describe"
+    );
+}
+
+#[test]
+fn schemas_are_plain() {
+    fn check(value: &Value, at: &str) {
+        match value {
+            Value::Object(object) => {
+                for (key, value) in object {
+                    let at = format!("{at}.{key}");
+                    let known =
+                        ["type", "properties", "required", "description", "enum"].contains(&key.as_str());
+                    assert!(known || at.ends_with(&format!(".properties.{key}")), "{at}");
+                    assert!(key != "type" || value.is_string() || value.is_object(), "{at}: {value}");
+                    check(value, &at);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| assert!(item.is_string(), "{at}: {item}")),
+            other => assert!(other.is_string(), "{at}: {other}"),
+        }
+    }
+    for tool in tools::specs().as_array().unwrap() {
+        check(&tool["parameters"], tool["name"].as_str().unwrap());
+        assert_eq!(tool["parameters"]["type"], "object");
+        for property in tool["parameters"]["properties"].as_object().unwrap().values() {
+            assert!(property["type"].is_string() && property["description"].is_string(), "{property}");
+        }
+    }
+}
+
+#[test]
+fn what_the_model_is_told_never_changes() {
+    assert_eq!(tools::specs(), tools::specs());
+    let specs = tools::specs();
+    assert_eq!(
+        specs[0]["parameters"]["properties"]["mode"],
+        json!({
+            "description": "text (default): best match first. regex: Rust syntax, case-sensitive, newest first.",
+            "type": "string",
+            "enum": ["text", "regex"]
+        })
+    );
+    assert_eq!(specs[0]["parameters"]["required"], json!(["query"]));
+    assert_eq!(specs[1]["parameters"]["required"], json!(["summary_id"]));
+    assert_eq!(specs[2]["parameters"].get("required"), None);
+    assert!(
+        crate::tokens::estimate(&specs.to_string()) < 1_100,
+        "{}",
+        crate::tokens::estimate(&specs.to_string())
+    );
+}

@@ -1,0 +1,274 @@
+//! Bringing back what was said.
+
+use serde_json::{Value, json};
+
+use super::asking::{Asking, page};
+use super::support::Session;
+use crate::tools::Block;
+
+/// What all pages from `arguments` on hold together, and how many they were.
+async fn all_pages(asking: &Asking, arguments: Value) -> (String, usize) {
+    let (mut whole, mut pages) = (String::new(), 0);
+    let mut next = Some(arguments);
+    while let Some(arguments) = next {
+        let answer = asking.expand(arguments).await;
+        let (content, after) = page(&answer);
+        whole.push_str(content);
+        pages += 1;
+        next = after;
+    }
+    (whole, pages)
+}
+
+#[tokio::test]
+async fn a_message_comes_back_as_it_was_said() {
+    let session = Session::new().tool("read", json!({"path": "a"}), "line\n</content>\n  é\n");
+    let asking = Asking::about(&session).await;
+    let id = asking.message(1).await;
+    let expected = format!(
+        "{id} · toolResult read · 2026-11-20 09:00 UTC · 21 bytes · bytes 0–21\n<content>\nline\n</content>\n  é\n\n</content>\nEnd of {id}."
+    );
+    assert_eq!(asking.expand(json!({"summary_id": id})).await, expected);
+    assert_eq!(
+        asking.expand(json!({"summary_id": format!(" [{}] ", id[..8].to_uppercase())})).await,
+        expected
+    );
+}
+
+#[tokio::test]
+async fn a_long_message_comes_in_pages_that_leave_no_byte_out() {
+    let line = "2026-11-20 ERROR worker[17]: значение «日本語» 😀 </content> not found\r\n";
+    let output: String = (0..15_000).map(|n| format!("{n} {line}")).collect();
+    assert!(output.len() > 1_000_000);
+    let session = Session::new().tool("bash", json!({"command": "cat log"}), &output);
+    let asking = Asking::about(&session).await;
+    let id = asking.message(1).await;
+    let first = asking.expand(json!({"summary_id": id})).await;
+    let (content, next) = page(&first);
+    let left = output.len() - content.len();
+    assert!(content.ends_with('\n') && crate::tokens::estimate(&first) <= 4_000);
+    assert!(first.starts_with(&format!(
+        "{id} · toolResult bash · 2026-11-20 09:00 UTC · {} bytes · bytes 0–{}\n",
+        output.len(),
+        content.len()
+    )));
+    assert!(first.ends_with(&format!(
+        "\n{left} bytes left: lcm_expand {{\"summary_id\":\"{id}\",\"cursor\":\"{}\"}}",
+        content.len()
+    )));
+    assert_eq!(next, Some(json!({"summary_id": id, "cursor": content.len().to_string()})));
+    let (whole, pages) = all_pages(&asking, json!({"summary_id": id})).await;
+    assert!(whole == output && pages > 50);
+}
+
+#[tokio::test]
+async fn raw_pages_are_the_stored_json() {
+    let session = Session::new().tool("bash", json!({"command": "x"}), &"é\t\"q\"\n".repeat(4_000));
+    let asking = Asking::about(&session).await;
+    let id = asking.message(1).await;
+    let arguments = json!({"summary_id": id, "raw": true, "max_tokens": 2000});
+    assert_eq!(page(&asking.expand(arguments.clone()).await).1.unwrap()["raw"], true);
+    let (whole, _) = all_pages(&asking, arguments).await;
+    assert_eq!(whole, session.entries[1]["message"].to_string());
+}
+
+#[tokio::test]
+async fn pictures_come_with_the_first_page() {
+    let picture = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
+    let text = json!({"type": "text", "text": "word ".repeat(20_000)});
+    let session = Session::new().message(json!({"role": "user", "content": [text, picture]}));
+    let asking = Asking::about(&session).await;
+    let id = asking.message(0).await;
+    let pictures = async |arguments| asking.blocks("lcm_expand", arguments).await.unwrap().split_off(1);
+    assert_eq!(
+        pictures(json!({"summary_id": id})).await,
+        [Block::Image { data: "aGk=".into(), mime_type: "image/png".into() }]
+    );
+    assert_eq!(pictures(json!({"summary_id": id, "raw": true})).await, []);
+    assert_eq!(pictures(json!({"summary_id": id, "cursor": "5000"})).await, []);
+}
+
+#[tokio::test]
+async fn a_leaf_summary_opens_into_its_messages() {
+    let session = Session::new().user("first").assistant("second").user("third");
+    let asking = Asking::about(&session).await;
+    let id = asking.leaf(0..2, "# Beginnings\nTwo things were said.").await;
+    let (id, one, two) = (asking.name(id).await, asking.message(0).await, asking.message(1).await);
+    assert_eq!(
+        asking.expand(json!({"summary_id": id})).await,
+        format!(
+            "{id} · D0 · 2025-11-20 09:12–2026-11-20 09:00 UTC · 2 messages · scripted/model · 34 bytes\n<content>\n\
+             # Beginnings\nTwo things were said.\n</content>\n\n\
+             {one} · user · 2025-11-20 09:12 UTC · 5 bytes\n<content>\nfirst\n</content>\n\n\
+             {two} · assistant · 2026-11-20 09:00 UTC · 6 bytes\n<content>\nsecond\n</content>\n\n\
+             End of {id}."
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_condensed_summary_names_and_opens_its_summaries_before_any_message() {
+    let asking = Asking::about(&Session::new().chat(4, 3)).await;
+    let one = asking.leaf(0..4, "One\nfirst half").await;
+    let two = asking.leaf(4..8, "Extract two\nsecond half").await;
+    let top = asking.condensed(1, &[one, two], "Both\nall of it").await;
+    let (one, two, top) = (asking.name(one).await, asking.name(two).await, asking.name(top).await);
+    let answer = asking.expand(json!({"summary_id": top})).await;
+    let span = "D0 · 2025-11-20 09:12–2026-11-20 09:00 UTC · 4 messages";
+    assert_eq!(
+        answer,
+        format!(
+            "{top} · D1 · 2025-11-20 09:12–2026-11-20 09:00 UTC · 8 messages · scripted/model · 14 bytes\n<content>\n\
+             Both\nall of it\n</content>\n\n\
+             {top} was made from 2 summaries:\n- {one} · {span}: One\n- {two} · {span} · degraded: Extract two\n\n\
+             {one} · {span} · scripted/model · 14 bytes\n<content>\nOne\nfirst half\n</content>\n\n\
+             {two} · {span} · degraded · 23 bytes\n<content>\nExtract two\nsecond half\n</content>\n\n\
+             End of {top} at depth 1. Further down: lcm_expand on the id of a summary under it, or with \"depth\":2."
+        )
+    );
+}
+
+#[tokio::test]
+async fn every_byte_under_a_summary_is_reached_through_its_pages() {
+    let mut session = Session::new().chat(3, 10);
+    let outputs: Vec<String> = (0..6).map(|n| format!("out{n} ").repeat(3_000)).collect();
+    for output in &outputs {
+        session = session.tool("bash", json!({"command": "make"}), output);
+    }
+    let asking = Asking::about(&session).await;
+    let leaves =
+        [asking.leaf(0..6, "One").await, asking.leaf(6..12, "Two").await, asking.leaf(12..18, "Three").await];
+    let pair = asking.condensed(1, &leaves[..2], "One and two").await;
+    let single = asking.condensed(1, &leaves[2..], "Three again").await;
+    let top = asking.condensed(2, &[pair, single], "All").await;
+    let top = asking.name(top).await;
+    let mut document = String::new();
+    let mut next = Some(json!({"summary_id": top, "depth": "3", "max_tokens": 1500}));
+    let mut pages = 0;
+    while let Some(arguments) = next {
+        let answer = asking.expand(arguments).await;
+        assert!(crate::tokens::estimate(&answer) <= 4_100, "{}", crate::tokens::estimate(&answer));
+        // A section that goes on is one text.
+        for section in answer.split("<content>\n").skip(1) {
+            let (content, _) = section.split_once("\n</content>").unwrap();
+            document.push_str(content);
+        }
+        next = answer
+            .split_once("left: lcm_expand ")
+            .map(|(_, arguments)| serde_json::from_str(arguments).unwrap());
+        pages += 1;
+    }
+    assert!(pages > 5);
+    assert!(document.starts_with("AllOne and twoThree againOneTwoThreequestion 0"), "{}", &document[..80]);
+    assert_eq!(outputs.iter().filter(|output| document.contains(output.as_str())).count(), 6);
+    for position in 0..6 {
+        let answer = asking.expand(json!({"summary_id": asking.message(position).await})).await;
+        assert!(document.contains(page(&answer).0));
+    }
+}
+
+#[tokio::test]
+async fn what_an_edit_changed_or_hid_is_shown_as_it_was_said() {
+    let session = Session::new()
+        .user("keep")
+        .user("hide me")
+        .assistant("rewrite me")
+        .entry("context_edit", json!({"targetId": "e2", "replacement": null}))
+        .entry("context_edit", json!({"targetId": "e3", "replacement": {"content": "rewritten"}}));
+    let asking = Asking::about(&session).await;
+    let id = asking.leaf(0..2, "Edited").await;
+    let answer = asking.expand(json!({"summary_id": asking.name(id).await})).await;
+    assert!(
+        answer.contains("rewrite me") && !answer.contains("rewritten") && !answer.contains("hide me"),
+        "{answer}"
+    );
+    let found = asking.grep(json!({"query": "hide"})).await;
+    let answer = asking.expand(json!({"summary_id": &found[..12]})).await;
+    assert_eq!(page(&answer), ("hide me", None));
+}
+
+#[tokio::test]
+async fn an_id_that_names_nothing_or_several_things_gets_one_sentence() {
+    let session = Session::new().chat(12, 3).message(
+        json!({"role": "bashExecution", "command": "env", "output": "x", "excludeFromContext": true}),
+    );
+    let asking = Asking::about(&session).await;
+    let private = asking.store.store.read({
+        let scope = asking.scope.clone();
+        move |view| {
+            let branch = view.branch(scope.conversation, &scope.leaf.unwrap())?;
+            let crate::dag::Step::Message(message) = &branch[24].step else { panic!() };
+            Ok(message.hash.message_handle())
+        }
+    });
+    let private = private.await.unwrap();
+    let mut digits: Vec<String> = Vec::new();
+    for position in 0..24 {
+        digits.push(asking.message(position).await[..3].to_owned());
+    }
+    // 24 messages and 16 digits: two of them share the first.
+    let shared = digits.iter().find(|id| digits.iter().filter(|other| other == id).count() > 1).unwrap();
+    for (id, sentence) in [
+        (
+            "m-0123456789abc",
+            "there is no message m-0123456789abc in this project: lcm_grep and lcm_describe show ids".into(),
+        ),
+        ("s-77", "there is no summary s-77 in this project: lcm_grep and lcm_describe show ids".to_owned()),
+        (
+            &private,
+            format!("there is no message {private} in this project: lcm_grep and lcm_describe show ids"),
+        ),
+        (shared, format!("{shared} fits more than one message: give more of its digits, ids have ten")),
+        (
+            "last",
+            "`last` is not an id: ids look like m-1a2b3c4d5e (message) or s-1a2b3c4d5e (summary)".into(),
+        ),
+    ] {
+        assert_eq!(asking.refusal("lcm_expand", json!({"summary_id": id})).await, sentence);
+        let arguments = json!({"section": "by_id", "summary_id": id});
+        assert_eq!(asking.refusal("lcm_describe", arguments).await, sentence);
+    }
+}
+
+#[tokio::test]
+async fn an_id_is_looked_for_on_this_branch_then_in_this_session_then_in_the_project() {
+    // The second branch makes ids of one digit ambiguous in the session, but not on the branch.
+    let session = Session::new().user("root").chat(20, 2).at("e1").user("here");
+    let asking = Asking::about(&session).await.beside("two", &Session::new().user("elsewhere")).await;
+    let answer = asking.expand(json!({"summary_id": &asking.message(1).await[..3]})).await;
+    assert_eq!(page(&answer).0, "here");
+    let elsewhere = asking.grep(json!({"query": "elsewhere", "session": "project"})).await;
+    let answer = asking.expand(json!({"summary_id": &elsewhere[..12]})).await;
+    assert_eq!(page(&answer).0, "elsewhere");
+}
+
+#[tokio::test]
+async fn a_cursor_that_no_page_gave_is_refused() {
+    let asking = Asking::about(&Session::new().user("日本語")).await;
+    let summary = asking.leaf(0..1, "Title").await;
+    let (message, summary) = (asking.message(0).await, asking.name(summary).await);
+    for (id, cursors) in [(&message, ["1", "9", "-1", "x"]), (&summary, ["1:1", "2:0", "0:99", "7"])] {
+        for cursor in cursors {
+            assert_eq!(
+                asking.refusal("lcm_expand", json!({"summary_id": id, "cursor": cursor})).await,
+                format!(
+                    "the cursor `{cursor}` belongs to no page of {id}: leave it out to start at the beginning"
+                )
+            );
+        }
+    }
+    assert_eq!(page(&asking.expand(json!({"summary_id": message, "cursor": 3})).await).0, "本語");
+}
+
+#[tokio::test]
+async fn absurd_page_sizes_are_brought_into_bounds() {
+    let asking = Asking::about(&Session::new().user(&"word ".repeat(50_000))).await;
+    let id = asking.message(0).await;
+    for (max_tokens, most) in
+        [(json!(0), 200), (json!("999999999"), 8_000), (json!(-3), 200), (json!(1e300), 8_000)]
+    {
+        let answer = asking.expand(json!({"summary_id": id, "max_tokens": max_tokens})).await;
+        let tokens = crate::tokens::estimate(&answer);
+        assert!(tokens <= most && tokens > most / 3, "{max_tokens}: {tokens}");
+    }
+}

@@ -1,0 +1,337 @@
+//! Finding what was said.
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::asking::Asking;
+use super::support::Session;
+use crate::error::Code;
+use crate::tools;
+
+/// A session with something of everything in it.
+fn work() -> Session {
+    Session::new()
+        .user("Please fix the login timeout. The staging port is 8443, never use 8080.")
+        .tool(
+            "read",
+            json!({"path": "src/auth/session_store.ts"}),
+            "export function getUserName(id) {}\nconst MAX_RETRIES = 5;",
+        )
+        .tool(
+            "bash",
+            json!({"command": "npm test"}),
+            "Error: ECONNREFUSED 127.0.0.1:5432\n  at Socket.<anonymous> (net.js:1)",
+        )
+        .assistant(
+            "The connection was refused because postgres was not running; I restarted the compactions.",
+        )
+        .user("昨天的构建失败了，请检查部署脚本。")
+        .assistant("Deployed. See docs/deploy.md for HTTPServer settings.")
+        .user("What about the cache?")
+        .assistant("The weather is fine.")
+}
+
+/// The roles of the results, in order.
+fn roles(answer: &str) -> Vec<&str> {
+    answer
+        .lines()
+        .filter(|line| line.starts_with("m-"))
+        .map(|line| line.split(" · ").nth(1).unwrap())
+        .collect()
+}
+
+fn first(answer: &str) -> &str {
+    answer.lines().next().unwrap()
+}
+
+#[tokio::test]
+async fn a_result_names_the_message_its_summary_and_the_words_that_match() {
+    let asking = Asking::about(&work()).await;
+    let summary = asking.leaf(0..5, "Login timeout\nports").await;
+    let (summary, message) = (asking.name(summary).await, asking.message(0).await);
+    assert_eq!(
+        asking.grep(json!({"query": "staging port"})).await,
+        format!(
+            "{message} · user · 2025-11-20 09:12 UTC · in {summary}: Please fix the login timeout. The «staging port» \
+             is 8443, never use 8080.\nThe whole of one: lcm_expand {{\"summary_id\":\"{message}\"}}."
+        )
+    );
+}
+
+#[tokio::test]
+async fn identifiers_paths_phrases_questions_and_ideographs_find_their_message_first() {
+    let asking = Asking::about(&work()).await;
+    for (query, expected) in [
+        ("getUserName", "«getUserName»"),
+        ("UserName", "get«UserName»"),
+        ("user name", "get«UserName»"),
+        ("MAX_RETRIES", "«MAX_RETRIES»"),
+        ("src/auth/session_store.ts", "«src/auth/session_store.ts»"),
+        ("session_store.ts", "«session_store.ts»"),
+        ("sessionStore", "«session_store»"),
+        ("`docs/deploy.md`", "«docs/deploy.md»"),
+        ("\"connection was refused\"", "«connection»"),
+        ("ECONNREFUSED 127.0.0.1:5432", "«ECONNREFUSED 127.0.0.1:5432»"),
+        ("Why was the connection refused?", "«connection» was «refused»"),
+        ("compaction", "«compactions»"),
+        ("HTTP server", "«HTTPServer»"),
+        ("构建失败", "昨天的«构建失败»了"),
+        ("昨天为什么构建失败", "«昨天»的«构建失败»了"),
+        ("部署", "«部署»脚本"),
+        ("8443", "«8443»"),
+    ] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(first(&answer).contains(expected), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_regular_expression_reads_the_text_as_it_stands_newest_first() {
+    let asking = Asking::about(&work()).await;
+    let regex = async |pattern: &str| asking.grep(json!({"query": pattern, "mode": "regex"})).await;
+    assert!(first(&regex(r"127\.0\.0\.1:\d+").await).contains("ECONNREFUSED «127.0.0.1:5432»"));
+    assert!(first(&regex(r"^const \w+ = \d;$").await).contains("«const MAX_RETRIES = 5;»"));
+    assert_eq!(roles(&regex("cache|weather|login").await), ["assistant", "user", "user"]);
+    assert!(
+        regex("econnrefused")
+            .await
+            .starts_with("Nothing found for `econnrefused` in 10 messages of this session.")
+    );
+}
+
+#[tokio::test]
+async fn results_come_in_pages_that_neither_repeat_nor_leave_out() {
+    let asking = Asking::about(&Session::new().chat(30, 12)).await;
+    for mode in ["text", "regex"] {
+        let mut seen = Vec::new();
+        let mut cursor = Value::Null;
+        loop {
+            let answer =
+                asking.grep(json!({"query": "answer", "mode": mode, "limit": "7", "cursor": cursor})).await;
+            seen.extend(
+                answer.lines().filter(|line| line.starts_with("m-")).map(|line| line[..12].to_owned()),
+            );
+            let Some((_, next)) = answer.split_once("\"cursor\":\"") else { break };
+            cursor = next.split('"').next().unwrap().into();
+        }
+        let found = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!((found, seen.len()), (30, 30), "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn role_and_tool_narrow_a_search() {
+    let asking = Asking::about(&work()).await;
+    let roles_of = async |arguments| roles(&asking.grep(arguments).await).join(", ");
+    assert_eq!(roles_of(json!({"query": "timeout port cache", "role": "user"})).await, "user, user");
+    assert_eq!(roles_of(json!({"query": "error retries", "tool": "bash"})).await, "toolResult bash");
+    let nothing = asking.grep(json!({"query": "error", "tool": "bash", "role": "user"})).await;
+    assert_eq!(
+        nothing,
+        "Nothing found for `error` with role user from the tool bash in 10 messages of this session."
+    );
+}
+
+#[tokio::test]
+async fn no_query_is_wrong_in_the_index_or_the_database() {
+    let asking = Asking::about(&work()).await;
+    for query in [
+        "\"",
+        "\"\"port",
+        "port\"",
+        "AND",
+        "port AND",
+        "NOT port",
+        "port*",
+        "NEAR(port, 2)",
+        "body:port",
+        "{parts}: x",
+        "^port",
+        "(port",
+        "port)",
+        "' OR 1=1 --",
+        "'; DROP TABLE messages; --",
+        "port\u{0}AND",
+        "-port",
+        "+",
+        "a:b:c",
+        "%_%",
+        "😀",
+        "parts : port",
+        "port\u{7}\u{1b}[31m",
+        "\\",
+        "🦀 port",
+    ] {
+        for mode in ["text", "regex"] {
+            let arguments = json!({"query": query, "mode": mode, "scope": "all"});
+            let answer = asking.blocks("lcm_grep", arguments).await;
+            let refused = answer.err().map(|error| error.code());
+            assert!(refused.is_none_or(|code| code == Code::Invalid), "{mode} {query}: {refused:?}");
+        }
+    }
+    assert!(first(&asking.grep(json!({"query": "NEAR(port, 2)"})).await).contains("«port»"));
+    assert!(
+        first(&asking.grep(json!({"query": "'; DROP TABLE messages; -- timeout"})).await)
+            .contains("«timeout»")
+    );
+    let huge = "timeout ".repeat(100_000);
+    assert!(first(&asking.grep(json!({"query": huge})).await).contains("«timeout»"));
+}
+
+#[tokio::test]
+async fn a_query_that_cannot_be_meant_is_told_what_would_be_right() {
+    let asking = Asking::about(&work()).await;
+    for (arguments, sentence) in [
+        (json!({}), "lcm_grep: missing `query`"),
+        (
+            json!({"query": "  "}),
+            "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
+        ),
+        (
+            json!({"query": "=>"}),
+            "there is no word in `=>` to look for: mode \"regex\" finds other signs too",
+        ),
+        (
+            json!({"query": "(foo", "mode": "regex"}),
+            "`(foo` is no regular expression of Rust's regex crate (unclosed group): escape what is meant as it stands \
+             with a backslash, or use mode \"text\"",
+        ),
+        (
+            json!({"query": r"(?=a)", "mode": "regex"}),
+            "`(?=a)` is no regular expression of Rust's regex crate (look-around, including look-ahead and look-behind, \
+             is not supported): escape what is meant as it stands with a backslash, or use mode \"text\"",
+        ),
+        (
+            json!({"query": r"(\w{500}){500}", "mode": "regex"}),
+            r"the regular expression `(\w{500}){500}` is too large: use fewer or smaller repetitions",
+        ),
+        (
+            json!({"query": "a", "mode": "fuzzy"}),
+            "lcm_grep: unknown value `fuzzy`, expected `text` or `regex`",
+        ),
+        (json!({"query": "a", "limit": "many"}), "lcm_grep: `\"many\"` is not a number"),
+        (
+            json!({"query": "a", "cursor": "x"}),
+            "the cursor `x` belongs to no answer of this search: leave it out to start with the first results",
+        ),
+        (json!(["a"]), "lcm_grep: the arguments must be a JSON object, not `[\"a\"]`"),
+    ] {
+        assert_eq!(asking.refusal("lcm_grep", arguments.clone()).await, sentence, "{arguments}");
+    }
+    let lenient = json!({"query": "port", "limit": 1e12, "cursor": null, "unknown": [1], "mode": null});
+    assert_eq!(roles(&asking.grep(lenient).await), ["user"]);
+    for limit in [json!(0), json!(-5), json!("1"), json!(1.9)] {
+        assert_eq!(roles(&asking.grep(json!({"query": "the", "limit": limit})).await).len(), 1, "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_private_or_our_own_answer_is_not_found() {
+    let session = Session::new()
+        .message(
+            json!({"role": "bashExecution", "command": "env", "output": "zebra", "excludeFromContext": true}),
+        )
+        .message(json!({"role": "system", "content": "zebra"}))
+        .message(json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "zebra"}]}))
+        .tool("lcm_grep", json!({"query": "zebra"}), "m-0000000000 · user: zebra")
+        .user("rewrite me")
+        .entry("context_edit", json!({"targetId": "e6", "replacement": {"content": "zebra"}}));
+    let asking = Asking::about(&session).await;
+    for mode in ["text", "regex"] {
+        let answer = asking.grep(json!({"query": "zebra", "mode": mode, "session": "project"})).await;
+        assert!(answer.starts_with("Nothing found"), "{mode}: {answer}");
+        // What an edit changed is found as it was said.
+        let answer = asking.grep(json!({"query": "rewrite", "mode": mode})).await;
+        assert_eq!(roles(&answer), ["user"], "{mode}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_lies_on_another_branch_or_in_another_session_says_so() {
+    let session = Session::new().chat(2, 5).user("the walrus plan").at("e2").user("the narwhal plan");
+    let asking = Asking::about(&session).await.beside("two", &Session::new().user("the beluga plan")).await;
+    let line = async |query: &str, session: &str| {
+        let answer = asking.grep(json!({"query": query, "session": session})).await;
+        first(&answer)[13..].to_owned()
+    };
+    assert_eq!(line("narwhal", "this").await, "· user · 2025-11-20 09:12 UTC: the «narwhal» plan");
+    assert_eq!(
+        line("walrus", "this").await,
+        "· user · 2025-11-20 09:12 UTC · on another branch: the «walrus» plan"
+    );
+    assert_eq!(
+        line("beluga", "project").await,
+        "· user · 2025-11-20 09:12 UTC · in another session: the «beluga» plan"
+    );
+}
+
+#[tokio::test]
+async fn nothing_found_says_what_was_searched_and_where_there_is_more() {
+    let asking =
+        Asking::about(&Session::new().chat(2, 5)).await.beside("two", &Session::new().user("beluga")).await;
+    asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
+    assert_eq!(
+        asking.grep(json!({"query": "beluga", "scope": "all"})).await,
+        "Nothing found for `beluga` in 4 messages and 1 summary of this session. 1 message of 1 other session would \
+         match: pass \"session\":\"project\"."
+    );
+    assert_eq!(
+        asking.grep(json!({"query": "orca"})).await,
+        "Nothing found for `orca` in 4 messages of this session. 1 summary of it would match: pass \"scope\":\"all\"."
+    );
+    assert_eq!(
+        asking.grep(json!({"query": "beluga", "mode": "regex"})).await,
+        "Nothing found for `beluga` in 4 messages of this session. Not searched: 1 other session of this project; \
+         pass \"session\":\"project\"."
+    );
+}
+
+#[tokio::test]
+async fn summaries_are_found_beside_the_originals_not_instead_of_them() {
+    let asking = Asking::about(&work()).await;
+    asking.leaf(0..5, "Timeout of the login\nThe staging port is 8443.").await;
+    let summaries = async |scope: &str, mode: &str| {
+        let answer = asking.grep(json!({"query": "staging port", "scope": scope, "mode": mode})).await;
+        answer.lines().map(|line| line[..2].to_owned()).filter(|line| line.ends_with('-')).collect::<Vec<_>>()
+    };
+    for mode in ["text", "regex"] {
+        assert_eq!(summaries("messages", mode).await, ["m-"], "{mode}");
+        assert_eq!(summaries("summaries", mode).await, ["s-"], "{mode}");
+        assert_eq!(summaries("all", mode).await, ["m-", "s-"], "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn words_together_and_words_of_the_person_come_before_words_apart() {
+    let session = Session::new()
+        .assistant(
+            "The retry of the budget. Nothing else happens in here. Some time later the limit was seen.",
+        )
+        .tool("bash", json!({"command": "x"}), "retry budget limit")
+        .assistant("A retry budget limit.")
+        .user("Set the retry budget limit");
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "retry budget limit"})).await;
+    assert_eq!(roles(&answer), ["user", "assistant", "toolResult bash", "assistant"], "{answer}");
+}
+
+#[tokio::test]
+async fn a_cancelled_search_stops() {
+    let asking = Asking::about(&work()).await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    for mode in ["text", "regex"] {
+        let arguments = json!({"query": "port", "mode": mode}).to_string();
+        let answer = tools::call(&asking.store.store, &asking.scope, "lcm_grep", &arguments, &cancel).await;
+        assert_eq!(answer.unwrap_err().code(), Code::Cancelled);
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_a_leaf_is_still_searched() {
+    let mut asking = Asking::about(&work()).await;
+    asking.scope.leaf = None;
+    assert!(first(&asking.grep(json!({"query": "8443"})).await).contains("«8443»"));
+}

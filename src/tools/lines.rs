@@ -1,0 +1,34 @@
+//! How messages and summaries are named in answers.
+
+use crate::recall::{MessageCard, SummaryCard};
+use crate::text::{count, minute, time_span};
+
+/// `m-1a2b3c4d5e · toolResult read · 2026-11-20 09:12 UTC`
+pub(super) fn message(card: &MessageCard) -> String {
+    let tool =
+        card.tool.as_ref().map(|tool| format!(" {}", crate::text::one_line(tool, 60))).unwrap_or_default();
+    format!("{} · {}{tool} · {} UTC", card.handle, card.role, minute(card.timestamp))
+}
+
+/// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`
+pub(super) fn summary(card: &SummaryCard) -> String {
+    let degraded = if card.degraded { " · degraded" } else { "" };
+    format!(
+        "{} · D{} · {} UTC · {}{degraded}",
+        card.handle,
+        card.depth,
+        time_span(card.from_time, card.to_time),
+        count(card.messages, "message")
+    )
+}
+
+/// The same with the title.
+pub(super) fn titled(card: &SummaryCard) -> String {
+    format!("{}: {}", summary(card), card.title)
+}
+
+/// A list of things, or `none`.
+pub(super) fn list(heading: &str, lines: impl IntoIterator<Item = String>) -> String {
+    let lines: Vec<String> = lines.into_iter().map(|line| format!("- {line}")).collect();
+    if lines.is_empty() { format!("{heading}: none") } else { format!("{heading}:\n{}", lines.join("\n")) }
+}

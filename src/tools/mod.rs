@@ -1,0 +1,66 @@
+//! The three tools in words: what the model is told they do, what it may ask, what it reads.
+//!
+//! Arguments are read leniently: unknown properties are ignored, numbers may come as strings, limits are brought into
+//! bounds. What cannot be meant is answered with one sentence on what would be right. Everything in [`specs`] is
+//! constant, or it would break the host's cached prompt.
+
+mod lcm_describe;
+mod lcm_expand;
+mod lcm_grep;
+mod lines;
+mod parameters;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, Result};
+use crate::recall::Scope;
+use crate::store::Store;
+
+/// A piece of an answer, as Pi shows it to the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Words.
+    Text(String),
+    /// A picture as it was stored.
+    Image {
+        /// Base64.
+        data: String,
+        /// `image/png` and the like.
+        mime_type: String,
+    },
+}
+
+/// The tools as Pi registers them.
+#[must_use]
+pub fn specs() -> Value {
+    json!([lcm_grep::spec(), lcm_expand::spec(), lcm_describe::spec()])
+}
+
+/// Answers a call of the tool `name` with `arguments`, a JSON object, asked from `scope`.
+///
+/// # Errors
+/// [`crate::error::Code::Invalid`] with what is wrong with the call, written for the model;
+/// [`crate::error::Code::Cancelled`]; or that the store can't be read.
+pub async fn call(
+    store: &Store,
+    scope: &Scope,
+    name: &str,
+    arguments: &str,
+    cancel: &CancellationToken,
+) -> Result<Vec<Block>> {
+    if cancel.is_cancelled() {
+        return Err(Error::cancelled());
+    }
+    match name {
+        lcm_grep::NAME => lcm_grep::answer(store, scope, arguments, cancel).await,
+        lcm_expand::NAME => lcm_expand::answer(store, scope, arguments).await,
+        lcm_describe::NAME => lcm_describe::answer(store, scope, arguments).await,
+        other => {
+            let other = crate::text::one_line(other, 60);
+            Err(Error::invalid(format!(
+                "there is no tool `{other}`: there are lcm_grep, lcm_expand and lcm_describe"
+            )))
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Between a tool's parameter type and JSON: a schema that every provider takes, and a lenient way to read a call.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::text;
+
+/// Keys of a schema that say nothing to a model and that some provider refuses.
+const NOISE: &[&str] = &["$schema", "title", "format", "default", "additionalProperties", "minimum"];
+
+/// The schema of `T`: one object of plain properties, enums as lists of strings, nothing nullable.
+pub(super) fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = plain(settings.into_generator().into_root_schema_for::<T>().to_value());
+    if let Value::Object(schema) = &mut schema {
+        // About the type, which the model never sees.
+        schema.shift_remove("description");
+    }
+    schema
+}
+
+fn plain(schema: Value) -> Value {
+    let Value::Object(mut schema) = schema else { return schema };
+    schema.retain(|key, _| !NOISE.contains(&key.as_str()));
+    if let Some(Value::Array(options)) = schema.shift_remove("anyOf") {
+        // What may be left out: the one option that is not null.
+        let some = options.into_iter().find(|option| option["type"] != "null");
+        if let Some(Value::Object(some)) = some {
+            for (key, value) in some {
+                schema.entry(key).or_insert(value);
+            }
+        }
+    }
+    if let Some(Value::Array(options)) = schema.shift_remove("oneOf") {
+        let names = options.into_iter().map(|mut option| option["const"].take()).collect();
+        schema.insert("type".into(), "string".into());
+        schema.insert("enum".into(), Value::Array(names));
+    }
+    if let Some(Value::Array(kinds)) = schema.get("type") {
+        let kind = kinds.iter().find(|kind| *kind != "null").cloned();
+        schema.insert("type".into(), kind.unwrap_or_default());
+    }
+    if let Some(Value::Array(names)) = schema.get_mut("enum") {
+        names.retain(|name| !name.is_null());
+    }
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for property in properties.values_mut() {
+            *property = plain(property.take());
+        }
+    }
+    Value::Object(schema)
+}
+
+/// Reads the arguments of a call of `tool`. What is null counts as left out.
+pub(super) fn read<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T> {
+    let wrong = |what: String| Error::invalid(format!("{tool}: {what}"));
+    let mut object: Map<String, Value> = match arguments.trim() {
+        "" | "null" => Map::new(),
+        text => serde_json::from_str(text).map_err(|_| {
+            wrong(format!("the arguments must be a JSON object, not `{}`", text::one_line(text, 60)))
+        })?,
+    };
+    object.retain(|_, value| !value.is_null());
+    serde_json::from_value(Value::Object(object)).map_err(|error| {
+        let what = error.to_string();
+        // serde speaks of Rust's types; models know fields and values.
+        wrong(what.replace("unknown variant", "unknown value").replace("missing field", "missing"))
+    })
+}
+
+/// A count: a number, or a string that holds one. A fraction is cut off, what is below zero is zero.
+pub(super) fn count<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<usize>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let number = match &value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let Some(number) = number.filter(|number: &f64| !number.is_nan()) else {
+        return Err(D::Error::custom(format!(
+            "`{}` is not a number",
+            text::one_line(&value.to_string(), 40)
+        )));
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "saturates, and bounds follow"
+    )]
+    Ok(Some(number as usize))
+}
+
+/// Yes or no: a boolean, or a string that holds one.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Bool(yes) => Ok(yes),
+        Value::String(text) if text == "true" => Ok(true),
+        Value::String(text) if text == "false" => Ok(false),
+        other => {
+            let other = text::one_line(&other.to_string(), 40);
+            Err(D::Error::custom(format!("`{other}` is neither true nor false")))
+        }
+    }
+}
+
+/// A word: a string, or a number that was meant as one.
+pub(super) fn word<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<String>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        other => {
+            let other = text::one_line(&other.to_string(), 40);
+            Err(D::Error::custom(format!("`{other}` is not a string")))
+        }
+    }
+}

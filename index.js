@@ -27,13 +27,16 @@ import path from "node:path";
  * @property {Promise<void>} caughtUp when what was said before we were here is handed over
  * @property {boolean} live entries may be handed over one by one: we have caught up
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
- * @property {string | null} report what the last compaction took
+ * @property {{ text: string, degraded: boolean } | null} report what the compaction under way took
  */
 
 const require = createRequire(import.meta.url);
 
 /** Entries handed over at once when a session is seen for the first time; between slices Pi's own work goes on. */
 const SLICE = 200;
+
+/** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
+const REDRAWN_MS = 200;
 
 /** Numbers by which running calls are stopped. */
 let nextOperation = 1;
@@ -89,7 +92,7 @@ export default function losslessContext(pi) {
     const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
     let told = false;
     pi.on("session_start", (_event, ctx) => {
-      if (!told) ctx.ui.notify(reason, "error");
+      if (!told) quietly(() => ctx.ui.notify(reason, "error"));
       told = true;
     });
     return;
@@ -160,10 +163,7 @@ export default function losslessContext(pi) {
       if (notice) tell(ctx, notice);
       await catchUp(opened, engine);
     });
-    opened.caughtUp.then(
-      () => showStatus(ctx, opened),
-      (error) => tell(ctx, error),
-    );
+    opened.caughtUp.catch((error) => tell(ctx, error));
     return opened;
   }
 
@@ -189,8 +189,9 @@ export default function losslessContext(pi) {
 
   pi.on("session_start", (_event, ctx) => {
     try {
-      session = open(ctx);
-      void showStatus(ctx, session);
+      const opened = open(ctx);
+      session = opened;
+      opened.caughtUp.then(() => showStatus(ctx, opened)).catch(() => {});
     } catch (error) {
       tell(ctx, error);
     }
@@ -242,7 +243,7 @@ export default function losslessContext(pi) {
       );
       if (outcome.kind === "cancelled") return { cancel: true };
       if (outcome.kind !== "compacted") return undefined;
-      session.report = outcome.report;
+      session.report = { text: outcome.report, degraded: outcome.degraded };
       return { compaction: outcome.compaction };
     }),
   );
@@ -253,8 +254,14 @@ export default function losslessContext(pi) {
       const engine = await session.engine;
       walk(session, engine);
       session.preamble = engine.preamble();
-      if (event.fromExtension && session.report) ctx.ui.notify(`LCM: ${session.report}`, "info");
+      const { report } = session;
       session.report = null;
+      if (event.fromExtension && report) {
+        const [text, type] = /** @type {const} */ ([`LCM: ${report.text}`, report.degraded ? "warning" : "info"]);
+        const show = () => quietly(() => ctx.ui.notify(text, type));
+        if (ctx.mode === "tui") setTimeout(show, REDRAWN_MS);
+        else show();
+      }
       void showStatus(ctx, session);
     }),
   );
@@ -437,9 +444,11 @@ function compact(ctx, instructions) {
  * @param {"info" | "error"} [type]
  */
 function say(ctx, text, type = "info") {
-  // Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout.
-  if (ctx.mode === "print") fs.writeSync(1, `${text}\n`);
-  else ctx.ui.notify(text, type);
+  quietly(() => {
+    // Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout.
+    if (ctx.mode === "print") fs.writeSync(1, `${text}\n`);
+    else ctx.ui.notify(text, type);
+  });
 }
 
 /** Where Pi keeps its settings and sessions. */

@@ -76,6 +76,13 @@ impl Branch {
         self.lineage_over(self.position(message)?).first().copied()
     }
 
+    /// Is it the request that is being worked on? It stands before the model's eyes, and as it says in words what is
+    /// looked for, it would be the best result of every search.
+    pub fn is_current_request(&self, message: MessageId) -> bool {
+        let last = self.visible.iter().rposition(|visible| visible.seen.role == "user");
+        last.is_some() && last == self.position(message) && self.leaf_over(message).is_none()
+    }
+
     /// The leaf summaries under the frontier, oldest first.
     pub fn leaves(&self) -> Vec<SummaryId> {
         let roots = self.frontier.iter().filter_map(|piece| match piece {

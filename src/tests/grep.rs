@@ -29,6 +29,7 @@ fn work() -> Session {
         .assistant("Deployed. See docs/deploy.md for HTTPServer settings.")
         .user("What about the cache?")
         .assistant("The weather is fine.")
+        .user("Go on.")
 }
 
 /// The roles of the results, in order.
@@ -95,7 +96,7 @@ async fn a_regular_expression_reads_the_text_as_it_stands_newest_first() {
     assert!(
         regex("econnrefused")
             .await
-            .starts_with("Nothing found for `econnrefused` in 10 messages of this session.")
+            .starts_with("Nothing found for `econnrefused` in 11 messages of this session.")
     );
 }
 
@@ -130,7 +131,7 @@ async fn role_and_tool_narrow_a_search() {
     let nothing = asking.grep(json!({"query": "error", "tool": "bash", "role": "user"})).await;
     assert_eq!(
         nothing,
-        "Nothing found for `error` with role user from the tool bash in 10 messages of this session."
+        "Nothing found for `error` with role user from the tool bash in 11 messages of this session."
     );
 }
 
@@ -237,6 +238,7 @@ async fn what_is_private_or_our_own_answer_is_not_found() {
         .message(json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "zebra"}]}))
         .tool("lcm_grep", json!({"query": "zebra"}), "m-0000000000 · user: zebra")
         .user("rewrite me")
+        .user("Where was that?")
         .entry("context_edit", json!({"targetId": "e6", "replacement": {"content": "zebra"}}));
     let asking = Asking::about(&session).await;
     for mode in ["text", "regex"] {
@@ -249,8 +251,25 @@ async fn what_is_private_or_our_own_answer_is_not_found() {
 }
 
 #[tokio::test]
+async fn the_request_that_is_being_worked_on_is_not_its_own_answer() {
+    let session =
+        Session::new().user("the walrus plan").assistant("Noted.").user("What was the walrus plan?");
+    let asking = Asking::about(&session).await;
+    for mode in ["text", "regex"] {
+        let answer = asking.grep(json!({"query": "walrus plan", "mode": mode})).await;
+        assert_eq!(roles(&answer), ["user"], "{mode}: {answer}");
+        assert!(answer.contains("the «walrus plan»") && !answer.contains("What was"), "{mode}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn what_lies_on_another_branch_or_in_another_session_says_so() {
-    let session = Session::new().chat(2, 5).user("the walrus plan").at("e2").user("the narwhal plan");
+    let session = Session::new()
+        .chat(2, 5)
+        .user("the walrus plan")
+        .at("e2")
+        .user("the narwhal plan")
+        .user("Which plan?");
     let asking = Asking::about(&session).await.beside("two", &Session::new().user("the beluga plan")).await;
     let line = async |query: &str, session: &str| {
         let answer = asking.grep(json!({"query": query, "session": session})).await;
@@ -311,7 +330,8 @@ async fn words_together_and_words_of_the_person_come_before_words_apart() {
         )
         .tool("bash", json!({"command": "x"}), "retry budget limit")
         .assistant("A retry budget limit.")
-        .user("Set the retry budget limit");
+        .user("Set the retry budget limit")
+        .user("What did I ask for?");
     let asking = Asking::about(&session).await;
     let answer = asking.grep(json!({"query": "retry budget limit"})).await;
     assert_eq!(roles(&answer), ["user", "assistant", "toolResult bash", "assistant"], "{answer}");

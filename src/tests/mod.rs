@@ -10,3 +10,4 @@ mod expand;
 mod grep;
 mod ingest;
 mod support;
+mod tidy;

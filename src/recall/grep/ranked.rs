@@ -114,6 +114,9 @@ fn messages(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
     for tier in &query.tiers {
         search.go_on()?;
         for hit in search.view.search_messages(&tier.expression, &filter, PASSAGES)? {
+            if search.branch.is_current_request(hit.message) {
+                continue;
+            }
             *scores.entry((hit.message, hit.passage)).or_default() += hit.score * tier.weight;
         }
     }

@@ -1,0 +1,330 @@
+/**
+ * A compaction on the real Pi: what the summariser is asked, what the model sees afterwards, and that nothing is left out
+ * or told twice, whatever becomes of the model calls.
+ */
+import assert from "node:assert/strict";
+import { copyFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { root } from "../../scripts/paths.mjs";
+import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
+import { filler, markersIn } from "../support/history.mjs";
+import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
+import { SessionFile } from "../support/session-file.mjs";
+
+/** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+
+/**
+ * The block stands for exactly the messages before the kept tail, each once and in order: by the edges in the store, and
+ * by its own words.
+ * @param {Project} project
+ * @param {SessionFile} session
+ * @param {string} block
+ */
+function assertCovers(project, session, block) {
+  const compacted = session.compactedBy();
+  assert.ok(compacted.length > 0);
+  assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block))), compacted);
+  const { covers, missing } = statistics(block);
+  assert.deepEqual({ covers, missing }, { covers: compacted.length, missing: "none" });
+}
+
+/**
+ * The request's messages as role and text.
+ * @param {Received} request
+ */
+const spoken = ({ messages }) => messages.map(({ role, text }) => ({ role, text }));
+
+/** @param {any} entry of a session file */
+const said = ({ message }) => ({ role: message.role, text: message.content.map((/** @type {any} */ block) => block.text).join("\n") });
+
+/** @param {Received} request */
+function blockIn(request) {
+  const block = blockOf(request);
+  assert.ok(block, "the request begins with the block");
+  return block;
+}
+
+test("a compaction puts a block in place of the history", async (t) => {
+  const project = await aProject(t, { keepRecentTokens: 4000 });
+  const history = project.history();
+  history.talk(30, { name: "early" });
+  history.assistant("", [{ id: "call_1", name: "read", arguments: { path: "src/ledger.ts" } }]);
+  history.toolResult("call_1", "read", `head0000x\n${filler("file", 2000)}\nmiddle0000x\n${filler("more", 2000)}`);
+  history.abandoned(() => history.talk(5, { name: "aside" }));
+  history.bash("echo shown0000x", "shown0001x");
+  history.bash("echo hidden0000x", "hidden0001x", { excludeFromContext: true });
+  history.talk(60, { name: "late" });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt("What comes before the compaction?");
+  const answer = await pi.request("compact", { customInstructions: "mind the ledger" });
+  await pi.prompt("What comes after it?");
+  const session = await project.session(pi);
+  const [before, after] = project.turns;
+  const block = blockIn(after);
+
+  await t.test("the summariser was shown every visible message before the kept tail, and no other", () => {
+    const shown = markersIn(project.summaryCalls.map(({ messages }) => messages));
+    const compacted = session.compactedBy().map((id) => session.entry(id));
+    // Of the file only head and tail are shown.
+    const expected = markersIn(compacted).filter((marker) => marker !== "middle0000x");
+    assert.deepEqual(shown, expected);
+    assert.ok(expected.includes("head0000x") && expected.includes("shown0001x"));
+    const kept = markersIn(session.keptBy());
+    assert.ok(kept.length > 0);
+    for (const left of ["aside0000x", "hidden0000x", "hidden0001x", ...kept]) assert.ok(!shown.includes(left), left);
+  });
+
+  await t.test("what the user asked of the compaction reached every prompt", () => {
+    for (const call of project.summaryCalls) assert.match(call.messages[0].text, /mind the ledger/);
+  });
+
+  await t.test("the next request holds the system prompt, the block, the kept tail and nothing else", () => {
+    const [first, ...rest] = spoken(after);
+    assert.equal(first.role, "user");
+    const kept = session.keptBy().map(said);
+    assert.ok(kept.length > 1);
+    assert.deepEqual(rest, [...kept, { role: "user", text: "What comes after it?" }]);
+    assert.ok(after.system.startsWith(before.system), "the system prompt is the one before with something added");
+    assert.match(after.system.slice(before.system.length), /^\s*<lcm>\n[^<]+\n<\/lcm>\s*$/);
+  });
+
+  await t.test("the block covers each message before the kept tail exactly once, by the edges", () => {
+    assertCovers(project, session, block);
+    assert.equal(statistics(block).degraded, 0);
+  });
+
+  await t.test("Pi stored what the model was shown, and the costs of all calls", () => {
+    assert.equal(session.lastCompaction.summary, block);
+    assert.equal(answer.summary, block);
+    assert.equal(session.lastCompaction.fromHook, true);
+    const paid = project.summaryCalls.reduce((sum, { raw }) => sum + Math.ceil(Buffer.byteLength(raw) / 4), 0);
+    assert.equal(session.lastCompaction.usage.input, paid);
+  });
+
+  await t.test("the user was told once what it took", async () => {
+    await pi.waitFor(() => pi.ui("notify").length > 0, 10_000);
+    const told = pi.ui("notify").map(({ message }) => message);
+    assert.equal(told.length, 1);
+    const { covers, summaries } = statistics(block);
+    assert.ok(told[0].startsWith(`LCM: ${covers} messages in ${summaries} summaries (${summaries} new), ${project.summaryCalls.length} model calls`), told[0]);
+  });
+
+  await t.test("a later start shows the same block and asks nothing again", async () => {
+    await pi.stop();
+    const calls = project.summaryCalls.length;
+    await project.runPi(["--session", session.file, "-p", "And now?"]);
+    assert.equal(blockIn(project.lastTurn), block);
+    assert.equal(project.summaryCalls.length, calls);
+  });
+});
+
+test("a long history is condensed, and later compactions build on the earlier ones", async (t) => {
+  const project = await aProject(t, {
+    // Which messages a summary stands for is told by what it was shown; so it repeats none of their markers.
+    script: { summary: ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` }) },
+  });
+  const history = project.history();
+  history.talk(130, { words: 60 });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt("one");
+  await pi.request("compact");
+  const first = await project.session(pi);
+  const firstBlock = first.lastCompaction.summary;
+
+  await t.test("more summaries than fit beside each other become one of the next depth", () => {
+    const depths = project.inStore((store) => store.rows("SELECT depth, count(*) AS n FROM summaries GROUP BY depth"));
+    assert.ok(depths.find(({ depth }) => depth === 0).n > 6);
+    assert.ok(depths.some(({ depth }) => depth === 1));
+    assert.equal(statistics(firstBlock).depth, 1);
+    assert.match(firstBlock, /### High-Level Summary\n\[s-[^]+### Recent Activity\n\[s-/);
+    assertCovers(project, first, firstBlock);
+  });
+
+  await t.test("the next compaction asks about new messages only", async () => {
+    const before = project.summaryCalls.length;
+    for (const n of [1, 2, 3, 4, 5, 6]) await pi.prompt(`fresh000${n}x ${filler(`fresh ${n}`, 150)}`);
+    await pi.request("compact");
+    const session = await project.session(pi);
+    const asked = project.summaryCalls.slice(before);
+    assert.equal(asked.length, 1);
+    // What came just before may be named for orientation; the stretch itself is inside the fence.
+    const stretch = asked[0].messages[0].text.split(/^<history-/m)[1];
+    assert.deepEqual(markersIn(stretch).filter((marker) => marker.startsWith("mark")), []);
+    assert.ok(markersIn(stretch).includes("fresh0001x"));
+    assertCovers(project, session, session.lastCompaction.summary);
+    assert.ok(session.compactedBy().length > first.compactedBy().length);
+  });
+});
+
+test("when every model call fails the block still covers everything", async (t) => {
+  const project = await aProject(t, { script: { summary: () => ({ status: 500, errorBody: "the model is on fire" }) } });
+  const history = project.history();
+  history.talk(200, { words: 60 });
+  history.user("never touch ledger0000x again");
+  history.talk(3, { name: "tail" });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.request("compact");
+  await pi.prompt("Go on.");
+  const session = await project.session(pi);
+  const block = blockIn(project.lastTurn);
+
+  await t.test("with extracts, marked as such, that are smaller than what they stand for", () => {
+    assertCovers(project, session, block);
+    const ids = drillDownIds(block);
+    assert.equal(statistics(block).degraded, ids.length);
+    const compacted = session.compactedBy().map((id) => JSON.stringify(session.entry(id).message.content)).join("");
+    assert.ok(block.length < compacted.length / 2, `${block.length} of ${compacted.length}`);
+    const states = project.inStore((store) => store.rows("SELECT DISTINCT state, model FROM summaries"));
+    assert.deepEqual(states.map((row) => ({ ...row })), [{ state: "degraded", model: null }]);
+  });
+
+  await t.test("the provider was not asked again and again", () => {
+    assert.ok(project.summaryCalls.length > 0);
+    assert.ok(project.summaryCalls.length <= 8, `${project.summaryCalls.length} calls`);
+  });
+
+  await t.test("the user was told once", async () => {
+    await pi.waitFor(() => pi.ui("notify").length > 0, 10_000);
+    const told = pi.ui("notify");
+    assert.equal(told.length, 1);
+    assert.match(told[0].message, /the model failed: .*the model is on fire/);
+    assert.equal(told[0].notifyType, "warning");
+  });
+
+  await t.test("when the model is back, the extracts are replaced and still nothing is missing", async () => {
+    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 20)}` });
+    await pi.prompt(`${filler("later", 300)}`);
+    await pi.request("compact");
+    const healed = await project.session(pi);
+    assertCovers(project, healed, healed.lastCompaction.summary);
+    assert.equal(statistics(healed.lastCompaction.summary).degraded, 0);
+  });
+});
+
+test("an abort stops a compaction, keeps what is finished, and the session goes on", async (t) => {
+  const answered = 2;
+  const project = await aProject(t, {
+    script: { summary: () => (project.summaryCalls.length <= answered ? { text: `Finished ${project.summaryCalls.length}\nIn time.` } : { hang: true }) },
+  });
+  const history = project.history();
+  history.talk(150, { words: 60 });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt("before");
+  const { entries } = await project.session(pi);
+  const compacting = assert.rejects(pi.request("compact"), /cancelled/i);
+  await eventually(() => {
+    assert.equal(project.inStore((store) => store.count("summaries")), answered);
+    assert.ok(project.summaryCalls.length > answered);
+  });
+  await pi.request("abort");
+  await compacting;
+
+  await t.test("the calls under way are dropped and none is begun", async () => {
+    await eventually(() => assert.ok(project.summaryCalls.slice(answered).every(({ abandoned }) => abandoned)));
+    assert.ok(project.summaryCalls.length <= answered + 4);
+  });
+
+  await t.test("the session is as it was and goes on", async () => {
+    assert.deepEqual((await project.session(pi)).entries, entries);
+    await pi.prompt("after");
+    assert.equal(spoken(project.lastTurn).at(-1)?.text, "after");
+    assert.equal(blockOf(project.lastTurn), undefined);
+  });
+
+  await t.test("what was finished is whole, and the next compaction uses it", async () => {
+    assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
+    project.script.summary = ({ index }) => ({ text: `Second try ${index}\nDone.` });
+    const before = project.summaryCalls.length;
+    await pi.request("compact");
+    const session = await project.session(pi);
+    assertCovers(project, session, session.lastCompaction.summary);
+    const leaves = project.inStore((store) => store.rows("SELECT count(*) AS n FROM summaries WHERE depth = 0")[0].n);
+    const condensed = project.inStore((store) => store.rows("SELECT count(*) AS n FROM summaries WHERE depth > 0")[0].n);
+    assert.equal(project.summaryCalls.length - before, leaves - answered + condensed);
+  });
+});
+
+test("a Pi that is killed while it compacts leaves whole summaries behind, and the next one goes on from them", async (t) => {
+  const project = await aProject(t, { script: { summary: () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true }) } });
+  const history = project.history();
+  history.talk(80, { words: 60 });
+  const file = history.write(project.sessionDir);
+  const killed = project.startPi(["--session", file]);
+  const compacting = assert.rejects(killed.request("compact"), /SIGKILL/);
+  await eventually(() => assert.equal(project.inStore((store) => store.count("summaries")), 1));
+  await killed.kill("SIGKILL");
+  await compacting;
+  assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
+
+  project.script.summary = undefined;
+  const before = project.summaryCalls.length;
+  const pi = project.startPi(["--session", file]);
+  await pi.request("compact");
+  const session = await project.session(pi);
+  assertCovers(project, session, session.lastCompaction.summary);
+  assert.match(session.lastCompaction.summary, /Finished\nIn time\./);
+  assert.equal(project.summaryCalls.length - before, drillDownIds(session.lastCompaction.summary).length - 1);
+});
+
+test("Pi's automatic compaction goes through us too, in print mode", async (t) => {
+  const project = await aProject(t, { contextWindow: 64_000 });
+  const history = project.history();
+  history.talk(100, { words: 60, contextTokens: 60_000 });
+  const file = history.write(project.sessionDir);
+  const { code, stdout } = await project.runPi(["--session", file, "-p", "Go on."]);
+  assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
+  const session = new SessionFile(file);
+  assertCovers(project, session, blockIn(project.lastTurn));
+  const [first, ...rest] = spoken(project.lastTurn);
+  assert.ok(first.text.includes("<summary>"));
+  assert.deepEqual(rest, [...session.keptBy().map(said), { role: "user", text: "Go on." }]);
+});
+
+test("a context that overflows is compacted, and the turn is asked again", async (t) => {
+  const project = await aProject(t, {
+    // More than what Pi notes of its prompt, which counts as kept too: else the question itself would be compacted.
+    keepRecentTokens: 4000,
+    script: { turns: [{ status: 400, errorBody: "This model's maximum context length is 9000 tokens, however you requested 9001." }, { text: "Now it fits." }] },
+  });
+  const history = project.history();
+  history.talk(120);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt("Too much?");
+  const session = await project.session(pi);
+  assertCovers(project, session, blockIn(project.lastTurn));
+  assert.equal(spoken(project.lastTurn).at(-1)?.text, "Too much?");
+  assert.equal(session.entries.at(-1).message?.content[0].text, "Now it fits.");
+});
+
+test("a short session is Pi's own to compact", async (t) => {
+  const project = await aProject(t, { script: { turns: [{ text: "Pi's own summary." }] } });
+  const history = project.history();
+  history.talk(4, { words: 100 });
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  const { summary } = await pi.request("compact");
+  assert.match(summary, /Pi's own summary\./);
+  assert.equal(project.summaryCalls.length, 0);
+  assert.equal((await project.session(pi)).lastCompaction.fromHook ?? false, false);
+  assert.deepEqual(pi.ui("notify"), []);
+});
+
+test("without its engine the extension leaves compaction to Pi, and says why", async (t) => {
+  const project = await aProject(t, { script: { turns: [{ text: "Pi's own summary." }, { text: "Pi's own summary." }] } });
+  const history = project.history();
+  history.talk(40);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)], copyWithoutEngine(temporaryFolder(t)));
+  const { summary } = await pi.request("compact");
+  assert.match(summary, /Pi's own summary\./);
+  const told = pi.ui("notify");
+  assert.equal(told.length, 1);
+  assert.match(told[0].message, /\.node.*missing.*npm run build/);
+  assert.equal(told[0].notifyType, "error");
+});
+
+/** @param {string} folder */
+function copyWithoutEngine(folder) {
+  for (const name of ["index.js", "package.json"]) copyFileSync(path.join(root, name), path.join(folder, name));
+  return path.join(folder, "index.js");
+}

@@ -1,0 +1,102 @@
+/**
+ * The prompt prefix is what a provider's cache goes by: between two compactions we change nothing in it, and the little we
+ * add is constant. Compared as bytes, with what Pi alone sends.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadEngine } from "../../index.js";
+import { blockOf } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject } from "../support/project.mjs";
+import { assertGrowing, sentMessages } from "../support/requests.mjs";
+
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+
+/** A run with a tool call, and one without. */
+const script = () => [
+  { text: "Let me look.", toolCalls: [{ id: "call_1", name: "bash", arguments: { command: "echo looked" } }] },
+  { text: "There it is." },
+  { text: "Gladly." },
+];
+const prompts = ["Where is it?", "Thank you, 再見."];
+
+/**
+ * The messages without what Pi writes about our tools, since a tool that is registered is announced.
+ * @param {Received} request
+ */
+function withoutTools(request) {
+  /** @type {string[]} */
+  const announced = JSON.parse(loadEngine().toolSpecs()).flatMap((/** @type {any} */ { name, promptSnippet, promptGuidelines }) => [
+    `- ${name}: ${promptSnippet}`,
+    ...promptGuidelines.map((/** @type {string} */ guideline) => `- ${guideline}`),
+  ]);
+  return announced.reduce((messages, line) => {
+    const escaped = `${JSON.stringify(line).slice(1, -1)}\\n`;
+    assert.ok(messages.includes(escaped), `${line} is announced`);
+    return messages.replace(escaped, "");
+  }, sentMessages(request));
+}
+
+test("before anything is compacted Pi sends what it sends without us", async (t) => {
+  const project = await aProject(t);
+  project.script.turns = [...script(), ...script()];
+  const pi = project.startPi();
+  for (const prompt of prompts) await pi.prompt(prompt);
+  const ours = project.turns;
+  const alone = project.startPi([], null);
+  for (const prompt of prompts) await alone.prompt(prompt);
+  const theirs = project.turns.slice(ours.length);
+  assert.equal(ours.length, 3);
+  assert.deepEqual(ours.map(withoutTools), theirs.map(sentMessages));
+});
+
+test("requests only grow at their end between compactions", async (t) => {
+  const project = await aProject(t);
+  const history = project.history();
+  history.talk(40);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+
+  /** Talks, and returns the requests of it. */
+  const talk = async () => {
+    const from = project.turns.length;
+    project.script.turns = script();
+    for (const prompt of prompts) await pi.prompt(`${prompt} ${filler(prompt, 100)}`);
+    return project.turns.slice(from);
+  };
+
+  const before = await talk();
+  await t.test("before the first compaction", () => assertGrowing(before));
+
+  await pi.request("compact");
+  const between = await talk();
+  await t.test("from one compaction to the next", () => {
+    assertGrowing(between);
+    assert.ok(blockOf(between[0]));
+  });
+
+  await pi.request("compact");
+  const after = await talk();
+  await t.test("after the second", () => {
+    assertGrowing(after);
+    assert.notEqual(blockOf(after[0]), blockOf(between[0]));
+  });
+
+  await t.test("the system prompt changes once, with the first compaction", () => {
+    assert.equal(new Set([...between, ...after].map(({ system }) => system)).size, 1);
+    assert.notEqual(between[0].system, before[0].system);
+  });
+
+  await t.test("a later start of the session goes on with the same bytes", async () => {
+    const { file } = await project.session(pi);
+    await pi.stop();
+    await project.runPi(["--session", file, "-p", "Are you still there?"]);
+    assertGrowing([after[2], project.lastTurn]);
+  });
+
+  await t.test("a new session of a project with history has the constant text from its first request on", async () => {
+    await project.runPi(["-p", "Something else."]);
+    const fresh = project.lastTurn;
+    assert.equal(fresh.system, after[0].system);
+    assert.equal(fresh.messages.length, 1);
+  });
+});

@@ -1,0 +1,278 @@
+/**
+ * `index.js` alone, on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
+ */
+import assert from "node:assert/strict";
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import losslessContext, { loadEngine } from "../index.js";
+import { addon, extension, platformTriple, root } from "../scripts/paths.mjs";
+import { drillDownIds } from "./support/block.mjs";
+import { FakeHost, reply } from "./support/fake-host.mjs";
+import { History } from "./support/history.mjs";
+import { eventually, temporaryFolder } from "./support/project.mjs";
+import { Store } from "./support/store.mjs";
+
+/** @typedef {import("node:test").TestContext} TestContext */
+
+const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+
+/**
+ * The package in another folder, as an installation that went wrong would have it.
+ * @param {TestContext} t
+ * @param {{ version?: string, engine?: string | Buffer }} [wrong] `engine`: what stands in the addon's place
+ * @returns {Promise<typeof import("../index.js")>}
+ */
+async function installed(t, { version = manifest.version, engine } = {}) {
+  const folder = temporaryFolder(t);
+  copyFileSync(extension, path.join(folder, "index.js"));
+  writeFileSync(path.join(folder, "package.json"), JSON.stringify({ ...manifest, version }));
+  if (engine !== undefined) writeFileSync(path.join(folder, path.basename(addon())), engine);
+  return import(pathToFileURL(path.join(folder, "index.js")).href);
+}
+
+/**
+ * A host with our extension in it, and a store of its own.
+ * @param {TestContext} t
+ * @param {{ storeDir?: string, answer?: (context: any, options: any) => Promise<any> }} [options]
+ */
+function hosted(t, { storeDir, answer } = {}) {
+  const cwd = temporaryFolder(t);
+  const dir = storeDir ?? path.join(cwd, "store");
+  // The extension takes it from the environment of its process, which here is ours.
+  process.env.LCM_DB_DIR = dir;
+  const host = new FakeHost({ cwd, sessionFile: path.join(cwd, "session.jsonl"), answer });
+  losslessContext(host.pi);
+  t.after(async () => {
+    host.stale = false;
+    await host.emit("session_shutdown", { reason: "quit" });
+    delete process.env.LCM_DB_DIR;
+  });
+  return { host, storeDir: dir };
+}
+
+/** @param {string} dir @param {(store: Store) => void} check */
+function inStore(dir, check) {
+  const store = new Store(dir);
+  try {
+    check(store);
+  } finally {
+    store.close();
+  }
+}
+
+for (const [what, wrong, told] of /** @type {const} */ ([
+  ["is missing", {}, /is missing/],
+  ["cannot be loaded", { engine: "not a library" }, /can't be loaded/],
+  ["is of another version", { version: "99.0.0", engine: readFileSync(addon()) }, new RegExp(`${manifest.version}.*99\\.0\\.0`)],
+])) {
+  test(`an addon that ${what} is told once, with file, platform and remedy, and Pi goes on`, async (t) => {
+    const module = await installed(t, wrong);
+    const host = new FakeHost({ cwd: temporaryFolder(t) });
+    module.default(host.pi);
+    for (const reason of ["startup", "startup", "new"]) await host.emit("session_start", { reason });
+    assert.equal(host.notifications.length, 1);
+    const [{ message, type }] = host.notifications;
+    assert.equal(type, "error");
+    assert.match(message, told);
+    assert.ok(message.includes(`pi-lossless-context.${platformTriple()}.node`), message);
+    assert.match(message, /npm run build/);
+    assert.deepEqual(host.events, ["session_start"]);
+    assert.equal(host.tools.size + host.commands.size, 0);
+    assert.throws(() => module.loadEngine(), told);
+  });
+}
+
+test("an addon that is missing when the context is stale does not keep Pi from going on", async (t) => {
+  const module = await installed(t);
+  const host = new FakeHost({ cwd: temporaryFolder(t) });
+  module.default(host.pi);
+  host.stale = true;
+  await host.emit("session_start", { reason: "startup" });
+});
+
+test("a store that cannot be opened is told once, and Pi does everything itself", async (t) => {
+  const file = path.join(temporaryFolder(t), "a-file");
+  writeFileSync(file, "not a folder");
+  const { host } = hosted(t, { storeDir: file });
+  host.history.talk(20);
+
+  await t.test("handlers give Pi nothing to do", async () => {
+    const events = { session_start: {}, message_end: { message: {} }, turn_end: {}, agent_end: {}, before_agent_start: { systemPrompt: "You are." } };
+    for (const [name, fields] of Object.entries(events)) assert.deepEqual(await host.emit(name, fields), [undefined], name);
+    assert.deepEqual(await host.emit("session_before_compact", host.compaction(2)), [undefined]);
+    assert.deepEqual(await host.emit("session_compact", { fromExtension: false }), [undefined]);
+  });
+
+  await t.test("one notification says why", async () => {
+    await eventually(() => assert.equal(host.notifications.length, 1));
+    assert.ok(host.notifications[0].message.includes(file), host.notifications[0].message);
+  });
+
+  await t.test("the tools answer with a sentence", async () => {
+    for (const name of host.tools.keys()) await assert.rejects(host.callTool(name, { query: "x", summary_id: "m-1" }), (error) => error instanceof Error && error.message.includes(file));
+  });
+
+  await t.test("and so does /lcm", async () => {
+    await host.commands.get("lcm").handler("stats", host.ctx);
+    assert.ok(host.notifications.at(-1)?.message.includes(file));
+    assert.equal(host.notifications.at(-1)?.type, "error");
+  });
+});
+
+test("session_start may come twice", async (t) => {
+  const { host, storeDir } = hosted(t);
+  host.history.talk(150);
+  await host.emit("session_start", { reason: "startup" });
+  await host.emit("session_start", { reason: "new" });
+  await host.emit("turn_end");
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  assert.match(host.notifications[0].message, /^This session +300 messages/);
+  inStore(storeDir, (store) => {
+    assert.equal(store.count("conversations"), 1);
+    assert.deepEqual(store.entries(host.history.id).map(({ id }) => id), host.history.entries.map(({ id }) => id));
+  });
+
+  await t.test("and opens the store once: nobody has it open after the session's end", async () => {
+    await host.emit("session_shutdown", { reason: "quit" });
+    // SQLite deletes its log when the last connection is closed.
+    await eventually(() => assert.deepEqual(readdirSync(storeDir).filter((name) => !name.endsWith(".db")), []), 5000);
+  });
+});
+
+test("what is said while the past is still being handed over is stored in its place", async (t) => {
+  const { host, storeDir } = hosted(t);
+  host.history.talk(1000, { words: 3 });
+  await host.emit("session_start", { reason: "startup" });
+  host.history.user("meanwhile");
+  await host.emit("message_end");
+  await host.emit("turn_end");
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  inStore(storeDir, (store) => {
+    const expected = host.history.entries.map(({ id, parentId }) => ({ id, parentId }));
+    const stored = store.entries(host.history.id).map(({ id, parentId }) => ({ id, parentId }));
+    assert.deepEqual(stored.slice(-3), expected.slice(-3));
+    assert.equal(stored.length, expected.length);
+  });
+});
+
+test("a compaction goes through Pi's own model call and comes back in Pi's shape", async (t) => {
+  /** @type {{ context: any, options: any }[]} */
+  const asked = [];
+  const { host } = hosted(t, {
+    answer: async (context, options) => {
+      asked.push({ context, options });
+      return reply(`Talk ${asked.length}\nMuch was said.`);
+    },
+  });
+  host.history.talk(60);
+  await host.emit("session_start", { reason: "startup" });
+  const wanted = host.compaction(4);
+  const [{ compaction }] = await host.emit("session_before_compact", wanted);
+
+  assert.equal(compaction.firstKeptEntryId, wanted.preparation.firstKeptEntryId);
+  assert.equal(compaction.tokensBefore, 12_345);
+  assert.equal(drillDownIds(compaction.summary).length, asked.length);
+  assert.equal(compaction.usage.input, 100 * asked.length);
+  assert.ok(asked.length > 0);
+  for (const { context, options } of asked) {
+    assert.deepEqual([context.messages.length, context.tools], [1, undefined]);
+    assert.equal(options.cacheRetention, "none");
+    assert.ok(options.maxTokens <= 8192);
+  }
+});
+
+test("Pi's abort reaches the model calls and cancels the compaction", async (t) => {
+  const abort = new AbortController();
+  let stopped = 0;
+  const { host } = hosted(t, {
+    answer: (_context, { signal }) =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve({ ...reply(""), stopReason: "aborted", errorMessage: `stopped ${++stopped}` }));
+        setImmediate(() => abort.abort());
+      }),
+  });
+  host.history.talk(60);
+  await host.emit("session_start", { reason: "startup" });
+  assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, abort.signal)), [{ cancel: true }]);
+  assert.ok(stopped > 0);
+  assert.deepEqual(host.notifications, []);
+
+  await t.test("also one that came before we were asked", async () => {
+    assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, AbortSignal.abort())), [{ cancel: true }]);
+  });
+});
+
+test("a model call that throws, promises nothing or answers nonsense only degrades the summaries", async (t) => {
+  const answers = [
+    () => { throw new Error("thrown"); },
+    async () => { throw new Error("rejected"); },
+    async () => undefined,
+    async () => ({ content: 7 }),
+  ];
+  const { host } = hosted(t, { answer: () => /** @type {any} */ (answers[0]()) });
+  host.history.talk(60);
+  await host.emit("session_start", { reason: "startup" });
+  while (answers.length > 0) {
+    const [{ compaction }] = await host.emit("session_before_compact", host.compaction(4));
+    assert.match(compaction.summary, /covers 116 messages, none missing, [1-9]\d* degraded/);
+    answers.shift();
+  }
+});
+
+test("a context that has gone stale never makes a handler throw", async (t) => {
+  const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
+  host.history.talk(20);
+  await host.emit("session_start", { reason: "startup" });
+  await host.emit("turn_end");
+  host.stale = true;
+  const fields = { ...host.compaction(4), systemPrompt: "You are.", message: {}, fromExtension: true };
+  for (const name of host.events) await host.emit(name, fields);
+  // Without a session, and with none to be had.
+  for (const name of host.events) await host.emit(name, fields);
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  await host.commands.get("lcm").handler("compact", host.ctx);
+});
+
+test("scripts can fill, compact and search a store through the engine", async (t) => {
+  const folder = temporaryFolder(t);
+  const { Engine } = loadEngine();
+  const history = new History({ cwd: folder });
+  history.talk(60);
+  const open = () =>
+    Engine.open(JSON.stringify({ cwd: folder, agentDir: folder, sessionId: history.id, sessionFile: path.join(folder, "session.jsonl"), environment: {} }));
+  const engine = await open();
+  /** @param {string} answer */
+  const ok = (answer) => JSON.parse(answer).ok;
+
+  assert.equal(engine.preamble(), null);
+  assert.deepEqual(JSON.parse(engine.handOver(JSON.stringify(history.entries))), { ok: null });
+  assert.ok(engine.knows(history.entries[0].id));
+  await engine.flush();
+
+  const request = { leafId: history.leaf, firstKeptEntryId: history.entries.at(-2).id, tokensBefore: 1 };
+  /** @type {any[]} */
+  const asked = [];
+  const outcome = ok(
+    await engine.compact(1, JSON.stringify(request), async (json) => {
+      asked.push(JSON.parse(json));
+      return JSON.stringify(reply("Talk\nMuch was said."));
+    }),
+  );
+  assert.equal(outcome.kind, "compacted");
+  assert.match(outcome.compaction.summary, /covers 118 messages, none missing/);
+  assert.deepEqual(Object.keys(asked[0]).sort(), ["maxTokens", "prompt", "system", "timeoutMs"]);
+  assert.equal(typeof engine.preamble(), "string");
+
+  const [found] = ok(await engine.callTool(2, "lcm_grep", '{"query":"mark0007x"}', history.leaf));
+  assert.match(found.text, /«mark0007x»/);
+  const wrong = JSON.parse(await engine.callTool(3, "lcm_expand", '{"summary_id":"m-0"}', history.leaf));
+  assert.equal(typeof wrong.error.message, "string");
+  await engine.close();
+
+  const again = await open();
+  assert.equal(JSON.parse(again.opened()).entries, history.entries.length);
+  assert.match(ok(await again.status()).text, /^LCM: 120 msgs \| \d+ summar/);
+  await again.close();
+});

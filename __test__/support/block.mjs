@@ -1,0 +1,31 @@
+/** Reads what the model sees after a compaction: Pi's frame, our block in it, and the parts of the block. */
+
+const FRAME = /^The conversation history before this point was compacted into the following summary:\n\n<summary>\n([^]*)\n<\/summary>\s*$/;
+
+/**
+ * @param {import("../../demo/wire.mjs").Conversation} request
+ * @returns {string | undefined} the text that stands for what was compacted, if the request begins with one
+ */
+export function blockOf({ messages: [first] }) {
+  return first?.role === "user" ? FRAME.exec(first.text)?.[1] : undefined;
+}
+
+/**
+ * The ids under "Summary IDs for Drill-Down", in order.
+ * @param {string} block
+ * @returns {string[]}
+ */
+export function drillDownIds(block) {
+  const [, list = ""] = block.split("### Summary IDs for Drill-Down\n");
+  return list.split("\n").flatMap((line) => /^- (s-[0-9a-f]{10})\b/.exec(line)?.[1] ?? []);
+}
+
+/**
+ * The numbers of the statistics line.
+ * @param {string} block
+ */
+export function statistics(block) {
+  const pattern = /^(\d+) messages? stored \| (\d+) summar(?:y|ies) \| DAG depth (\d+) \| covers (\d+) messages?, (none|\d+) missing, (\d+) degraded$/m;
+  const [, stored, summaries, depth, covers, missing, degraded] = pattern.exec(block) ?? [];
+  return { stored: Number(stored), summaries: Number(summaries), depth: Number(depth), covers: Number(covers), missing, degraded: Number(degraded) };
+}

@@ -1,0 +1,106 @@
+/**
+ * As much of Pi as `index.js` touches, in this process: for what the real one can't easily be brought to do, such as losing
+ * its addon, firing an event twice, or going stale under a handler.
+ */
+import { History } from "./history.mjs";
+
+/**
+ * @typedef {object} FakeOptions
+ * @property {string} cwd
+ * @property {History} [history] the session's tree; it may grow
+ * @property {string} [sessionFile] without one nothing is kept on the disk
+ * @property {(context: any, options: any) => Promise<any>} [answer] what the model says to a call of the summariser
+ */
+
+export class FakeHost {
+  /** @type {{ message: string, type: string }[]} */
+  notifications = [];
+  /** What the footer showed, in order. @type {string[]} */
+  statuses = [];
+  /** @type {Map<string, any>} */
+  tools = new Map();
+  /** @type {Map<string, any>} */
+  commands = new Map();
+  /** Whether every use of a context throws, as Pi's do once their session is gone. */
+  stale = false;
+  /** @type {Map<string, ((event: any, ctx: any) => any)[]>} */
+  #handlers = new Map();
+
+  /** @param {FakeOptions} options */
+  constructor({ cwd, history = new History({ cwd }), sessionFile, answer }) {
+    this.history = history;
+    const sessionManager = {
+      getSessionId: () => this.history.id,
+      getSessionFile: () => sessionFile,
+      getHeader: () => this.history.header,
+      getLeafId: () => this.history.leaf,
+      getEntry: (/** @type {string} */ id) => this.history.entries.find((entry) => entry.id === id),
+      getEntries: () => [...this.history.entries],
+    };
+    const ui = {
+      notify: (/** @type {string} */ message, type = "info") => this.notifications.push({ message, type }),
+      setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.statuses.push(text),
+    };
+    const model = { provider: "fake", id: "fake-model", contextWindow: 200_000, maxTokens: 8192 };
+    const modelRegistry = { streamSimple: (/** @type {any} */ _model, /** @type {any} */ context, /** @type {any} */ how) => ({ result: async () => answer?.(context, how) }) };
+    const plain = { cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
+    this.ctx = new Proxy(plain, {
+      get: (target, name, receiver) => {
+        if (this.stale) throw new Error("This extension ctx is stale after session replacement or reload.");
+        return Reflect.get(target, name, receiver);
+      },
+    });
+    /** What a factory gets; as the real one's type, of which it has a small part. */
+    this.pi = /** @type {import("@earendil-works/pi-coding-agent").ExtensionAPI} */ (
+      /** @type {unknown} */ ({
+        on: (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]),
+        registerTool: (/** @type {any} */ tool) => this.tools.set(tool.name, tool),
+        registerCommand: (/** @type {string} */ name, /** @type {any} */ command) => this.commands.set(name, command),
+      })
+    );
+  }
+
+  /** The events somebody listens to. */
+  get events() {
+    return [...this.#handlers.keys()];
+  }
+
+  /**
+   * @param {string} type
+   * @param {object} [fields]
+   * @returns {Promise<any[]>} what the handlers returned; one that throws makes this throw
+   */
+  async emit(type, fields = {}) {
+    const results = [];
+    for (const handler of this.#handlers.get(type) ?? []) results.push(await handler({ type, ...fields }, this.ctx));
+    return results;
+  }
+
+  /**
+   * @param {string} name
+   * @param {object} parameters
+   * @param {AbortSignal} [signal]
+   */
+  callTool(name, parameters, signal) {
+    return this.tools.get(name).execute("call_1", parameters, signal, undefined, this.ctx);
+  }
+
+  /**
+   * What Pi hands over when it wants to compact all but the last `kept` entries.
+   * @param {number} kept
+   */
+  compaction(kept, signal = new AbortController().signal) {
+    const firstKeptEntryId = this.history.entries.at(-kept)?.id;
+    const preparation = { firstKeptEntryId, tokensBefore: 12_345, settings: { enabled: true, reserveTokens: 16_384, keepRecentTokens: 200 } };
+    return { preparation, branchEntries: this.history.entries, signal, reason: "manual", willRetry: false };
+  }
+}
+
+/**
+ * A reply as Pi's model calls resolve to it.
+ * @param {string} text
+ */
+export function reply(text) {
+  const usage = { input: 100, output: 10, cacheRead: 0, cacheWrite: 0, totalTokens: 110, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+  return { role: "assistant", content: [{ type: "text", text }], provider: "fake", model: "fake-model", usage, stopReason: "stop", timestamp: 0 };
+}

@@ -1,0 +1,29 @@
+/** Compares requests as bytes, the way a provider's prompt cache does. */
+import assert from "node:assert/strict";
+
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+
+/**
+ * The request's messages, system prompt included, as the bytes that were sent.
+ * @param {Received} request
+ * @returns {string} without the closing bracket, so that what follows on it begins with it
+ */
+export function sentMessages({ raw, body }) {
+  const messages = JSON.stringify(body.messages);
+  // Parsing and writing again gives the same bytes, or the comparison would be one of something else.
+  assert.ok(raw.includes(`"messages":${messages}`), "the messages stand in the request as JSON.stringify writes them");
+  return messages.slice(0, -1);
+}
+
+/**
+ * Each request begins with all of the one before it.
+ * @param {Received[]} requests
+ */
+export function assertGrowing(requests) {
+  assert.ok(requests.length > 1, "there is nothing to compare");
+  for (const [at, request] of requests.slice(1).entries()) {
+    const [before, after] = [sentMessages(requests[at]), sentMessages(request)];
+    assert.equal(after.slice(0, before.length), before, `request ${request.index} does not begin with request ${requests[at].index}`);
+    assert.ok(after.length > before.length);
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Looks into the store behind the engine's back, read-only: what a test claims of it is read from the tables themselves.
+ *
+ * Coverage above all is computed here anew, from the edges down to the messages, and not taken from any counter.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { zstdDecompressSync } from "node:zlib";
+
+const { DatabaseSync } = await sqlite();
+
+/** How the column `codec` says a message's JSON lies in its row. @type {Record<number, (stored: Buffer) => Buffer>} */
+const CODECS = { 0: (stored) => stored, 1: zstdDecompressSync };
+
+/**
+ * An entry as it is stored.
+ * @typedef {object} StoredEntry
+ * @property {string} id Pi's
+ * @property {string | null} parentId Pi's
+ * @property {string | null} json of the message it shows
+ */
+
+export class Store {
+  #database;
+
+  /** @param {string} dir the folder of databases, which holds a single one */
+  constructor(dir) {
+    const files = databasesIn(dir);
+    if (files.length !== 1) throw new Error(`one database is expected, there are: ${files.join(", ") || "none"}`);
+    this.file = path.join(dir, files[0]);
+    this.#database = new DatabaseSync(this.file, { readOnly: true });
+  }
+
+  /**
+   * @param {string} sql
+   * @param {...import("node:sqlite").SQLInputValue} values
+   * @returns {any[]}
+   */
+  rows(sql, ...values) {
+    return this.#database.prepare(sql).all(...values);
+  }
+
+  /** @param {string} table */
+  count(table) {
+    return this.rows(`SELECT count(*) AS n FROM ${table}`)[0].n;
+  }
+
+  /**
+   * A session's entries in the order they were stored.
+   * @param {string} sessionId
+   * @returns {StoredEntry[]}
+   */
+  entries(sessionId) {
+    const rows = this.rows(
+      `SELECT e.entry_id AS id, above.entry_id AS parentId, e.kind, m.json, m.codec, m.bytes
+         FROM entries e
+         JOIN conversations c ON c.id = e.conversation_id
+         LEFT JOIN entries above ON above.id = e.parent_id
+         LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1
+        WHERE c.session_id = ? ORDER BY e.id`,
+      sessionId,
+    );
+    return rows.map(({ id, parentId, json, codec }) => ({ id, parentId, json: json && CODECS[codec](Buffer.from(json)).toString("utf8") }));
+  }
+
+  /**
+   * The session's entries whose messages lie under these summaries, by the edges, in the order of the edges.
+   * @param {string} sessionId
+   * @param {string[]} handles short ids, as the block shows them
+   * @returns {string[]} Pi's entry ids; a message that two of them cover comes twice
+   */
+  entriesUnder(sessionId, handles) {
+    const shown = new Map(
+      this.rows(
+        `SELECT e.message_id, e.entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id
+          WHERE c.session_id = ? AND e.kind = 1`,
+        sessionId,
+      ).map((row) => [row.message_id, row.entry_id]),
+    );
+    return handles.flatMap((handle) => this.#messagesUnder(this.summary(handle))).map((message) => shown.get(message) ?? `message ${message}`);
+  }
+
+  /**
+   * @param {string} handle
+   * @returns {number} its row
+   */
+  summary(handle) {
+    const found = this.rows("SELECT id FROM summaries WHERE 's-' || substr(lower(hex(hash)), 1, 10) = ?", handle);
+    if (found.length !== 1) throw new Error(`${found.length} summaries are called ${handle}`);
+    return found[0].id;
+  }
+
+  /**
+   * @param {number} summary
+   * @returns {number[]}
+   */
+  #messagesUnder(summary) {
+    const edges = this.rows("SELECT message_id, source_id FROM summary_sources WHERE summary_id = ? ORDER BY ordinal", summary);
+    return edges.flatMap(({ message_id, source_id }) => (message_id === null ? this.#messagesUnder(source_id) : [message_id]));
+  }
+
+  /** Summaries that lack what makes them whole: there must be none, whatever was aborted or killed. */
+  brokenSummaries() {
+    return this.rows(
+      `SELECT s.id FROM summaries s
+        WHERE NOT EXISTS (SELECT 1 FROM summary_sources e WHERE e.summary_id = s.id)
+           OR s.messages < 1 OR s.text = ''`,
+    );
+  }
+
+  close() {
+    this.#database.close();
+  }
+}
+
+/** @param {string} dir */
+export function databasesIn(dir) {
+  return existsSync(dir) ? readdirSync(dir).filter((name) => name.endsWith(".db")) : [];
+}
+
+/** Node 22 warns of its own sqlite module, once, while it is loaded; any other warning must still be seen. */
+async function sqlite() {
+  const { emitWarning } = process;
+  process.emitWarning = () => {};
+  try {
+    return await import("node:sqlite");
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}

@@ -22,8 +22,8 @@ export interface Native {
   /** The version of the addon; a package of another version must not load it. */
   version(): string;
   /**
-   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `promptGuidelines`,
-   * `parameters` (a JSON Schema).
+   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `parameters` (a
+   * JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find.
    */
   toolSpecs(): string;
   /** The sub-commands of `/lcm`, a JSON array of `{name, help}`. */
@@ -39,17 +39,22 @@ export declare class Engine {
    * Rejects with a sentence for the user when the store can't be opened.
    */
   static open(options: string): Promise<Engine>;
-  /** How the session stands, as JSON: `entries` that are stored, a `notice` for the user or null. */
-  opened(): string;
+  /** What the user should know about where the history lies, or null. */
+  notice(): string | null;
   /** What to add to the system prompt, or null. Changes only when a compaction succeeds. */
   preamble(): string | null;
   /** Is the entry with this id stored or on its way? */
   knows(entryId: string): boolean;
+  /** How many entries of the session are stored or on their way. */
+  known(): number;
+  /** Is it worth while to hand over now? Not for a while after the store failed. */
+  accepts(): boolean;
   /**
-   * Takes a JSON array of session entries, parents before children, and returns before they are stored. The answer is
-   * JSON, `{"ok": null}` or `{"error"}`.
+   * Takes a JSON array of session entries, parents before children, and returns before they are stored. `orphans` are
+   * the ids of those whose parent the session itself does not have: Pi shows them as roots. The answer is JSON,
+   * `{"ok": null}` or `{"error"}`.
    */
-  handOver(entries: string): string;
+  handOver(entries: string, orphans?: Array<string> | undefined | null): string;
   /** Resolves when everything handed over before stands on the disk. */
   flush(): Promise<string>;
   /**

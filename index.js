@@ -26,14 +26,18 @@ import path from "node:path";
  * @property {Promise<Engine>} engine rejects when the store can't be opened
  * @property {Promise<void>} caughtUp when what was said before we were here is handed over
  * @property {boolean} live entries may be handed over one by one: we have caught up
+ * @property {boolean} closing nothing more is to be handed over
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
  * @property {{ text: string, degraded: boolean } | null} report what the compaction under way took
  */
 
 const require = createRequire(import.meta.url);
 
-/** Entries handed over at once when a session is seen for the first time; between slices Pi's own work goes on. */
-const SLICE = 200;
+/**
+ * Characters of JSON handed over at once when a session is seen for the first time, and entries looked through; between
+ * slices Pi's own work goes on.
+ */
+const SLICE = { characters: 256 * 1024, entries: 500 };
 
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
@@ -133,6 +137,12 @@ export default function losslessContext(pi) {
     };
   }
 
+  /** The session that is open, for what can't go on without one. */
+  function current() {
+    if (!session) throw new Error("no session is open: its history can't be asked");
+    return session;
+  }
+
   /** @param {ExtensionContext} ctx */
   function open(ctx) {
     const manager = ctx.sessionManager;
@@ -154,12 +164,13 @@ export default function losslessContext(pi) {
       engine: native.Engine.open(JSON.stringify(options)),
       caughtUp: Promise.resolve(),
       live: false,
+      closing: false,
       preamble: null,
       report: null,
     };
     opened.caughtUp = opened.engine.then(async (engine) => {
       opened.preamble = engine.preamble();
-      const { notice } = JSON.parse(engine.opened());
+      const notice = engine.notice();
       if (notice) tell(ctx, notice);
       await catchUp(opened, engine);
     });
@@ -187,6 +198,15 @@ export default function losslessContext(pi) {
     void showStatus(ctx, session);
   };
 
+  /** The same, with what the store would not take earlier, on whatever branch. @type {typeof sync} */
+  const syncAll = async (event, ctx, session) => {
+    const engine = await session.engine;
+    await sync(event, ctx, session);
+    if (!engine.accepts() || engine.known() >= session.manager.getEntries().length) return;
+    session.caughtUp = session.caughtUp.then(() => catchUp(session, engine));
+    session.caughtUp.catch((error) => tell(ctx, error));
+  };
+
   pi.on("session_start", (_event, ctx) => {
     try {
       const opened = open(ctx);
@@ -207,7 +227,7 @@ export default function losslessContext(pi) {
     }),
   );
   pi.on("turn_end", withSession(sync));
-  pi.on("agent_end", withSession(sync));
+  pi.on("agent_end", withSession(syncAll));
   pi.on("session_tree", withSession(sync));
 
   pi.on(
@@ -273,7 +293,7 @@ export default function losslessContext(pi) {
     try {
       const engine = await closing.engine;
       walk(closing, engine);
-      closing.live = false;
+      closing.closing = true;
       await engine.close();
     } catch (error) {
       tell(ctx, error);
@@ -284,8 +304,8 @@ export default function losslessContext(pi) {
     pi.registerTool({
       ...spec,
       /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
-      execute: async (_id, params, signal, _onUpdate, ctx) => {
-        const asked = session ?? open(ctx);
+      execute: async (_id, params, signal) => {
+        const asked = current();
         const engine = await ready(asked);
         const leaf = asked.manager.getLeafId() ?? undefined;
         // Pi shows the model what is thrown here.
@@ -311,7 +331,7 @@ export default function losslessContext(pi) {
       try {
         const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
         if (name === "compact") return await compact(ctx, rest?.trim());
-        const asked = session ?? open(ctx);
+        const asked = current();
         const engine = await ready(asked);
         say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined)));
       } catch (error) {
@@ -342,7 +362,7 @@ async function ready(session) {
 function walk(session, engine) {
   const { manager } = session;
   // While the past is being handed over, the end of the branch still hangs in the air.
-  if (!session.live || manager.getSessionId() !== session.id) return;
+  if (!session.live || manager.getSessionId() !== session.id || !engine.accepts()) return;
   /** @type {SessionEntry[]} */
   const fresh = [];
   let id = manager.getLeafId();
@@ -352,26 +372,50 @@ function walk(session, engine) {
     fresh.push(entry);
     id = entry.parentId;
   }
-  if (fresh.length > 0) unwrap(engine.handOver(JSON.stringify(fresh.reverse())));
+  if (fresh.length > 0) handOver(session, engine, fresh.reverse());
 }
 
 /**
- * Hands over what a session has beyond what is stored of it, all branches, in slices.
+ * Hands over what a session has beyond what is stored of it, all branches, in slices, each when the one before is stored.
+ * What the store would not take is left for the next time.
  *
  * @param {Session} session
  * @param {Engine} engine
  */
 async function catchUp(session, engine) {
+  session.live = false;
   const entries = session.manager.getEntries();
-  const { entries: stored } = JSON.parse(engine.opened());
-  for (let at = 0; stored !== entries.length && at < entries.length; at += SLICE) {
-    const fresh = entries.slice(at, at + SLICE).filter((entry) => !engine.knows(entry.id));
-    if (fresh.length === 0) continue;
-    unwrap(engine.handOver(JSON.stringify(fresh)));
-    await new Promise((resolve) => setImmediate(resolve));
+  const missing = engine.known() !== entries.length;
+  /** @type {SessionEntry[]} */
+  let slice = [];
+  let characters = 0;
+  for (let at = 0; missing && at < entries.length; at++) {
+    const entry = entries[at];
+    if (!engine.knows(entry.id)) {
+      slice.push(entry);
+      characters += JSON.stringify(entry).length;
+    }
+    const full = characters > SLICE.characters || at % SLICE.entries === SLICE.entries - 1;
+    if (!full && at < entries.length - 1) continue;
+    if (slice.length > 0) handOver(session, engine, slice);
+    slice = [];
+    characters = 0;
+    await engine.flush();
+    if (session.closing || !engine.accepts()) return;
   }
   session.live = true;
   walk(session, engine);
+}
+
+/**
+ * @param {Session} session
+ * @param {Engine} engine
+ * @param {SessionEntry[]} entries parents before children
+ */
+function handOver({ manager }, engine, entries) {
+  // Of an entry whose parent is nowhere Pi makes a root. Any other that lacks its parent in the store must wait for it.
+  const orphans = entries.filter(({ parentId }) => parentId && !manager.getEntry(parentId)).map(({ id }) => id);
+  unwrap(engine.handOver(JSON.stringify(entries), orphans));
 }
 
 /**

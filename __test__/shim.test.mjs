@@ -111,7 +111,12 @@ test("a store that cannot be opened is told once, and Pi does everything itself"
   });
 
   await t.test("the tools answer with a sentence", async () => {
-    for (const name of host.tools.keys()) await assert.rejects(host.callTool(name, { query: "x", summary_id: "m-1" }), (error) => error instanceof Error && error.message.includes(file));
+    const names = [...host.tools.keys()];
+    assert.equal(names.length, 3);
+    for (const name of names) {
+      const saysWhy = (/** @type {unknown} */ error) => error instanceof Error && error.message.includes(file);
+      await assert.rejects(host.callTool(name, { query: "x", summary_id: "m-1" }), saysWhy);
+    }
   });
 
   await t.test("and so does /lcm", async () => {
@@ -240,8 +245,9 @@ test("scripts can fill, compact and search a store through the engine", async (t
   const { Engine } = loadEngine();
   const history = new History({ cwd: folder });
   history.talk(60);
-  const open = () =>
-    Engine.open(JSON.stringify({ cwd: folder, agentDir: folder, sessionId: history.id, sessionFile: path.join(folder, "session.jsonl"), environment: {} }));
+  const sessionFile = path.join(folder, "session.jsonl");
+  const options = { cwd: folder, agentDir: folder, sessionId: history.id, sessionFile, environment: {} };
+  const open = () => Engine.open(JSON.stringify(options));
   const engine = await open();
   /** @param {string} answer */
   const ok = (answer) => JSON.parse(answer).ok;
@@ -272,7 +278,7 @@ test("scripts can fill, compact and search a store through the engine", async (t
   await engine.close();
 
   const again = await open();
-  assert.equal(JSON.parse(again.opened()).entries, history.entries.length);
+  assert.equal(again.known(), history.entries.length);
   assert.match(ok(await again.status()).text, /^LCM: 120 msgs \| \d+ summar/);
   await again.close();
 });

@@ -42,16 +42,6 @@ pub struct Options {
     pub environment: HashMap<String, String>,
 }
 
-/// How a session stands after opening.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Opened {
-    /// Entries of the session that are stored.
-    pub entries: usize,
-    /// What the user should know about where the history lies.
-    pub notice: Option<String>,
-}
-
 /// What the footer shows, and what the user should hear once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,10 +90,10 @@ impl Engine {
         })
     }
 
-    /// How the session stands.
+    /// What the user should know about where the history lies.
     #[must_use]
-    pub fn opened(&self) -> Opened {
-        Opened { entries: self.persistor.known(), notice: self.store.notice().map(ToOwned::to_owned) }
+    pub fn notice(&self) -> Option<&str> {
+        self.store.notice()
     }
 
     /// What to add to the system prompt, once the project has anything compacted or earlier sessions. Decided when a
@@ -119,12 +109,25 @@ impl Engine {
         self.persistor.knows(entry_id)
     }
 
-    /// Takes a JSON array of session entries, parents before children; returns before they are stored.
+    /// Takes a JSON array of session entries, parents before children; returns before they are stored. `orphans` are the ids
+    /// of those whose parent the session itself does not have.
     ///
     /// # Errors
     /// When it is no array, or the engine is closed.
-    pub fn hand_over(&self, entries: &str) -> Result<()> {
-        self.persistor.hand_over(entries)
+    pub fn hand_over(&self, entries: &str, orphans: Vec<String>) -> Result<()> {
+        self.persistor.hand_over(entries, orphans)
+    }
+
+    /// How many entries of the session are stored or on their way.
+    #[must_use]
+    pub fn known(&self) -> usize {
+        self.persistor.known()
+    }
+
+    /// Is it worth while to hand over now? Not for a while after the store failed.
+    #[must_use]
+    pub fn accepts(&self) -> bool {
+        self.persistor.accepts()
     }
 
     /// Waits until what was handed over stands on the disk, or has failed to.
@@ -142,6 +145,9 @@ impl Engine {
     pub async fn compact(&self, operation: u32, request: &str, model: Arc<dyn Model>) -> Result<Outcome> {
         let request: Request = read_json("the compaction request", request)?;
         self.flush().await?;
+        if self.persistor.is_behind() {
+            return Err(Error::store("the history could not be stored, so this compaction is left to Pi"));
+        }
         let cancel = self.operation(operation);
         let outcome =
             compaction::run(&self.store, self.conversation, &self.settings, &request, model, cancel).await;

@@ -19,6 +19,8 @@ pub enum Code {
     Foreign,
     /// The disk, the database or its content failed us.
     Store,
+    /// What this builds upon is not stored, because an earlier write failed; that one is to be told of, not this.
+    Gap,
     /// The engine was closed before the call.
     Closed,
 }
@@ -32,6 +34,7 @@ impl Code {
             Self::Cancelled => "LCM_CANCELLED",
             Self::Foreign => "LCM_FOREIGN",
             Self::Store => "LCM_STORE",
+            Self::Gap => "LCM_GAP",
             Self::Closed => "LCM_CLOSED",
         }
     }
@@ -59,6 +62,11 @@ impl Error {
     /// A stored thing that is not as it must be.
     pub fn store(message: impl Into<String>) -> Self {
         Self { code: Code::Store, message: message.into(), source: None }
+    }
+
+    /// Something that cannot be stored before what it builds upon.
+    pub fn gap(message: impl Into<String>) -> Self {
+        Self { code: Code::Gap, message: message.into(), source: None }
     }
 
     /// A failure of disk or database while doing what `message` says.

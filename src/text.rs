@@ -16,7 +16,7 @@ pub fn one_line(text: &str, max: usize) -> String {
         }
         for c in word.chars() {
             if count >= max {
-                line.truncate(line.trim_end().len());
+                line.truncate(line.trim_end_matches([' ', '…']).len());
                 line.push('…');
                 return line;
             }
@@ -125,6 +125,7 @@ mod tests {
     fn one_line_never_breaks_a_character_and_marks_the_cut() {
         assert_eq!(one_line("a\n b\tc", 10), "a b c");
         assert_eq!(one_line("日本語テスト", 3), "日本語…");
+        assert_eq!(one_line("cut… once", 4), "cut…");
         assert_eq!(one_line("\u{1b}[31mred", 20), "\u{fffd}[31mred");
     }
 

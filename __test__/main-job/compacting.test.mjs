@@ -108,7 +108,8 @@ test("a compaction puts a block in place of the history", async (t) => {
     const told = pi.ui("notify").map(({ message }) => message);
     assert.equal(told.length, 1);
     const { covers, summaries } = statistics(block);
-    assert.ok(told[0].startsWith(`LCM: ${covers} messages in ${summaries} summaries (${summaries} new), ${project.summaryCalls.length} model calls`), told[0]);
+    const calls = project.summaryCalls.length;
+    assert.ok(told[0].startsWith(`LCM: ${covers} messages in ${summaries} summaries (${summaries} new), ${calls} model calls`), told[0]);
   });
 
   await t.test("a later start shows the same block and asks nothing again", async () => {
@@ -205,9 +206,8 @@ test("when every model call fails the block still covers everything", async (t) 
 
 test("an abort stops a compaction, keeps what is finished, and the session goes on", async (t) => {
   const answered = 2;
-  const project = await aProject(t, {
-    script: { summary: () => (project.summaryCalls.length <= answered ? { text: `Finished ${project.summaryCalls.length}\nIn time.` } : { hang: true }) },
-  });
+  const project = await aProject(t);
+  project.script.summary = ({ index }) => (project.summaryCalls.length <= answered ? { text: `Finished ${index}\nIn time.` } : { hang: true });
   const history = project.history();
   history.talk(150, { words: 60 });
   const pi = project.startPi(["--session", history.write(project.sessionDir)]);
@@ -247,7 +247,8 @@ test("an abort stops a compaction, keeps what is finished, and the session goes 
 });
 
 test("a Pi that is killed while it compacts leaves whole summaries behind, and the next one goes on from them", async (t) => {
-  const project = await aProject(t, { script: { summary: () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true }) } });
+  const project = await aProject(t);
+  project.script.summary = () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true });
   const history = project.history();
   history.talk(80, { words: 60 });
   const file = history.write(project.sessionDir);
@@ -283,10 +284,11 @@ test("Pi's automatic compaction goes through us too, in print mode", async (t) =
 });
 
 test("a context that overflows is compacted, and the turn is asked again", async (t) => {
+  const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
   const project = await aProject(t, {
     // More than what Pi notes of its prompt, which counts as kept too: else the question itself would be compacted.
     keepRecentTokens: 4000,
-    script: { turns: [{ status: 400, errorBody: "This model's maximum context length is 9000 tokens, however you requested 9001." }, { text: "Now it fits." }] },
+    script: { turns: [{ status: 400, errorBody }, { text: "Now it fits." }] },
   });
   const history = project.history();
   history.talk(120);

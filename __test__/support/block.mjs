@@ -25,7 +25,9 @@ export function drillDownIds(block) {
  * @param {string} block
  */
 export function statistics(block) {
-  const pattern = /^(\d+) messages? stored \| (\d+) summar(?:y|ies) \| DAG depth (\d+) \| covers (\d+) messages?, (none|\d+) missing, (\d+) degraded$/m;
-  const [, stored, summaries, depth, covers, missing, degraded] = pattern.exec(block) ?? [];
-  return { stored: Number(stored), summaries: Number(summaries), depth: Number(depth), covers: Number(covers), missing, degraded: Number(degraded) };
+  const counts = /^(\d+) messages? stored \| (\d+) summar(?:y|ies) \| DAG depth (\d+) \| /m;
+  const coverage = / \| covers (\d+) messages?, (none|\d+) missing, (\d+) degraded$/m;
+  const [, stored, summaries, depth] = (counts.exec(block) ?? []).map(Number);
+  const [, covers, missing, degraded] = coverage.exec(block) ?? [];
+  return { stored, summaries, depth, covers: Number(covers), missing, degraded: Number(degraded) };
 }

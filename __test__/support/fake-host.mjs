@@ -42,7 +42,9 @@ export class FakeHost {
       setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.statuses.push(text),
     };
     const model = { provider: "fake", id: "fake-model", contextWindow: 200_000, maxTokens: 8192 };
-    const modelRegistry = { streamSimple: (/** @type {any} */ _model, /** @type {any} */ context, /** @type {any} */ how) => ({ result: async () => answer?.(context, how) }) };
+    /** @type {(model: any, context: any, options: any) => any} */
+    const streamSimple = (_model, context, how) => ({ result: async () => answer?.(context, how) });
+    const modelRegistry = { streamSimple };
     const plain = { cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
     this.ctx = new Proxy(plain, {
       get: (target, name, receiver) => {
@@ -101,6 +103,7 @@ export class FakeHost {
  * @param {string} text
  */
 export function reply(text) {
-  const usage = { input: 100, output: 10, cacheRead: 0, cacheWrite: 0, totalTokens: 110, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+  const usage = { input: 100, output: 10, cacheRead: 0, cacheWrite: 0, totalTokens: 110, cost };
   return { role: "assistant", content: [{ type: "text", text }], provider: "fake", model: "fake-model", usage, stopReason: "stop", timestamp: 0 };
 }

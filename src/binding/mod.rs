@@ -23,8 +23,8 @@ pub fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
 
-/// The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `promptGuidelines`,
-/// `parameters` (a JSON Schema).
+/// The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `parameters` (a
+/// JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find.
 #[napi(catch_unwind)]
 pub fn tool_specs() -> String {
     engine::tool_specs().to_string()
@@ -57,10 +57,10 @@ impl Engine {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// How the session stands, as JSON: `entries` that are stored, a `notice` for the user or null.
+    /// What the user should know about where the history lies, or null.
     #[napi(catch_unwind)]
-    pub fn opened(&self) -> String {
-        json!(self.inner.opened()).to_string()
+    pub fn notice(&self) -> Option<String> {
+        self.inner.notice().map(ToOwned::to_owned)
     }
 
     /// What to add to the system prompt, or null. Changes only when a compaction succeeds.
@@ -75,11 +75,24 @@ impl Engine {
         self.inner.knows(&entry_id)
     }
 
-    /// Takes a JSON array of session entries, parents before children, and returns before they are stored. The answer is
-    /// JSON, `{"ok": null}` or `{"error"}`.
+    /// How many entries of the session are stored or on their way.
     #[napi(catch_unwind)]
-    pub fn hand_over(&self, entries: String) -> String {
-        answer(self.inner.hand_over(&entries))
+    pub fn known(&self) -> u32 {
+        u32::try_from(self.inner.known()).unwrap_or(u32::MAX)
+    }
+
+    /// Is it worth while to hand over now? Not for a while after the store failed.
+    #[napi(catch_unwind)]
+    pub fn accepts(&self) -> bool {
+        self.inner.accepts()
+    }
+
+    /// Takes a JSON array of session entries, parents before children, and returns before they are stored. `orphans` are
+    /// the ids of those whose parent the session itself does not have: Pi shows them as roots. The answer is JSON,
+    /// `{"ok": null}` or `{"error"}`.
+    #[napi(catch_unwind)]
+    pub fn hand_over(&self, entries: String, orphans: Option<Vec<String>>) -> String {
+        answer(self.inner.hand_over(&entries, orphans.unwrap_or_default()))
     }
 
     /// Resolves when everything handed over before stands on the disk.

@@ -59,6 +59,18 @@ impl Branch {
         Ok(self)
     }
 
+    /// The entry of the user's last message, if Pi's cut would leave nothing that is visible: so it does when a turn that
+    /// is larger than the tail ends with a message that failed and was hidden. What the user asked for must stay.
+    /// None if the turn takes more than `room` tokens.
+    pub(super) fn hidden_request(&self, room: usize) -> Option<&str> {
+        if self.before < self.visible.len() {
+            return None;
+        }
+        let request = self.visible.iter().rposition(|message| message.seen.role == "user")?;
+        let turn: usize = self.visible[request..].iter().map(|message| message.seen.tokens).sum();
+        (turn <= room).then_some(self.visible[request].entry_id.as_str())
+    }
+
     /// The visible messages before the kept tail.
     pub(super) fn before(&self) -> &[Visible] {
         &self.visible[..self.before]

@@ -40,6 +40,8 @@ const WINDOW_SHARE: usize = 8;
 const LEAST_BUDGET: usize = 1_000;
 /// One summary aims at no more than this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
+/// A leaf chunk takes at most this share of the model's window: 1/n. Instructions and answer need room too.
+const CHUNK_SHARE: usize = 4;
 /// What stands before the conversation in a request: system prompt and tools, roughly.
 const PROMPT_TOKENS: usize = 8_000;
 
@@ -167,12 +169,17 @@ impl<'a> Job<'a> {
 
     async fn run(&self) -> Result<Option<Compaction>> {
         let mut branch = self.read(&self.request.first_kept_entry_id).await?;
+        let asked =
+            branch.hidden_request(self.budget).unwrap_or(&self.request.first_kept_entry_id).to_owned();
+        if asked != self.request.first_kept_entry_id {
+            branch = self.read(&asked).await?;
+        }
         let few = branch.before().len() < self.settings.min_messages_for_compaction;
         if branch.before().is_empty() || (few && !branch.has_summaries()) {
             return Ok(None);
         }
-        let (chunks, kept) = self.leaf_plan(&branch);
-        if kept != self.request.first_kept_entry_id {
+        let (chunks, kept) = self.leaf_plan(&branch, &asked);
+        if kept != asked {
             branch = self.read(&kept).await?;
         }
         self.leaf_pass(&branch, chunks).await?;
@@ -203,13 +210,14 @@ impl<'a> Job<'a> {
 
     /// What the leaf pass has to do, and the entry that the raw part begins with: later chunks wait when they are small
     /// and there is room for them.
-    fn leaf_plan(&self, branch: &Branch) -> (Vec<Span>, String) {
-        let budget = self.settings.leaf_chunk_tokens;
+    fn leaf_plan(&self, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
+        let window = self.request.context_window.unwrap_or(usize::MAX);
+        let budget = self.settings.leaf_chunk_tokens.min(window / CHUNK_SHARE);
         let visible = branch.before();
         let mut chunks: Vec<Span> = (plan::gaps(&branch.frontier()).into_iter())
             .flat_map(|gap| plan::chunks(visible, gap, budget))
             .collect();
-        let mut kept = self.request.first_kept_entry_id.clone();
+        let mut kept = first_kept.to_owned();
         if let Some(last) = chunks.last()
             && last.end == visible.len()
             && (chunks.len() > 1 || branch.has_summaries())

@@ -40,6 +40,7 @@ impl Pass {
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn leaf(&self, chunk: Vec<Visible>, before: Vec<Visible>) -> Result<SummaryId> {
+        let _turn = self.summarizer.turn().await?;
         let skip = before.len().saturating_sub(ORIENTATION.0);
         let before = self.messages(before[skip..].to_vec()).await?;
         let messages = self.messages(chunk.clone()).await?;
@@ -70,6 +71,7 @@ impl Pass {
     /// # Errors
     /// When cancelled, or the store fails.
     pub(super) async fn condensed(&self, sources: Vec<StoredSummary>) -> Result<SummaryId> {
+        let _turn = self.summarizer.turn().await?;
         let depth = 1 + sources.iter().map(|source| source.depth).max().unwrap_or_default();
         let mut history = String::new();
         for source in &sources {

@@ -62,6 +62,16 @@ fn fenced_off(text: &str) -> String {
     text.replace("</history-", "<\\/history-").replace("{{history}}", "{ {history} }")
 }
 
+/// An answer without the fences that a model may have copied.
+pub(super) fn without_fences(text: &str) -> String {
+    let is_fence = |line: &&str| {
+        let line = line.trim();
+        (line.starts_with("<history-") || line.starts_with("</history-")) && line.ends_with('>')
+    };
+    let kept: Vec<&str> = text.lines().filter(|line| !is_fence(line)).collect();
+    kept.join("\n").replace("</history-", "").trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

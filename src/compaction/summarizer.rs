@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use super::prompts::{self, Level, Material};
@@ -15,8 +15,12 @@ use crate::llm::{Answer, Failure, Model, Reply, Request, add_usage};
 use crate::model::State;
 use crate::tokens;
 
-/// After this many calls in a row that reached no model, the rest of the compaction goes without one.
-const GIVE_UP: usize = 4;
+/// When calls in a row have failed for this much, the rest of the compaction goes without a model.
+const GIVE_UP: usize = 12;
+/// What a call counts that reached no model.
+const UNREACHABLE: usize = 3;
+/// What a call counts whose answer was of no use.
+const USELESS: usize = 1;
 
 /// Asks for summaries on behalf of one compaction, and keeps count.
 pub(super) struct Summarizer {
@@ -24,8 +28,8 @@ pub(super) struct Summarizer {
     cancel: CancellationToken,
     permits: Semaphore,
     timeout_ms: u64,
-    /// Calls in a row that reached no model.
-    unreachable: AtomicUsize,
+    /// What the failures in a row count.
+    fruitless: AtomicUsize,
     calls: AtomicUsize,
     spent: Mutex<Spent>,
 }
@@ -56,10 +60,19 @@ impl Summarizer {
             cancel,
             permits: Semaphore::new(concurrency.max(1)),
             timeout_ms,
-            unreachable: AtomicUsize::new(0),
+            fruitless: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             spent: Mutex::default(),
         }
+    }
+
+    /// Leave to work on one more summary; waits for one of those under way. To be held while its sources are read, so that
+    /// a long history never lies in memory at once.
+    ///
+    /// # Errors
+    /// Never in fact: the permits are not taken back.
+    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
+        self.permits.acquire().await.map_err(|_| Error::cancelled())
     }
 
     /// A summary of `material` of about `target` tokens, smaller than `source_tokens`; without a usable answer what
@@ -74,13 +87,12 @@ impl Summarizer {
         target: usize,
         extract: impl FnOnce(usize) -> String,
     ) -> Result<Written> {
-        let _permit = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
         let mut usage = None;
         for level in [Level::Detailed(target), Level::Bullets(target / 2)] {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            if self.unreachable.load(Ordering::Relaxed) >= GIVE_UP {
+            if self.fruitless.load(Ordering::Relaxed) >= GIVE_UP {
                 break;
             }
             let answer = self.ask(prompts::render(material, level), target).await?;
@@ -91,6 +103,7 @@ impl Summarizer {
             usage = [usage, used].into_iter().flatten().reduce(add_usage);
             match answer.and_then(|reply| smaller(reply, source_tokens)) {
                 Ok(Reply { text, model, .. }) => {
+                    self.fruitless.store(0, Ordering::Relaxed);
                     return Ok(Written { text, state: State::Ok, model, usage });
                 }
                 Err(failure) => self.note(failure),
@@ -123,13 +136,6 @@ impl Summarizer {
         if answer.is_err() && self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        let reached = answer.as_ref().map_or_else(|failure| failure.answered, |_| true);
-        match reached {
-            true => self.unreachable.store(0, Ordering::Relaxed),
-            false => {
-                self.unreachable.fetch_add(1, Ordering::Relaxed);
-            }
-        }
         let used = match &answer {
             Ok(reply) => &reply.usage,
             Err(failure) => &failure.usage,
@@ -155,6 +161,8 @@ impl Summarizer {
     }
 
     fn note(&self, failure: Failure) {
+        let weight = if failure.answered { USELESS } else { UNREACHABLE };
+        self.fruitless.fetch_add(weight, Ordering::Relaxed);
         self.spent().last_failure = Some(failure.reason);
     }
 
@@ -164,7 +172,8 @@ impl Summarizer {
 }
 
 /// A summary that is not smaller than its source is none.
-fn smaller(reply: Reply, source_tokens: usize) -> Answer {
+fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
+    reply.text = prompts::without_fences(&reply.text);
     let size = tokens::estimate(&reply.text);
     if size < source_tokens {
         return Ok(reply);

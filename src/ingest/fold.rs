@@ -51,7 +51,7 @@ fn parent_of(
     match batch.entry_row(conversation, parent)? {
         Some(row) => Ok(Some(row)),
         None if orphans.contains(&entry.id) => Ok(None),
-        None => Err(Error::store(format!("the entry above {} is not stored yet", entry.id))),
+        None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
     }
 }
 

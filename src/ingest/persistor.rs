@@ -1,16 +1,23 @@
 //! One live session on its way to disk: knows what was handed over, queues what is new, forgets what failed.
 //!
 //! Handing over costs the caller a parse and a queue; hashing, indexing and the disk are the writer's. What could not be
-//! written counts as unknown again, so the next walk through the session's tree hands it over once more.
+//! written counts as unknown again, so the next walk through the session's tree hands it over once more. Walking costs the
+//! caller what is unknown, so while the store fails it is asked to rest in between, longer each time.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::fold::{Handover, fold};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::model::{Entry, parse_batch};
 use crate::store::Store;
+
+/// Rest after the first failure; it doubles with each further one.
+const FIRST_REST: Duration = Duration::from_millis(500);
+/// The doublings that make the longest rest: 32 s.
+const DOUBLINGS: u32 = 6;
 
 /// The persistor of one session.
 #[derive(Clone)]
@@ -26,13 +33,17 @@ struct State {
     known: HashSet<String>,
     /// What the user should hear about, once.
     notice: Option<String>,
+    /// Failures in a row.
+    failures: u32,
+    /// Until when handing over is in vain.
+    rest_until: Option<Instant>,
 }
 
 impl Persistor {
     /// The persistor of a session of which the store has the entries `known`.
     #[must_use]
     pub fn new(store: Store, conversation: ConversationId, known: Vec<String>) -> Self {
-        let state = State { known: known.into_iter().collect(), notice: None };
+        let state = State { known: known.into_iter().collect(), ..State::default() };
         Self { store, conversation, state: Arc::new(Mutex::new(state)) }
     }
 
@@ -48,28 +59,41 @@ impl Persistor {
         self.lock().known.len()
     }
 
-    /// Takes a JSON array of session entries, parents before children, and queues what is new.
+    /// Is it worth while to hand over now? Not for a while after a failure.
+    #[must_use]
+    pub fn accepts(&self) -> bool {
+        self.lock().rest_until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Did the last write fail, so that the store lacks what was said since?
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.lock().failures > 0
+    }
+
+    /// Takes a JSON array of session entries, parents before children, and queues what is new. `orphans` are those whose
+    /// parent the session itself does not have: Pi shows them as roots.
     ///
     /// # Errors
     /// When `json` is no array, or the store is closed.
-    pub fn hand_over(&self, json: &str) -> Result<()> {
-        let handover = self.sift(parse_batch(json)?);
-        if handover.entries.is_empty() {
+    pub fn hand_over(&self, json: &str, orphans: Vec<String>) -> Result<()> {
+        let entries = self.sift(parse_batch(json)?);
+        if entries.is_empty() {
             return Ok(());
         }
+        let handover = Handover { entries, orphans: orphans.into_iter().collect() };
         let ids: Vec<String> = handover.entries.iter().map(|entry| entry.id.clone()).collect();
         let (conversation, persistor) = (self.conversation, self.clone());
         let on_the_way = ids.clone();
         let posted = self.store.post(
             move |batch| fold(batch, conversation, &handover),
-            move |outcome| {
-                if let Err(error) = outcome {
-                    persistor.forget(&on_the_way, Some(format!("the history could not be stored: {error}")));
-                }
+            move |outcome| match outcome {
+                Ok(()) => persistor.recovered(),
+                Err(error) => persistor.failed(&on_the_way, &error),
             },
         );
         if posted.is_err() {
-            self.forget(&ids, None);
+            self.forget(&ids);
         }
         posted
     }
@@ -80,30 +104,35 @@ impl Persistor {
     }
 
     /// What of `entries` is new; marks it as on its way.
-    fn sift(&self, entries: Vec<Entry>) -> Handover {
+    fn sift(&self, entries: Vec<Entry>) -> Vec<Entry> {
         let mut state = self.lock();
-        let mut handover = Handover { entries: Vec::new(), orphans: HashSet::new() };
-        for entry in entries {
-            // The caller walks up to the root or to what is known: a parent that is neither is not in the session.
-            let orphan = entry.parent.as_ref().is_some_and(|parent| !state.known.contains(parent));
-            if !state.known.insert(entry.id.clone()) {
-                continue;
-            }
-            if orphan {
-                handover.orphans.insert(entry.id.clone());
-            }
-            handover.entries.push(entry);
-        }
-        handover
+        entries.into_iter().filter(|entry| state.known.insert(entry.id.clone())).collect()
     }
 
-    fn forget(&self, ids: &[String], notice: Option<String>) {
+    fn failed(&self, ids: &[String], error: &Error) {
+        self.forget(ids);
+        // A gap only follows from a failure that was told of and counted already.
+        if error.code() == Code::Gap {
+            return;
+        }
+        let mut state = self.lock();
+        let rest = FIRST_REST * 2_u32.pow(state.failures.min(DOUBLINGS));
+        state.rest_until = Some(Instant::now() + rest);
+        state.failures += 1;
+        let told = format!("the history could not be stored, and will be tried again: {error}");
+        state.notice.get_or_insert(told);
+    }
+
+    fn recovered(&self) {
+        let mut state = self.lock();
+        state.failures = 0;
+        state.rest_until = None;
+    }
+
+    fn forget(&self, ids: &[String]) {
         let mut state = self.lock();
         for id in ids {
             state.known.remove(id);
-        }
-        if state.notice.is_none() {
-            state.notice = notice;
         }
     }
 

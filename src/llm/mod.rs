@@ -12,6 +12,8 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
+use crate::model::read_json;
+
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -51,7 +53,8 @@ pub struct Failure {
 impl Failure {
     /// No answer at all.
     pub fn unreachable(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), answered: false, usage: None }
+        let reason = Some(reason.into()).filter(|reason: &String| !reason.trim().is_empty());
+        Self { reason: reason.unwrap_or_else(|| "it gave no reason".into()), answered: false, usage: None }
     }
 }
 
@@ -71,7 +74,7 @@ pub trait Model: Send + Sync {
 /// # Errors
 /// [`Failure`] when there is no whole text in it.
 pub fn read_reply(json: &str) -> Answer {
-    let message: Value = serde_json::from_str(json)
+    let message = read_json(json)
         .map_err(|error| Failure::unreachable(format!("the model call gave no message: {error}")))?;
     let usage = Some(message["usage"].clone()).filter(Value::is_object);
     let fail = |reason: String, answered| Failure { reason, answered, usage: usage.clone() };

@@ -7,6 +7,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::message::read_json;
 use super::{CompactionDetails, Message, Role};
 use crate::error::{Error, Result};
 use crate::text;
@@ -44,26 +45,39 @@ pub enum Content {
     Other,
 }
 
+/// An entry's fields as they stand. Each is read on its own, so that a field of another shape than expected never costs
+/// the entry its place in the tree, and with it all that hangs below.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Raw<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    id: String,
-    parent_id: Option<String>,
+    #[serde(rename = "type", borrow)]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    parent_id: Option<&'a RawValue>,
     #[serde(borrow)]
     timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
-    target_id: Option<String>,
+    #[serde(borrow)]
+    target_id: Option<&'a RawValue>,
     #[serde(borrow)]
     replacement: Option<&'a RawValue>,
     #[serde(borrow)]
     details: Option<&'a RawValue>,
 }
 
-/// Reads a JSON array of session entries, in order. An element without type or id is no entry and is left out: no tree
-/// can hold it.
+/// The field as text, if it is text.
+fn string(field: Option<&RawValue>) -> Option<String> {
+    match read_json(field?.get()).ok()? {
+        serde_json::Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Reads a JSON array of session entries, in order. An element without an id is no entry and is left out: no tree can
+/// hold it, and none can name it.
 ///
 /// # Errors
 /// When `json` is not an array at all.
@@ -75,15 +89,11 @@ pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
 
 fn parse(json: &str) -> Option<Entry> {
     let raw: Raw<'_> = serde_json::from_str(json).ok()?;
-    let timestamp = raw
-        .timestamp
-        .and_then(|value| serde_json::from_str::<String>(value.get()).ok())
-        .and_then(|iso| text::parse_iso(&iso))
-        .unwrap_or_default();
-    let content = match (raw.kind.as_str(), raw.message) {
+    let timestamp = string(raw.timestamp).and_then(|iso| text::parse_iso(&iso)).unwrap_or_default();
+    let content = match (string(raw.kind).unwrap_or_default().as_str(), raw.message) {
         ("message", Some(message)) => Content::Message(message.get().to_owned()),
         ("custom_message" | "branch_summary", _) => Content::Message(without_place(json)),
-        ("context_edit", _) => match raw.target_id {
+        ("context_edit", _) => match string(raw.target_id) {
             Some(target) => {
                 Content::Edit { target, replacement: raw.replacement.map(|value| value.get().to_owned()) }
             }
@@ -94,7 +104,7 @@ fn parse(json: &str) -> Option<Entry> {
         }
         _ => Content::Other,
     };
-    Some(Entry { id: raw.id, parent: raw.parent_id, timestamp, content })
+    Some(Entry { id: string(raw.id)?, parent: string(raw.parent_id), timestamp, content })
 }
 
 /// The entry's JSON without `id` and `parentId`, which differ between sessions that show the same message (a session
@@ -174,6 +184,20 @@ mod tests {
         let Content::Message(json) = entry.content else { panic!("no message") };
         assert_eq!(json, odd);
         assert_eq!(Message::parse(&json).searchable(), "\u{fffd} lone");
+    }
+
+    #[test]
+    fn an_entry_of_an_odd_shape_keeps_its_place_in_the_tree() {
+        for odd in [
+            r#"{"type":"pin","id":"k","parentId":"a","targetId":["a","b"]}"#,
+            r#"{"type":"label","id":"k","parentId":"a","targetId":5,"details":[]}"#,
+            r#"{"type":"\ud800","id":"k","parentId":"a"}"#,
+            r#"{"id":"k","parentId":"a"}"#,
+            r#"{"type":"context_edit","id":"k","parentId":"a","targetId":{},"replacement":3}"#,
+        ] {
+            let entry = parse_batch(&format!("[{odd}]")).unwrap().pop().unwrap();
+            assert_eq!((entry.id.as_str(), entry.parent.as_deref()), ("k", Some("a")), "{odd}");
+        }
     }
 
     #[test]

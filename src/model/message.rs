@@ -132,10 +132,7 @@ impl Message {
     /// that it can still be found and shown.
     #[must_use]
     pub fn parse(json: &str) -> Self {
-        // serde_json refuses half of a surrogate pair, which JSON.stringify writes as an escape.
-        let value =
-            serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json)));
-        match value {
+        match read_json(json) {
             Ok(Value::Object(object)) => Self::read(&Value::Object(object)),
             _ => Self::of(Role::Other("unreadable".into()), vec![Part::Text(json.to_owned())]),
         }
@@ -319,6 +316,15 @@ impl Message {
         }
         text::one_line(&line, max)
     }
+}
+
+/// Reads JSON as `JSON.stringify` writes it: half of a surrogate pair, which it writes as an escape and serde_json refuses,
+/// becomes U+FFFD.
+///
+/// # Errors
+/// What serde_json says.
+pub fn read_json(json: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json)))
 }
 
 fn is_recall_tool(name: &str) -> bool {

@@ -84,7 +84,17 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
 fn open_file(path: &Path, cwd: &str) -> Result<Connection> {
     let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::foreign(format!("{} is no database", path.display())),
-        _ => Error::storing(format!("failed to open {}", path.display()), error),
+        Some(ErrorCode::DatabaseBusy) => {
+            Error::storing(format!("{} is held by another program", path.display()), error)
+        }
+        _ => Error::storing(
+            format!(
+                "failed to open {} (if it stays so, move that file away: the history is made anew from the session \
+                 files)",
+                path.display()
+            ),
+            error,
+        ),
     };
     make_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -184,13 +194,24 @@ fn make_dir(dir: &Path) -> Result<()> {
 }
 
 /// The file, for its owner only; SQLite gives its log the same rights.
+///
+/// An existing one must not even be opened here: when a process closes a file, POSIX drops all locks it has on it, those
+/// of SQLite in another session of the same process included.
 fn make_file(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Err(Error::foreign(format!("{} is a folder", path.display())));
+    }
+    if path.exists() {
+        return Ok(());
+    }
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-        .open(path)
-        .map(drop)
-        .map_err(|error| Error::storing(format!("failed to open {}", path.display()), error))
+    match options.open(path) {
+        // Another process that started at the same instant was faster.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(Error::storing(format!("failed to make {}", path.display()), error)),
+        Ok(_) => Ok(()),
+    }
 }

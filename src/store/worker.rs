@@ -3,9 +3,11 @@
 //! Jobs reach the writer through a queue, in order, so whoever hands over messages does not wait. A reader sees what
 //! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
@@ -24,6 +26,7 @@ const READERS: usize = 4;
 pub struct Store {
     place: Place,
     jobs: Arc<Mutex<Option<Sender<Job>>>>,
+    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
     readers: Arc<Mutex<Vec<Connection>>>,
     notice: Option<String>,
 }
@@ -38,8 +41,14 @@ impl Store {
             Some(dir) => connection::open_project(dir, name, cwd)?,
             None => connection::open_memory(cwd)?,
         };
-        let jobs = start_writer(connection)?;
-        Ok(Self { place, jobs: Arc::new(Mutex::new(Some(jobs))), readers: Arc::default(), notice })
+        let (jobs, writer) = start_writer(connection)?;
+        Ok(Self {
+            place,
+            jobs: Arc::new(Mutex::new(Some(jobs))),
+            writer: Arc::new(Mutex::new(Some(writer))),
+            readers: Arc::default(),
+            notice,
+        })
     }
 
     /// Where the store lies.
@@ -63,7 +72,11 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
-        self.queue(Box::new(move |connection| done(in_transaction(connection, work))))
+        self.queue(Box::new(move |connection| {
+            // A panic is a bug; it must take neither the jobs behind it along nor the news of it.
+            let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
+            done(outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write"))));
+        }))
     }
 
     /// Runs one writing transaction: all of `work`, or nothing of it.
@@ -98,7 +111,7 @@ impl Store {
         if self.lock().is_none() {
             return Err(Error::closed());
         }
-        let (path, readers) = (path.clone(), Arc::clone(&self.readers));
+        let (path, readers, jobs) = (path.clone(), Arc::clone(&self.readers), Arc::clone(&self.jobs));
         let task = tokio::task::spawn_blocking(move || {
             let idle = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut connection = match idle {
@@ -106,8 +119,9 @@ impl Store {
                 None => connection::open_reader(&path)?,
             };
             let outcome = in_view(&mut connection, work);
+            let closed = jobs.lock().unwrap_or_else(PoisonError::into_inner).is_none();
             let mut idle = readers.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < READERS {
+            if !closed && idle.len() < READERS {
                 idle.push(connection);
             }
             outcome
@@ -147,6 +161,11 @@ impl Store {
         if self.checkpoint().await.is_ok() {
             // Dropping the last sender ends the writer's loop.
             self.lock().take();
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(writer) = writer {
+                // With the thread its connection ends, and with that the log beside the file.
+                let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+            }
         }
         self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
@@ -172,17 +191,16 @@ impl Store {
     }
 }
 
-fn start_writer(mut connection: Connection) -> Result<Sender<Job>> {
+fn start_writer(mut connection: Connection) -> Result<(Sender<Job>, JoinHandle<()>)> {
     let (jobs, queue) = channel::<Job>();
     std::thread::Builder::new()
         .name("lcm-writer".into())
         .spawn(move || {
             for job in queue {
-                // A panic in one job is a bug; it must not take the jobs behind it along.
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(&mut connection)));
+                let _ = catch_unwind(AssertUnwindSafe(|| job(&mut connection)));
             }
         })
-        .map(|_| jobs)
+        .map(|writer| (jobs, writer))
         .map_err(|error| Error::storing("failed to start the writer of the history store", error))
 }
 

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::support::{Session, TestStore};
+use crate::ingest::Persistor;
+use crate::store::Place;
 
 fn texts(messages: &[Value]) -> Vec<&str> {
     messages
@@ -65,4 +67,50 @@ async fn edits_labels_and_private_commands_are_seen_as_pi_sees_them() {
     assert_eq!(texts(&messages), ["keep", "rewritten", "noted"]);
     let before = store.visible(conversation, "e6").await;
     assert_eq!(texts(&before), ["keep", "hide me", "rewrite me", "noted"]);
+}
+
+#[tokio::test]
+async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
+    let session = Session::new().chat(10, 5);
+    let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &Session::new()).await;
+    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new());
+    let set_version = |version: i64| {
+        let Place::File(path) = store.store.place() else { panic!("no file") };
+        let other = rusqlite::Connection::open(path).unwrap();
+        let old: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        other.pragma_update(None, "user_version", version).unwrap();
+        old
+    };
+
+    // A newer version takes the store over, and goes away again.
+    let ours = set_version(99);
+    persistor.hand_over(&slice(0..8), vec![]).unwrap();
+    persistor.hand_over(&slice(8..14), vec![]).unwrap();
+    store.store.flush().await.unwrap();
+    assert!(persistor.is_behind() && !persistor.accepts() && !persistor.knows("e1"));
+    let notice = persistor.take_notice().unwrap();
+    assert!(notice.contains("newer version") && persistor.take_notice().is_none(), "{notice}");
+    set_version(ours);
+
+    persistor.hand_over(&slice(14..20), vec![]).unwrap();
+    store.store.flush().await.unwrap();
+    assert!(!persistor.knows("e15") && persistor.take_notice().is_none());
+
+    persistor.hand_over(&slice(0..20), vec![]).unwrap();
+    store.store.flush().await.unwrap();
+    assert!(!persistor.is_behind() && persistor.accepts() && persistor.known() == 20);
+    assert_eq!(store.visible(conversation, session.leaf()).await.len(), 20);
+}
+
+#[tokio::test]
+async fn an_entry_whose_parent_the_session_lacks_is_a_root() {
+    let entry = json!([{"type": "message", "id": "b", "parentId": "gone", "message": {"role": "user", "content": "hi"}}]);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &Session::new()).await;
+    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new());
+    persistor.hand_over(&entry.to_string(), vec!["b".into()]).unwrap();
+    store.store.flush().await.unwrap();
+    assert_eq!(texts(&store.visible(conversation, "b").await), ["hi"]);
 }

@@ -47,9 +47,6 @@ pub(super) fn spec() -> Value {
         "description": "Map the history: how much there is, which summaries stand for which stretch of time, what a \
             summary was made from and condensed into, where a message belongs.",
         "promptSnippet": "Map the conversation history: summaries, time spans, lineage",
-        "promptGuidelines": [
-            "For orientation in a long history use lcm_describe; it shows the ids that lcm_expand takes."
-        ],
         "parameters": schema::<Parameters>(),
     })
 }

@@ -44,7 +44,6 @@ pub(super) fn spec() -> Value {
         "description": "Bring back the original: a message word for word, or a summary with what it was made from. \
             Long ones come in pages that leave nothing out; each page says how to get the next.",
         "promptSnippet": "Bring back a compacted message word for word, or what a summary was made from",
-        "promptGuidelines": [],
         "parameters": schema::<Parameters>(),
     })
 }

@@ -79,11 +79,6 @@ pub(super) fn spec() -> Value {
             context: user messages, replies, tool calls, tool output. Returns ids with snippets; lcm_expand brings \
             back the whole.",
         "promptSnippet": "Search the full conversation history, compacted messages included",
-        "promptGuidelines": [
-            "Details missing from a summary are not lost: look them up with lcm_grep before asking the user again or \
-             redoing work.",
-            "Cheapest way to a detail: lcm_grep for its words, then lcm_expand on the id it shows."
-        ],
         "parameters": schema::<Parameters>(),
     })
 }

@@ -1,5 +1,7 @@
 //! Summaries and their edges.
 
+use std::collections::HashSet;
+
 use rusqlite::{OptionalExtension, Row, named_params, params};
 
 use super::View;
@@ -112,17 +114,24 @@ impl View<'_> {
     }
 
     /// The summaries that may hold on a branch: those that begin with one of its visible messages.
+    ///
+    /// A project has far fewer summaries than a long branch has messages, so they are read by range and then sifted.
     pub fn nodes_on(&self, visible: &[MessageId]) -> Result<Vec<Node>> {
+        let wanted: HashSet<MessageId> = visible.iter().copied().collect();
+        let (Some(lowest), Some(highest)) = (wanted.iter().min(), wanted.iter().max()) else {
+            return Ok(Vec::new());
+        };
         let mut query = (self.connection)
             .prepare_cached(
-                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version
-                   FROM summaries WHERE first_message = ?1",
+                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
+                   FROM summaries WHERE first_message BETWEEN ?1 AND ?2
+                  ORDER BY id",
             )
             .map_err(reading)?;
         let mut nodes = Vec::new();
-        for message in visible {
-            let mut rows = query.query([message.0]).map_err(reading)?;
-            while let Some(row) = rows.next().map_err(reading)? {
+        let mut rows = query.query([lowest.0, highest.0]).map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            if wanted.contains(&MessageId(row.get("first_message").map_err(reading)?)) {
                 nodes.push(node(row).map_err(reading)?);
             }
         }

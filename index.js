@@ -94,6 +94,8 @@ export default function losslessContext(pi) {
     native = loadEngine();
   } catch (error) {
     const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
+    // Without a command of that name Pi would take `/lcm …` for something to ask the model.
+    pi.registerCommand("lcm", { description: "Lossless history (off)", handler: async (_line, ctx) => say(ctx, reason, "error") });
     let told = false;
     pi.on("session_start", (_event, ctx) => {
       if (!told) quietly(() => ctx.ui.notify(reason, "error"));
@@ -104,6 +106,8 @@ export default function losslessContext(pi) {
 
   /** @type {Session | undefined} */
   let session;
+  /** What the last compaction took. @type {string | undefined} */
+  let lastReport;
   /** Failures the user has heard of. @type {Set<string>} */
   const told = new Set();
 
@@ -278,6 +282,7 @@ export default function losslessContext(pi) {
       session.report = null;
       if (event.fromExtension && report) {
         const [text, type] = /** @type {const} */ ([`LCM: ${report.text}`, report.degraded ? "warning" : "info"]);
+        lastReport = text;
         const show = () => quietly(() => ctx.ui.notify(text, type));
         if (ctx.mode === "tui") setTimeout(show, REDRAWN_MS);
         else show();
@@ -323,14 +328,20 @@ export default function losslessContext(pi) {
   const commands = JSON.parse(native.commandSpecs());
   pi.registerCommand("lcm", {
     description: "Lossless history: help, stats, tree, compact",
-    getArgumentCompletions: (prefix) =>
-      commands
-        .filter(({ name }) => name.startsWith(prefix))
-        .map(({ name, help }) => ({ value: name, label: name, description: help })),
+    getArgumentCompletions: (prefix) => {
+      // A list that is still open takes the Enter that should send the command.
+      const open = commands.filter(({ name }) => name.startsWith(prefix) && name !== prefix);
+      return open.length > 0 ? open.map(({ name, help }) => ({ value: name, label: name, description: help })) : null;
+    },
     handler: async (line, ctx) => {
       try {
         const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
-        if (name === "compact") return await compact(ctx, rest?.trim());
+        if (name === "compact") {
+          await compact(ctx, rest?.trim());
+          // Elsewhere the notification of `session_compact` has said so.
+          if (ctx.mode === "print" && lastReport) say(ctx, lastReport);
+          return;
+        }
         const asked = current();
         const engine = await ready(asked);
         say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined)));
@@ -469,13 +480,15 @@ function asker(ctx, abort) {
  *
  * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx
  * @param {string | undefined} instructions
+ * @returns {Promise<void>}
  */
 function compact(ctx, instructions) {
   return new Promise((resolve, reject) => {
     ctx.compact({
       customInstructions: instructions || undefined,
-      onComplete: () => resolve(undefined),
-      onError: reject,
+      onComplete: () => resolve(),
+      // The TUI shows by itself why it did not compact.
+      onError: (error) => (ctx.mode === "tui" ? resolve() : reject(error)),
     });
   });
 }

@@ -79,7 +79,10 @@ for (const [what, wrong, told] of /** @type {const} */ ([
     assert.ok(message.includes(`pi-lossless-context.${platformTriple()}.node`), message);
     assert.match(message, /npm run build/);
     assert.deepEqual(host.events, ["session_start"]);
-    assert.equal(host.tools.size + host.commands.size, 0);
+    assert.equal(host.tools.size, 0);
+    // Pi would ask the model what `/lcm` may mean.
+    await host.commands.get("lcm").handler("stats", host.ctx);
+    assert.equal(host.notifications.at(-1)?.message, message);
     assert.throws(() => module.loadEngine(), told);
   });
 }

@@ -47,7 +47,7 @@ function ofMessages(messages, limit) {
   const files = filesIn([...assistants, ...results].join("\n"));
   const requests = users.flatMap((text) => sentencesOf(text).slice(0, 4));
   const replies = assistants.map((text) => sentencesOf(text)[0] ?? "").filter((line) => line.length > 40);
-  const title = requests.find((line) => wordsOf(line) > 4) ?? replies[0] ?? `Work on ${files.slice(0, 3).join(", ")}`;
+  const title = requests.find((line) => wordsOf(line) > 4) ?? replies[0] ?? (files.length > 0 ? `Work on ${files.slice(0, 3).join(", ")}` : "Work in between");
   return fit(limit, title, [
     ...unique(sentences.filter((line) => /\bbecause\b/.test(line))).map((line) => `Decided: ${cut(line.replace(/^(Noted|Agreed|Decision worth keeping)[:,] (and )?/, ""), 220)}`),
     ...unique(requests.filter((line) => wordsOf(line) > 2)).map((line) => `User: ${cut(line, 140)}`),

@@ -4,14 +4,15 @@
  * Arguments are passed on to Pi.
  */
 import { spawn } from "node:child_process";
-import { extension, node22, piCli } from "../scripts/paths.mjs";
+import path from "node:path";
+import { extension, node22, piCli, root } from "../scripts/paths.mjs";
 import { offline } from "./rpc.mjs";
 import { makeWorld } from "./world.mjs";
 
 const world = await makeWorld();
-process.stdout.write("The model in here is scripted, not a real one; try: what did the import log say? · /compact · /lcm tree\n");
+const hint = path.join(root, "demo", "hint.mjs");
 
-const pi = spawn(node22, [piCli(), "--session", world.session, "-e", extension, ...process.argv.slice(2)], {
+const pi = spawn(node22, [piCli(), "--session", world.session, "-e", extension, "-e", hint, ...process.argv.slice(2)], {
   cwd: world.project,
   stdio: "inherit",
   env: { ...process.env, ...offline, PI_CODING_AGENT_DIR: world.agentDir, LCM_DB_DIR: world.store },
@@ -22,5 +23,5 @@ for (const signal of /** @type {const} */ (["SIGTERM", "SIGHUP"])) process.on(si
 
 const code = await new Promise((resolve) => pi.on("close", resolve));
 await world.remove();
-process.stdout.write("That was the demo: its session is gone with its temporary folders.\n");
+process.stdout.write("That was the demo. Its folders are deleted, so there is nothing to resume.\n");
 process.exitCode = code ?? 1;

@@ -47,8 +47,8 @@ async function start(args) {
   const interactiveDemo = path.join(root, "demo", "interactive.mjs");
   if (args.includes("--demo")) return show(node22, [interactiveDemo, ...forPi]);
   if (!(await modelIsConfigured())) {
-    process.stdout.write("Pi has no model configured here, so this is the demo.\n");
-    return show(node22, [interactiveDemo, ...forPi]);
+    const env = { ...process.env, LCM_DEMO_REASON: "Pi has no model configured here, so npm start is the demo." };
+    return show(node22, [interactiveDemo, ...forPi], { env });
   }
   return show(node22, [piCli(), "-e", extension, ...forPi]);
 }

@@ -65,7 +65,8 @@ pub fn minute(ms: i64) -> String {
 pub fn time_span(from: i64, to: i64) -> String {
     let same_day = strftime(from, "%F") == strftime(to, "%F");
     let end = strftime(to, if same_day { "%H:%M" } else { "%Y-%m-%d %H:%M" });
-    if from == to { minute(from) } else { format!("{}–{end}", minute(from)) }
+    let start = minute(from);
+    if start == minute(to) { start } else { format!("{start}–{end}") }
 }
 
 fn strftime(ms: i64, format: &str) -> String {
@@ -107,6 +108,16 @@ pub fn megabytes(bytes: u64) -> String {
     if bytes < 100_000.0 { format!("{:.0} KB", bytes / 1e3) } else { format!("{:.1} MB", bytes / 1e6) }
 }
 
+/// `25502` as `25,502`.
+#[must_use]
+pub fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = (digits.as_bytes().rchunks(3).rev())
+        .map(|group| std::str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}
+
 /// `1 message`, `2 messages`.
 #[must_use]
 pub fn count(n: usize, noun: &str) -> String {
@@ -145,6 +156,12 @@ mod tests {
         assert_eq!(minute(nine), "2026-11-20 09:12");
         assert_eq!(time_span(nine, nine + 88 * 60_000), "2026-11-20 09:12–10:40");
         assert_eq!(time_span(nine, nine + 86_400_000), "2026-11-20 09:12–2026-11-21 09:12");
+        assert_eq!(time_span(nine, nine + 20_000), "2026-11-20 09:12");
         assert_eq!(minute(i64::MAX), i64::MAX.to_string());
+    }
+
+    #[test]
+    fn long_numbers_are_grouped() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -2,13 +2,11 @@
 
 mod tree;
 
-use std::fmt::Write as _;
-
 use crate::error::Result;
 use crate::recall::Scope;
 use crate::recall::describe::{Overview, overview};
 use crate::store::{Place, Store};
-use crate::text::{count, megabytes, one_line};
+use crate::text::{count, grouped, megabytes, one_line};
 
 /// A sub-command of `/lcm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +53,12 @@ async fn look(store: &Store, scope: &Scope) -> Result<Overview> {
 }
 
 fn help(store: &Store) -> String {
-    format!("{}\nEvery message of this project is kept in {}", commands(), lies_in(store.place()))
+    format!("{}\n\nEvery message of this project is kept in {}", commands(), lies_in(store.place()))
 }
 
 fn commands() -> String {
-    COMMANDS.iter().fold(String::new(), |mut out, command| {
-        let _ = writeln!(out, "/lcm {:<8} {}", command.name, command.help);
-        out
-    })
+    let lines = COMMANDS.iter().map(|command| format!("/lcm {:<8} {}", command.name, command.help));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn stats(overview: &Overview, bytes: u64, place: &Place) -> String {
@@ -79,7 +75,14 @@ fn stats(overview: &Overview, bytes: u64, place: &Place) -> String {
     out += &row("Summaries", summaries(overview));
     out += &row(
         "This branch",
-        format!("{} tokens said, {} with its summaries", overview.visible_tokens, overview.frontier_tokens),
+        match overview.depths.is_empty() {
+            true => format!("about {} tokens", grouped(overview.visible_tokens)),
+            false => format!(
+                "about {} tokens, {} with its summaries in place of what they stand for",
+                grouped(overview.visible_tokens),
+                grouped(overview.frontier_tokens)
+            ),
+        },
     );
     out += &row("Database", format!("{}, {}", megabytes(bytes), lies_in(place)));
     out.truncate(out.trim_end().len());
@@ -92,6 +95,7 @@ fn summaries(overview: &Overview) -> String {
     let depths: Vec<String> = depths.collect();
     match depths.is_empty() {
         true => "none yet".into(),
+        false if overview.totals.degraded == 0 => depths.join(", "),
         false => format!("{}; {} degraded", depths.join(", "), overview.totals.degraded),
     }
 }

@@ -3,15 +3,15 @@
 use crate::model::is_ideograph;
 use crate::recall::SummaryCard;
 use crate::recall::describe::{Item, Overview};
-use crate::text::{count, time_span};
+use crate::text::{count, grouped, time_span};
 
 /// Columns of a line.
 const WIDTH: usize = 80;
 
 pub(super) fn render(overview: &Overview) -> String {
     let total = count(overview.visible, "message");
-    let mut lines =
-        vec![format!("{total} on this branch, {} of summaries and rest", tokens(overview.frontier_tokens))];
+    let size = grouped(overview.frontier_tokens);
+    let mut lines = vec![format!("{total} on this branch; its summaries and the rest: about {size} tokens")];
     for item in &overview.frontier {
         push(item, "", "", &mut lines);
     }
@@ -40,10 +40,6 @@ fn line(card: &SummaryCard) -> String {
     let degraded = if card.degraded { " DEGRADED" } else { "" };
     let span = time_span(card.from_time, card.to_time);
     format!("{} D{}{degraded} {span} {}× {}", card.handle, card.depth, card.messages, card.title)
-}
-
-fn tokens(n: usize) -> String {
-    count(n, "token")
 }
 
 /// `line`, cut where a terminal would break it.

@@ -69,9 +69,10 @@ pub(super) fn open_memory(cwd: &str) -> Result<Opened> {
     Ok(Opened { connection, place: Place::Memory, notice: None })
 }
 
-/// A connection that only reads.
+/// A connection that only reads. It is opened for writing all the same: the last connection to close takes the log along,
+/// which one that may not write would leave behind.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags)
         .and_then(|connection| {
             connection.busy_timeout(BUSY)?;

@@ -1,0 +1,14 @@
+/**
+ * A tiny extension of the demo's own: says above the editor what one can try, since Pi draws over whatever was printed
+ * before it started.
+ */
+
+/** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
+export default function hint(pi) {
+  pi.on("session_start", (_event, ctx) => {
+    ctx.ui.setWidget("demo", [
+      "Demo: the model in here is scripted. Try: What did the import log say? · /compact · /lcm tree · /quit",
+      process.env.LCM_DEMO_REASON ?? "",
+    ].filter(Boolean));
+  });
+}

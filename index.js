@@ -207,7 +207,7 @@ export default function losslessContext(pi) {
     const engine = await session.engine;
     await sync(event, ctx, session);
     if (!engine.accepts() || engine.known() >= session.manager.getEntries().length) return;
-    session.caughtUp = session.caughtUp.then(() => catchUp(session, engine));
+    session.caughtUp = session.caughtUp.catch(() => {}).then(() => catchUp(session, engine));
     session.caughtUp.catch((error) => tell(ctx, error));
   };
 

@@ -28,14 +28,19 @@ export interface Native {
   toolSpecs(): string;
   /** The sub-commands of `/lcm`, a JSON array of `{name, help}`. */
   commandSpecs(): string;
+  /**
+   * Reads the settings. `sources` is JSON: `agentDir`, `cwd`, `projectTrusted`, `environment` (the `LCM_*` variables). The
+   * answer is JSON: `{"ok": {"settings", "notice"}}`, the notice naming what could not be right, or `{"error"}`.
+   */
+  loadSettings(sources: string): string;
 }
 
 /** One open session of one project's history. */
 export declare class Engine {
   private constructor();
   /**
-   * Opens a session. `options` is JSON: `cwd`, `agentDir`, `sessionId`, and where there are any `sessionFile`,
-   * `parentSession`, `environment` (the `LCM_*` variables). Without `sessionFile` the history stays in memory.
+   * Opens a session. `options` is JSON: `cwd`, `sessionId`, `settings` as `loadSettings` gave them, and where there are
+   * any `sessionFile`, `parentSession`. Without `sessionFile` the history stays in memory.
    * Rejects with a sentence for the user when the store can't be opened.
    */
   static open(options: string): Promise<Engine>;
@@ -59,11 +64,13 @@ export declare class Engine {
   flush(): Promise<string>;
   /**
    * Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
-   * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`. `ask` gets a
-   * model request as JSON (`system`, `prompt`, `maxTokens`, `timeoutMs`) and resolves to the assistant message as JSON.
+   * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`. `pi` is asked about
+   * models, `model` being `provider/id` or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
+   * knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
+   * "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.
    * The answer is JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or `{"error"}`.
    */
-  compact(operation: number, request: string, ask: (request: string) => Promise<string>): Promise<string>;
+  compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
    * Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
    * `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.

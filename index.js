@@ -16,6 +16,7 @@ import path from "node:path";
 /** @typedef {import("@earendil-works/pi-coding-agent").SessionEntry} SessionEntry */
 /** @typedef {import("./index.d.ts").Native} Native */
 /** @typedef {import("./index.d.ts").Engine} Engine */
+/** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
 
 /**
  * One session of Pi with its engine.
@@ -28,7 +29,8 @@ import path from "node:path";
  * @property {boolean} live entries may be handed over one by one: we have caught up
  * @property {boolean} closing nothing more is to be handed over
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
- * @property {{ text: string, degraded: boolean } | null} report what the compaction under way took
+ * @property {{ summary: string, text: string, degraded: boolean } | null} offered the compaction under way
+ * @property {boolean} footer whether the footer is wanted
  */
 
 const require = createRequire(import.meta.url);
@@ -88,24 +90,10 @@ function platform() {
  * @param {ExtensionAPI} pi
  */
 export default function losslessContext(pi) {
-  /** @type {Native} */
-  let native;
-  try {
-    native = loadEngine();
-  } catch (error) {
-    const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
-    // Without a command of that name Pi would take `/lcm …` for something to ask the model.
-    pi.registerCommand("lcm", { description: "Lossless history (off)", handler: async (_line, ctx) => say(ctx, reason, "error") });
-    let told = false;
-    pi.on("session_start", (_event, ctx) => {
-      if (!told) quietly(() => ctx.ui.notify(reason, "error"));
-      told = true;
-    });
-    return;
-  }
-
   /** @type {Session | undefined} */
   let session;
+  /** The session that was started last, whether it has an engine or not. @type {string | undefined} */
+  let started;
   /** What the last compaction took. @type {string | undefined} */
   let lastReport;
   /** Failures the user has heard of. @type {Set<string>} */
@@ -147,30 +135,76 @@ export default function losslessContext(pi) {
     return session;
   }
 
-  /** @param {ExtensionContext} ctx */
-  function open(ctx) {
+  /**
+   * Decides whether there is anything for us to do in this session, and does it. What Pi shows the model, tools and prompt, is
+   * touched from here on and not before: where we have nothing to do, Pi must be as it is alone.
+   *
+   * @param {ExtensionContext} ctx
+   */
+  function start(ctx) {
+    /** @type {Native} */
+    let native;
+    try {
+      native = loadEngine();
+    } catch (error) {
+      const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
+      quietly(() => ctx.ui.notify(reason, "error"));
+      return registerOff(reason, "error");
+    }
+    const specs = JSON.parse(native.toolSpecs());
+    const rival = ownerOf(specs);
+    if (rival) {
+      const others = `another extension (${rival}) keeps the history already, with tools of the same names`;
+      return tell(ctx, `${others}, so this one does nothing. Remove one of the two.`);
+    }
+    const { settings, notice } = settingsFor(native, ctx);
+    if (notice) tell(ctx, notice);
+    if (!settings.enabled) return registerOff("pi-lossless-context is switched off by its setting `enabled`.", "info");
+    registerTools(specs);
+    registerCommand(JSON.parse(native.commandSpecs()));
+    const opened = open(native, ctx, settings);
+    session = opened;
+    opened.caughtUp.then(() => showStatus(ctx, opened)).catch(() => {});
+  }
+
+  /**
+   * Who else has a tool of ours; only asked before we register them.
+   *
+   * @param {{ name: string }[]} specs
+   */
+  function ownerOf(specs) {
+    const names = new Set(specs.map(({ name }) => name));
+    const theirs = pi.getAllTools().find(({ name }) => names.has(name));
+    return theirs && (theirs.sourceInfo?.path ?? theirs.name);
+  }
+
+  /**
+   * @param {Native} native
+   * @param {ExtensionContext} ctx
+   * @param {{ status: boolean }} settings
+   */
+  function open(native, ctx, settings) {
     const manager = ctx.sessionManager;
-    const id = manager.getSessionId();
-    // In rpc mode `session_start` comes twice for one session.
-    if (session?.id === id) return session;
     const options = {
       cwd: ctx.cwd,
-      agentDir: agentDir(),
-      sessionId: id,
+      sessionId: manager.getSessionId(),
       sessionFile: manager.getSessionFile(),
       parentSession: manager.getHeader()?.parentSession,
-      environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
+      settings,
     };
     /** @type {Session} */
     const opened = {
-      id,
+      id: options.sessionId,
       manager,
-      engine: native.Engine.open(JSON.stringify(options)),
+      engine: native.Engine.open(JSON.stringify(options)).catch((error) => {
+        throw new Error(`${messageOf(error)}. Until that is mended nothing is stored, and Pi compacts in its own way.`);
+      }),
       caughtUp: Promise.resolve(),
       live: false,
       closing: false,
       preamble: null,
-      report: null,
+      offered: null,
+      footer: settings.status,
     };
     opened.caughtUp = opened.engine.then(async (engine) => {
       opened.preamble = engine.preamble();
@@ -187,6 +221,7 @@ export default function losslessContext(pi) {
    * @param {Session} session
    */
   async function showStatus(ctx, session) {
+    if (!session.footer) return;
     try {
       const { text, notice } = unwrap(await (await session.engine).status());
       if (notice) tell(ctx, notice);
@@ -213,9 +248,11 @@ export default function losslessContext(pi) {
 
   pi.on("session_start", (_event, ctx) => {
     try {
-      const opened = open(ctx);
-      session = opened;
-      opened.caughtUp.then(() => showStatus(ctx, opened)).catch(() => {});
+      const id = ctx.sessionManager.getSessionId();
+      // In rpc mode it comes twice for one session.
+      if (started === id) return;
+      started = id;
+      start(ctx);
     } catch (error) {
       tell(ctx, error);
     }
@@ -257,17 +294,18 @@ export default function losslessContext(pi) {
         tokensBefore: preparation.tokensBefore,
         customInstructions: event.customInstructions,
         reason: event.reason,
-        contextWindow: ctx.model?.contextWindow,
+        // A virtual model may not know its window; what Pi last talked to does.
+        contextWindow: ctx.getContextUsage?.()?.contextWindow || ctx.model?.contextWindow || undefined,
         reserveTokens: preparation.settings?.reserveTokens,
       };
       const outcome = unwrap(
         await cancellable(engine, signal, (operation) =>
-          engine.compact(operation, JSON.stringify(request), asker(ctx, signal)),
+          engine.compact(operation, JSON.stringify(request), modelsOf(ctx, signal)),
         ),
       );
       if (outcome.kind === "cancelled") return { cancel: true };
       if (outcome.kind !== "compacted") return undefined;
-      session.report = { text: outcome.report, degraded: outcome.degraded };
+      session.offered = { summary: outcome.compaction.summary, text: outcome.report, degraded: outcome.degraded };
       return { compaction: outcome.compaction };
     }),
   );
@@ -278,14 +316,16 @@ export default function losslessContext(pi) {
       const engine = await session.engine;
       walk(session, engine);
       session.preamble = engine.preamble();
-      const { report } = session;
-      session.report = null;
-      if (event.fromExtension && report) {
-        const [text, type] = /** @type {const} */ ([`LCM: ${report.text}`, report.degraded ? "warning" : "info"]);
+      const { offered } = session;
+      session.offered = null;
+      if (offered && event.compactionEntry?.summary === offered.summary) {
+        const [text, type] = /** @type {const} */ ([`LCM: ${offered.text}`, offered.degraded ? "warning" : "info"]);
         lastReport = text;
         const show = () => quietly(() => ctx.ui.notify(text, type));
-        if (ctx.mode === "tui") setTimeout(show, REDRAWN_MS);
+        if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
         else show();
+      } else if (offered) {
+        tell(ctx, "another extension's compaction took the place of this one's. Every message is kept all the same.");
       }
       void showStatus(ctx, session);
     }),
@@ -305,51 +345,81 @@ export default function losslessContext(pi) {
     }
   });
 
-  for (const spec of JSON.parse(native.toolSpecs())) {
-    pi.registerTool({
-      ...spec,
-      /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
-      execute: async (_id, params, signal) => {
-        const asked = current();
-        const engine = await ready(asked);
-        const leaf = asked.manager.getLeafId() ?? undefined;
-        // Pi shows the model what is thrown here.
-        const content = unwrap(
-          await cancellable(engine, signal, (operation) =>
-            engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
-          ),
-        );
-        return { content, details: undefined };
+  /** @param {any[]} specs */
+  function registerTools(specs) {
+    for (const spec of specs) {
+      pi.registerTool({
+        ...spec,
+        /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
+        execute: async (_id, params, signal) => {
+          const asked = current();
+          const engine = await ready(asked);
+          const leaf = asked.manager.getLeafId() ?? undefined;
+          // Pi shows the model what is thrown here.
+          const content = unwrap(
+            await cancellable(engine, signal, (operation) =>
+              engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
+            ),
+          );
+          return { content, details: undefined };
+        },
+      });
+    }
+  }
+
+  /** @param {{ name: string, help: string }[]} commands */
+  function registerCommand(commands) {
+    pi.registerCommand("lcm", {
+      description: `Lossless history: ${commands.map(({ name }) => name).join(", ")}`,
+      getArgumentCompletions: (prefix) => {
+        // A list that is still open takes the Enter that should send the command.
+        const open = commands.filter(({ name }) => name.startsWith(prefix) && name !== prefix);
+        return open.length > 0 ? open.map(({ name, help }) => ({ value: name, label: name, description: help })) : null;
+      },
+      handler: async (line, ctx) => {
+        try {
+          const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
+          if (name === "compact") {
+            await compact(ctx, rest?.trim());
+            // Elsewhere the notification of `session_compact` has said so.
+            if (modeOf(ctx) === "print" && lastReport) say(ctx, lastReport);
+            return;
+          }
+          const asked = current();
+          const engine = await ready(asked);
+          say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined)));
+        } catch (error) {
+          say(ctx, messageOf(error), "error");
+        }
       },
     });
   }
 
-  /** @type {{name: string, help: string}[]} */
-  const commands = JSON.parse(native.commandSpecs());
-  pi.registerCommand("lcm", {
-    description: "Lossless history: help, stats, tree, compact",
-    getArgumentCompletions: (prefix) => {
-      // A list that is still open takes the Enter that should send the command.
-      const open = commands.filter(({ name }) => name.startsWith(prefix) && name !== prefix);
-      return open.length > 0 ? open.map(({ name, help }) => ({ value: name, label: name, description: help })) : null;
-    },
-    handler: async (line, ctx) => {
-      try {
-        const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
-        if (name === "compact") {
-          await compact(ctx, rest?.trim());
-          // Elsewhere the notification of `session_compact` has said so.
-          if (ctx.mode === "print" && lastReport) say(ctx, lastReport);
-          return;
-        }
-        const asked = current();
-        const engine = await ready(asked);
-        say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined)));
-      } catch (error) {
-        say(ctx, messageOf(error), "error");
-      }
-    },
-  });
+  /**
+   * Without a command of that name Pi would take `/lcm …` for something to ask the model.
+   *
+   * @param {string} reason
+   * @param {"info" | "error"} type
+   */
+  function registerOff(reason, type) {
+    pi.registerCommand("lcm", { description: "Lossless history (off)", handler: async (_line, ctx) => say(ctx, reason, type) });
+  }
+}
+
+/**
+ * @param {Native} native
+ * @param {ExtensionContext} ctx
+ * @returns {{ settings: { enabled: boolean, status: boolean }, notice: string | null }}
+ */
+function settingsFor(native, ctx) {
+  const sources = {
+    agentDir: agentDir(),
+    cwd: ctx.cwd,
+    // A Pi that does not ask whether a project is trusted trusts them all.
+    projectTrusted: ctx.isProjectTrusted?.() ?? true,
+    environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
+  };
+  return unwrap(native.loadSettings(JSON.stringify(sources)));
 }
 
 /**
@@ -450,29 +520,67 @@ async function cancellable(engine, signal, call) {
 }
 
 /**
- * Pi's own model call, as the engine asks for it: a request in, the assistant message out, both as JSON. Provider errors
- * are messages too.
+ * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
  *
  * @param {ExtensionContext} ctx
  * @param {AbortSignal} abort
- * @returns {(request: string) => Promise<string>}
+ * @returns {(call: string) => Promise<string>}
  */
-function asker(ctx, abort) {
-  const { model, modelRegistry } = ctx;
-  return async (json) => {
-    const request = JSON.parse(json);
-    if (!model) throw new Error("no model is chosen");
-    const context = {
-      systemPrompt: request.system,
-      messages: [
-        { role: /** @type {const} */ ("user"), content: [{ type: /** @type {const} */ ("text"), text: request.prompt }], timestamp: Date.now() },
-      ],
-    };
-    const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
-    const maxTokens = Math.min(request.maxTokens, model.maxTokens || request.maxTokens);
-    const options = { maxTokens, signal, cacheRetention: /** @type {const} */ ("none") };
-    return JSON.stringify(await modelRegistry.streamSimple(model, context, options).result());
+function modelsOf(ctx, abort) {
+  // Taken at once: later the context may be stale.
+  const { model: own, modelRegistry: registry } = ctx;
+  return async (call) => {
+    const { kind, model: name, request } = JSON.parse(call);
+    const [, provider = "", id = ""] = name?.match(/^([^/]*)\/([^]*)$/) ?? [];
+    const model = name ? registry.find(provider, id) : own;
+    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort));
+    if (!model) return JSON.stringify({ error: name ? "Pi does not know it" : "no model is chosen" });
+    if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
+    const auth = await registry.getApiKeyAndHeaders(model);
+    return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
+}
+
+/**
+ * Does another extension bring this model's provider, or the way its wire format is spoken?
+ *
+ * @param {any} registry whose shape differs between versions of Pi
+ * @param {Model} model
+ */
+function isExtensions(registry, model) {
+  if (registry.getRegisteredProviderIds) return registry.getRegisteredProviderIds().includes(model.provider);
+  // Before 0.86 a provider with a call of its own took over its wire format for all others too.
+  /** @type {Map<string, any>} */
+  const theirs = registry.registeredProviders ?? new Map();
+  return theirs.has(model.provider) || [...theirs.values()].some(({ api, streamSimple }) => streamSimple && api === model.api);
+}
+
+/**
+ * One question, one assistant message; provider errors are messages too.
+ *
+ * @param {any} registry whose shape differs between versions of Pi
+ * @param {Model | undefined} model
+ * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number }} request
+ * @param {AbortSignal} abort
+ */
+async function askPi(registry, model, request, abort) {
+  if (!model) throw new Error("no model is chosen");
+  const content = [{ type: "text", text: request.prompt }];
+  const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
+  const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
+  const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none" };
+  if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
+  // Before 0.86 the registry only knew the keys.
+  const auth = await registry.getApiKeyAndHeaders(model);
+  if (!auth.ok) throw new Error(auth.error);
+  const { completeSimple } = await hostAi();
+  return completeSimple(model, context, { ...options, apiKey: auth.apiKey, headers: auth.headers });
+}
+
+/** Pi's model library, under the name that this Pi gives it. @returns {Promise<any>} */
+async function hostAi() {
+  const names = ["@earendil-works/pi-ai", "@mariozechner/pi-ai"];
+  return import(names[0]).catch(() => import(names[1]));
 }
 
 /**
@@ -488,7 +596,7 @@ function compact(ctx, instructions) {
       customInstructions: instructions || undefined,
       onComplete: () => resolve(),
       // The TUI shows by itself why it did not compact.
-      onError: (error) => (ctx.mode === "tui" ? resolve() : reject(error)),
+      onError: (error) => (modeOf(ctx) === "tui" ? resolve() : reject(error)),
     });
   });
 }
@@ -503,9 +611,22 @@ function compact(ctx, instructions) {
 function say(ctx, text, type = "info") {
   quietly(() => {
     // Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout.
-    if (ctx.mode === "print") fs.writeSync(1, `${text}\n`);
+    if (modeOf(ctx) === "print") fs.writeSync(1, `${text}\n`);
     else ctx.ui.notify(text, type);
   });
+}
+
+/**
+ * How Pi talks with its user. Before 0.78 it did not say; then it is told by what it was started with.
+ *
+ * @param {ExtensionContext} ctx
+ * @returns {"tui" | "rpc" | "json" | "print"}
+ */
+function modeOf(ctx) {
+  if (ctx.mode) return ctx.mode;
+  const asked = process.argv[process.argv.indexOf("--mode") + 1];
+  if (ctx.hasUI) return asked === "rpc" ? "rpc" : "tui";
+  return asked === "json" ? "json" : "print";
 }
 
 /** Where Pi keeps its settings and sessions. */

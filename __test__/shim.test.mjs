@@ -2,7 +2,7 @@
  * `index.js` alone, on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -78,8 +78,9 @@ for (const [what, wrong, told] of /** @type {const} */ ([
     assert.match(message, told);
     assert.ok(message.includes(`pi-lossless-context.${platformTriple()}.node`), message);
     assert.match(message, /npm run build/);
-    assert.deepEqual(host.events, ["session_start"]);
     assert.equal(host.tools.size, 0);
+    for (const name of host.events) assert.deepEqual(await host.emit(name, { systemPrompt: "You are.", message: {} }), [undefined], name);
+    assert.equal(host.notifications.length, 1);
     // Pi would ask the model what `/lcm` may mean.
     await host.commands.get("lcm").handler("stats", host.ctx);
     assert.equal(host.notifications.at(-1)?.message, message);
@@ -243,17 +244,98 @@ test("a context that has gone stale never makes a handler throw", async (t) => {
   await host.commands.get("lcm").handler("compact", host.ctx);
 });
 
+/**
+ * A host whose user has said this of us in the global settings.
+ * @param {TestContext} t
+ * @param {unknown} lcm
+ * @param {(host: FakeHost) => void} [prepare]
+ */
+async function configured(t, lcm, prepare = () => {}) {
+  const agentDir = temporaryFolder(t);
+  writeFileSync(path.join(agentDir, "settings.json"), JSON.stringify({ theme: "dark", lcm }));
+  process.env.PI_CODING_AGENT_DIR = agentDir;
+  t.after(() => delete process.env.PI_CODING_AGENT_DIR);
+  const { host, storeDir } = hosted(t);
+  prepare(host);
+  host.history.talk(20);
+  await host.emit("session_start", { reason: "startup" });
+  return { host, storeDir, agentDir };
+}
+
+test("switched off it has no tools, stores nothing, shows nothing, and /lcm says why", async (t) => {
+  const { host, storeDir } = await configured(t, { enabled: false });
+  const events = { turn_end: {}, agent_end: {}, before_agent_start: { systemPrompt: "You are." }, session_before_compact: host.compaction(2) };
+  for (const [name, fields] of Object.entries(events)) assert.deepEqual(await host.emit(name, fields), [undefined], name);
+  assert.deepEqual([host.tools.size, host.statuses, host.notifications], [0, [], []]);
+  assert.ok(!existsSync(storeDir));
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  assert.match(host.notifications[0].message, /switched off by its setting `enabled`/);
+});
+
+test("beside an extension with the same tools it stands down, and says so once", async (t) => {
+  const theirs = { name: "lcm_grep", sourceInfo: { path: "/elsewhere/pi-lcm/index.ts" } };
+  const { host, storeDir } = await configured(t, {}, ({ tools }) => tools.set(theirs.name, theirs));
+  await host.emit("session_start", { reason: "new" });
+  await host.emit("turn_end");
+  assert.deepEqual(host.notifications.map(({ type }) => type), ["warning"]);
+  assert.match(host.notifications[0].message, /another extension \(\/elsewhere\/pi-lcm\/index\.ts\).*so this one does nothing/);
+  assert.deepEqual([...host.tools.values()], [theirs]);
+  // Their command must not become one of two.
+  assert.equal(host.commands.size, 0);
+  assert.ok(!existsSync(storeDir));
+});
+
+test("settings that cannot be right are named in one notification, and the defaults hold", async (t) => {
+  const { host, storeDir } = await configured(t, { leafChunkTokens: "many", leafChunkToken: 1, status: 1 });
+  assert.equal(host.notifications.length, 1);
+  const [{ message, type }] = host.notifications;
+  assert.equal(type, "warning");
+  for (const name of ["3 settings", "leafChunkTokens", "did you mean leafChunkTokens?", "status"]) assert.ok(message.includes(name), message);
+  await eventually(() => assert.match(host.statuses.at(-1) ?? "", /^LCM: 40 msgs/));
+  inStore(storeDir, (store) => assert.equal(store.count("entries"), 40));
+});
+
+test("without the footer everything else goes on", async (t) => {
+  const { host, storeDir } = await configured(t, { status: false });
+  await host.emit("turn_end");
+  await host.emit("session_shutdown", { reason: "quit" });
+  inStore(storeDir, (store) => assert.equal(store.count("entries"), 40));
+  assert.deepEqual(host.statuses, []);
+});
+
+test("a Pi that does not say how it talks with its user is known by what it was started with", async (t) => {
+  const { host } = hosted(t);
+  delete host.plain.mode;
+  await host.emit("session_start", { reason: "startup" });
+  await host.commands.get("lcm").handler("help", host.ctx);
+  assert.match(host.notifications.at(-1)?.message ?? "", /^\/lcm help/);
+});
+
+test("a compaction that another extension's replaced is told of once, and nothing is claimed", async (t) => {
+  const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
+  host.history.talk(60);
+  await host.emit("session_start", { reason: "startup" });
+  for (let round = 0; round < 2; round++) {
+    await host.emit("session_before_compact", host.compaction(4));
+    await host.emit("session_compact", { fromExtension: true, compactionEntry: { summary: "theirs" } });
+  }
+  assert.equal(host.notifications.length, 1);
+  assert.match(host.notifications[0].message, /another extension's compaction/);
+});
+
 test("scripts can fill, compact and search a store through the engine", async (t) => {
   const folder = temporaryFolder(t);
-  const { Engine } = loadEngine();
+  const { Engine, loadSettings } = loadEngine();
   const history = new History({ cwd: folder });
   history.talk(60);
   const sessionFile = path.join(folder, "session.jsonl");
-  const options = { cwd: folder, agentDir: folder, sessionId: history.id, sessionFile, environment: {} };
-  const open = () => Engine.open(JSON.stringify(options));
-  const engine = await open();
   /** @param {string} answer */
   const ok = (answer) => JSON.parse(answer).ok;
+  const { settings, notice } = ok(loadSettings(JSON.stringify({ agentDir: folder, cwd: folder, projectTrusted: true })));
+  assert.equal(notice, null);
+  const options = { cwd: folder, sessionId: history.id, sessionFile, settings };
+  const open = () => Engine.open(JSON.stringify(options));
+  const engine = await open();
 
   assert.equal(engine.preamble(), null);
   assert.deepEqual(JSON.parse(engine.handOver(JSON.stringify(history.entries))), { ok: null });
@@ -261,11 +343,14 @@ test("scripts can fill, compact and search a store through the engine", async (t
   await engine.flush();
 
   const request = { leafId: history.leaf, firstKeptEntryId: history.entries.at(-2).id, tokensBefore: 1 };
+  const facts = { model: { provider: "fake", id: "fake-model" }, auth: { ok: true }, oauth: false, ownStream: false };
   /** @type {any[]} */
   const asked = [];
   const outcome = ok(
     await engine.compact(1, JSON.stringify(request), async (json) => {
-      asked.push(JSON.parse(json));
+      const { kind, model, request } = JSON.parse(json);
+      if (kind === "resolve") return JSON.stringify(model ? { error: "unknown" } : facts);
+      asked.push(request);
       return JSON.stringify(reply("Talk\nMuch was said."));
     }),
   );

@@ -8,7 +8,7 @@ export default function hint(pi) {
   pi.on("session_start", (_event, ctx) => {
     ctx.ui.setWidget("demo", [
       "Demo: the model in here is scripted. Try: What did the import log say? · /compact · /lcm tree · /quit",
-      process.env.LCM_DEMO_REASON ?? "",
+      process.env.DEMO_REASON ?? "",
     ].filter(Boolean));
   });
 }

@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::compaction::{self, Outcome, Request};
-use crate::config::Settings;
+use crate::config::{self, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Hash};
 use crate::ingest::Persistor;
-use crate::llm::Model;
+use crate::llm::{Chain, Host};
+use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::Store;
+use crate::store::{Place, Store};
 use crate::tools::Block;
 use crate::{commands, text, tools};
 
@@ -29,17 +31,14 @@ const PREAMBLE: &str = include_str!("preamble.md");
 pub struct Options {
     /// The project: the folder Pi works in.
     pub cwd: PathBuf,
-    /// Pi's agent folder; databases lie in `lcm` below it unless the environment says otherwise.
-    pub agent_dir: PathBuf,
     /// Pi's session id.
     pub session_id: String,
     /// The session file; without one the store is in memory only.
     pub session_file: Option<String>,
     /// The file of the session this one was forked from.
     pub parent_session: Option<String>,
-    /// `LCM_*` variables.
-    #[serde(default)]
-    pub environment: HashMap<String, String>,
+    /// What [`load_settings`] gave.
+    pub settings: Settings,
 }
 
 /// What the footer shows, and what the user should hear once.
@@ -56,6 +55,7 @@ pub struct Status {
 pub struct Engine {
     store: Store,
     settings: Settings,
+    log: Log,
     conversation: ConversationId,
     persistor: Persistor,
     has_history: AtomicBool,
@@ -69,21 +69,28 @@ impl Engine {
     /// # Errors
     /// When the store can't be opened; the message is for the user.
     pub async fn open(options: Options) -> Result<Self> {
-        let settings = Settings::load(&options.agent_dir, |name| options.environment.get(name).cloned());
-        let store = open_store(&options, &settings).await?;
-        let now = text::now();
-        let (session, file, parent) =
-            (options.session_id, options.session_file.clone(), options.parent_session.clone());
+        let store = open_store(&options).await?;
+        let log = log_beside(&store, &options.settings);
+        let Options { session_id, session_file, parent_session, settings, .. } = options;
+        let (now, session) = (text::now(), session_id.clone());
         let (conversation, known, has_history) = store
             .write(move |batch| {
-                let id = batch.conversation_row(&session, file.as_deref(), parent.as_deref(), now)?;
+                let id = batch.conversation_row(
+                    &session,
+                    session_file.as_deref(),
+                    parent_session.as_deref(),
+                    now,
+                )?;
                 Ok((id, batch.entry_ids(id)?, batch.has_history_beside(id)?))
             })
             .await?;
+        let fields = [("session", Field::Name(&session_id)), ("known", Field::Count(known.len()))];
+        log.event("open", &fields);
         Ok(Self {
-            persistor: Persistor::new(store.clone(), conversation, known),
+            persistor: Persistor::new(store.clone(), conversation, known, log.clone()),
             store,
             settings,
+            log,
             conversation,
             has_history: AtomicBool::new(has_history),
             operations: Mutex::default(),
@@ -142,16 +149,27 @@ impl Engine {
     ///
     /// # Errors
     /// When the store fails; then Pi should compact in its own way.
-    pub async fn compact(&self, operation: u32, request: &str, model: Arc<dyn Model>) -> Result<Outcome> {
+    pub async fn compact(&self, operation: u32, request: &str, host: Arc<dyn Host>) -> Result<Outcome> {
+        let started = Instant::now();
         let request: Request = read_json("the compaction request", request)?;
         self.flush().await?;
         if self.persistor.is_behind() {
             return Err(Error::store("the history could not be stored, so this compaction is left to Pi"));
         }
+        let Settings { compaction_models, direct_model_calls, .. } = &self.settings;
+        let chain = Chain::new(host, compaction_models, *direct_model_calls, self.log.clone());
         let cancel = self.operation(operation);
-        let outcome =
-            compaction::run(&self.store, self.conversation, &self.settings, &request, model, cancel).await;
+        let outcome = compaction::run(
+            &self.store,
+            self.conversation,
+            &self.settings,
+            &request,
+            Arc::new(chain),
+            cancel,
+        )
+        .await;
         self.forget(operation);
+        self.log_compaction(&outcome, started);
         let outcome = outcome?;
         if matches!(outcome, Outcome::Compacted { .. }) {
             self.has_history.store(true, Ordering::Relaxed);
@@ -172,9 +190,17 @@ impl Engine {
         leaf: Option<String>,
     ) -> Result<Vec<Block>> {
         self.flush().await?;
+        let started = Instant::now();
         let cancel = self.operation(operation);
         let answer = tools::call(&self.store, &self.scope(leaf), name, arguments, &cancel).await;
         self.forget(operation);
+        let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
+        let fields = [
+            ("name", Field::Name(name)),
+            ("outcome", Field::Name(outcome)),
+            ("took", Field::Took(started.elapsed())),
+        ];
+        self.log.event("tool", &fields);
         answer
     }
 
@@ -215,6 +241,25 @@ impl Engine {
             cancel.cancel();
         }
         self.store.close().await;
+        self.log.event("close", &[]);
+    }
+
+    fn log_compaction(&self, outcome: &Result<Outcome>, started: Instant) {
+        let (name, covered, new) = match outcome {
+            Ok(Outcome::Compacted { compaction, .. }) => {
+                ("compacted", compaction.details.covered, compaction.details.summaries.len())
+            }
+            Ok(Outcome::Declined) => ("declined", 0, 0),
+            Ok(Outcome::Cancelled) => ("cancelled", 0, 0),
+            Err(error) => (error.code().as_str(), 0, 0),
+        };
+        let fields = [
+            ("outcome", Field::Name(name)),
+            ("covered", Field::Count(covered)),
+            ("new", Field::Count(new)),
+            ("took", Field::Took(started.elapsed())),
+        ];
+        self.log.event("compaction", &fields);
     }
 
     fn scope(&self, leaf: Option<String>) -> Scope {
@@ -249,10 +294,25 @@ pub fn command_specs() -> Value {
         .collect()
 }
 
-async fn open_store(options: &Options, settings: &Settings) -> Result<Store> {
+/// The settings that hold, as data: `settings`, for [`Options`], and `notice`, what of them could not be right.
+///
+/// # Errors
+/// When `sources` is not [`Sources`] as JSON.
+pub fn load_settings(sources: &str) -> Result<config::Loaded> {
+    Ok(config::load(&read_json::<Sources>("the sources of the settings", sources)?))
+}
+
+fn log_beside(store: &Store, settings: &Settings) -> Log {
+    match store.place() {
+        Place::File(database) if settings.debug_mode => Log::at(database.with_extension("log")),
+        _ => Log::default(),
+    }
+}
+
+async fn open_store(options: &Options) -> Result<Store> {
     let cwd = std::fs::canonicalize(&options.cwd).unwrap_or_else(|_| options.cwd.clone());
     let cwd = cwd.to_string_lossy().into_owned();
-    let dir = options.session_file.is_some().then(|| settings.db_dir.clone());
+    let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
     let name = project_name(&cwd);
     // Opening waits for the disk.
     tokio::task::spawn_blocking(move || Store::open(dir.as_deref(), &name, &cwd))

@@ -25,7 +25,7 @@
 //! | 3 | [`ingest`], [`compaction`], [`recall`]: the three walks |
 //! | 2 | [`store`]: the only home of SQL; [`llm`]: asking a model |
 //! | 1 | [`model`]: Pi's JSON, read; [`dag`]: validity and frontier; [`config`]: the settings |
-//! | 0 | [`error`], [`ids`], [`tokens`], [`text`] |
+//! | 0 | [`error`], [`ids`], [`log`], [`tokens`], [`text`] |
 //!
 //! # Three walks
 //!
@@ -40,6 +40,7 @@
 
 pub mod error;
 pub mod ids;
+pub mod log;
 pub mod text;
 pub mod tokens;
 

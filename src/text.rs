@@ -60,6 +60,12 @@ pub fn minute(ms: i64) -> String {
     strftime(ms, "%Y-%m-%d %H:%M")
 }
 
+/// `ms` since the epoch to the millisecond, as ISO writes it.
+#[must_use]
+pub fn timestamp(ms: i64) -> String {
+    strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
+}
+
 /// Two times as `2026-11-20 09:12–10:40`, the date repeated only where it differs.
 #[must_use]
 pub fn time_span(from: i64, to: i64) -> String {

@@ -41,12 +41,19 @@ export class FakeHost {
       notify: (/** @type {string} */ message, type = "info") => this.notifications.push({ message, type }),
       setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.statuses.push(text),
     };
-    const model = { provider: "fake", id: "fake-model", contextWindow: 200_000, maxTokens: 8192 };
+    const model = { provider: "fake", id: "fake-model", api: "fake-messages", contextWindow: 200_000, maxTokens: 8192 };
     /** @type {(model: any, context: any, options: any) => any} */
     const streamSimple = (_model, context, how) => ({ result: async () => answer?.(context, how) });
-    const modelRegistry = { streamSimple };
-    const plain = { cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
-    this.ctx = new Proxy(plain, {
+    const modelRegistry = {
+      streamSimple,
+      find: () => undefined,
+      getApiKeyAndHeaders: async () => ({ ok: true, apiKey: "a-key" }),
+      isUsingOAuth: () => false,
+      getRegisteredProviderIds: () => [],
+    };
+    /** What a context has. @type {Record<string, any>} */
+    this.plain = { cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
+    this.ctx = new Proxy(this.plain, {
       get: (target, name, receiver) => {
         if (this.stale) throw new Error("This extension ctx is stale after session replacement or reload.");
         return Reflect.get(target, name, receiver);
@@ -57,6 +64,7 @@ export class FakeHost {
       /** @type {unknown} */ ({
         on: (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]),
         registerTool: (/** @type {any} */ tool) => this.tools.set(tool.name, tool),
+        getAllTools: () => [...this.tools.values()],
         registerCommand: (/** @type {string} */ name, /** @type {any} */ command) => this.commands.set(name, command),
       })
     );

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::tools::Block;
 use crate::{engine, error};
-use model::{Ask, HostModel};
+use model::{CallPi, Pi};
 
 /// The version of the addon; a package of another version must not load it.
 #[napi(catch_unwind)]
@@ -36,6 +36,13 @@ pub fn command_specs() -> String {
     engine::command_specs().to_string()
 }
 
+/// Reads the settings. `sources` is JSON: `agentDir`, `cwd`, `projectTrusted`, `environment` (the `LCM_*` variables). The
+/// answer is JSON: `{"ok": {"settings", "notice"}}`, the notice naming what could not be right, or `{"error"}`.
+#[napi(catch_unwind)]
+pub fn load_settings(sources: String) -> String {
+    answer(engine::load_settings(&sources))
+}
+
 /// One open session of one project's history.
 #[napi]
 pub struct Engine {
@@ -44,8 +51,8 @@ pub struct Engine {
 
 #[napi]
 impl Engine {
-    /// Opens a session. `options` is JSON: `cwd`, `agentDir`, `sessionId`, and where there are any `sessionFile`,
-    /// `parentSession`, `environment` (the `LCM_*` variables). Without `sessionFile` the history stays in memory.
+    /// Opens a session. `options` is JSON: `cwd`, `sessionId`, `settings` as `loadSettings` gave them, and where there are
+    /// any `sessionFile`, `parentSession`. Without `sessionFile` the history stays in memory.
     /// Rejects with a sentence for the user when the store can't be opened.
     #[napi(factory)]
     pub async fn open(options: String) -> napi::Result<Self> {
@@ -102,13 +109,14 @@ impl Engine {
     }
 
     /// Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
-    /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`. `ask` gets a
-    /// model request as JSON (`system`, `prompt`, `maxTokens`, `timeoutMs`) and resolves to the assistant message as JSON.
+    /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`. `pi` is asked about
+    /// models, `model` being `provider/id` or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
+    /// knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
+    /// "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.
     /// The answer is JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or `{"error"}`.
-    #[napi(ts_args_type = "operation: number, request: string, ask: (request: string) => Promise<string>")]
-    pub async fn compact(&self, operation: u32, request: String, ask: Ask) -> napi::Result<String> {
-        let model = Arc::new(HostModel::new(ask));
-        Ok(answer(self.inner.compact(operation, &request, model).await))
+    #[napi(ts_args_type = "operation: number, request: string, pi: (call: string) => Promise<string>")]
+    pub async fn compact(&self, operation: u32, request: String, pi: CallPi) -> napi::Result<String> {
+        Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi::new(pi))).await))
     }
 
     /// Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:

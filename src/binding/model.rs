@@ -1,36 +1,50 @@
-//! Pi's own model call as a [`Model`]: the question goes to JavaScript, the answer comes back as a promise.
-
-use std::future::Future;
-use std::pin::Pin;
+//! Pi as the [`Host`] of the models: questions go to JavaScript, answers come back as promises.
 
 use napi::Status;
 use napi::bindgen_prelude::Promise;
 use napi::threadsafe_function::ThreadsafeFunction;
+use serde_json::{Value, json};
 
-use crate::llm::{Answer, Failure, Model, Request, read_reply};
+use crate::llm::{Answer, Facts, Failure, Host, Pending, Request, read_reply};
+use crate::model::read_json;
 
-/// A function of JavaScript's that gets a request and promises a message, both as JSON. Weak: it does not keep Pi alive.
-pub(super) type Ask = ThreadsafeFunction<String, Promise<String>, String, Status, false, true>;
+/// A function of JavaScript's that gets a question and promises an answer, both as JSON. Weak: it does not keep Pi alive.
+pub(super) type CallPi = ThreadsafeFunction<String, Promise<String>, String, Status, false, true>;
 
-/// The model behind such a function.
-pub(super) struct HostModel {
-    ask: Ask,
+/// The host behind such a function.
+pub(super) struct Pi {
+    call: CallPi,
 }
 
-impl HostModel {
-    pub(super) fn new(ask: Ask) -> Self {
-        Self { ask }
+impl Pi {
+    pub(super) fn new(call: CallPi) -> Self {
+        Self { call }
+    }
+
+    async fn call(&self, question: Value) -> Result<String, String> {
+        let failed = |error: napi::Error| error.reason.clone();
+        // A callback that throws before it promises anything must not become an uncaught exception in Pi.
+        let promise = self.call.call_async_catch(question.to_string()).await.map_err(failed)?;
+        promise.await.map_err(failed)
     }
 }
 
-impl Model for HostModel {
-    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+impl Host for Pi {
+    fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>> {
         Box::pin(async move {
-            let request = serde_json::to_string(&request).map_err(|e| Failure::unreachable(e.to_string()))?;
-            let failed = |error: napi::Error| Failure::unreachable(error.reason.clone());
-            // A callback that throws before it promises anything must not become an uncaught exception in Pi.
-            let promise = self.ask.call_async_catch(request).await.map_err(failed)?;
-            read_reply(&promise.await.map_err(failed)?)
+            let json = self.call(json!({"kind": "resolve", "model": model})).await?;
+            let found = read_json(&json).map_err(|error| error.to_string())?;
+            if let Some(reason) = found["error"].as_str() {
+                return Err(reason.to_owned());
+            }
+            serde_json::from_value(found).map_err(|_| "what Pi says of it can't be read".into())
+        })
+    }
+
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer> {
+        Box::pin(async move {
+            let question = json!({"kind": "ask", "model": model, "request": request});
+            read_reply(&self.call(question).await.map_err(Failure::unreachable)?)
         })
     }
 }

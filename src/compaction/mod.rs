@@ -32,6 +32,7 @@ use crate::model::CompactionDetails;
 use crate::store::Store;
 use branch::Branch;
 use passes::Pass;
+use plan::Cut;
 use summarizer::Summarizer;
 
 /// A block takes at most this share of the model's window: 1/n.
@@ -152,13 +153,13 @@ impl<'a> Job<'a> {
     ) -> Self {
         let window = request.context_window.unwrap_or(usize::MAX);
         let budget = settings.max_summary_tokens.min(window / WINDOW_SHARE).max(LEAST_BUDGET);
-        let summarizer = Arc::new(Summarizer::new(
-            model,
-            cancel,
-            settings.leaf_pass_concurrency,
-            settings.call_timeout_ms,
-        ));
+        let summarizer = Arc::new(Summarizer::new(model, cancel, settings.leaf_pass_concurrency));
+        let cut = Cut {
+            budget: settings.leaf_chunk_tokens.min(window / CHUNK_SHARE),
+            large: settings.large_file_threshold_tokens,
+        };
         let pass = Pass {
+            cut,
             store: store.clone(),
             summarizer: Arc::clone(&summarizer),
             instructions: request.custom_instructions.clone().filter(|text| !text.trim().is_empty()),
@@ -184,7 +185,7 @@ impl<'a> Job<'a> {
         }
         self.leaf_pass(&branch, chunks).await?;
         branch = self.read(&kept).await?;
-        for depth in 0..self.settings.max_depth {
+        for depth in 0..u32::try_from(self.settings.max_depth).unwrap_or(u32::MAX) {
             let groups = branch.groups(depth, self.settings.condensation_threshold);
             if !groups.is_empty() {
                 self.condense(&branch, groups).await?;
@@ -211,17 +212,15 @@ impl<'a> Job<'a> {
     /// What the leaf pass has to do, and the entry that the raw part begins with: later chunks wait when they are small
     /// and there is room for them.
     fn leaf_plan(&self, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
-        let window = self.request.context_window.unwrap_or(usize::MAX);
-        let budget = self.settings.leaf_chunk_tokens.min(window / CHUNK_SHARE);
+        let cut = self.pass.cut;
         let visible = branch.before();
-        let mut chunks: Vec<Span> = (plan::gaps(&branch.frontier()).into_iter())
-            .flat_map(|gap| plan::chunks(visible, gap, budget))
-            .collect();
+        let mut chunks: Vec<Span> =
+            (plan::gaps(&branch.frontier()).into_iter()).flat_map(|gap| cut.chunks(visible, gap)).collect();
         let mut kept = first_kept.to_owned();
         if let Some(last) = chunks.last()
             && last.end == visible.len()
             && (chunks.len() > 1 || branch.has_summaries())
-            && plan::is_remainder(visible, last, budget)
+            && cut.is_remainder(visible, last)
             && visible[last.start].seen.role != "toolResult"
             && self.has_room_for(branch, last)
         {

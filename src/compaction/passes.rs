@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::extract;
-use super::plan::SHOWN_OUTPUT_BYTES;
+use super::plan::Cut;
 use super::prompts::{self, Material};
 use super::summarizer::{Summarizer, Written};
 use crate::dag::{Sources, Visible};
@@ -30,6 +30,8 @@ pub(super) struct Pass {
     pub store: Store,
     pub summarizer: Arc<Summarizer>,
     pub instructions: Option<String>,
+    /// How long output is shortened for the summariser.
+    pub cut: Cut,
     /// Most tokens one summary may aim at, so that a few of them fit the block.
     pub most_tokens: usize,
 }
@@ -47,7 +49,7 @@ impl Pass {
         let orientation: Vec<String> = (before.iter())
             .map(|(_, message)| format!("{}: {}", message.role.as_str(), message.headline(ORIENTATION.1)))
             .collect();
-        let history = written_out(&messages);
+        let history = written_out(&messages, self.cut);
         let material = Material {
             depth: 0,
             history: &history,
@@ -142,7 +144,7 @@ impl Pass {
 }
 
 /// The chunk as the summariser reads it.
-fn written_out(messages: &[(Visible, Message)]) -> String {
+fn written_out(messages: &[(Visible, Message)], cut: Cut) -> String {
     let mut out = String::new();
     for (visible, message) in messages {
         let handle = visible.original.message_handle();
@@ -152,7 +154,7 @@ fn written_out(messages: &[(Visible, Message)]) -> String {
             "[{handle} {}{tool} {}]\n{}\n",
             message.role.as_str(),
             text::minute(visible.seen.timestamp),
-            message.for_summary(SHOWN_OUTPUT_BYTES, &handle)
+            message.for_summary(cut.shown_bytes(&visible.seen), &handle)
         );
     }
     out.truncate(out.trim_end().len());

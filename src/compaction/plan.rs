@@ -1,16 +1,26 @@
 //! Where the leaf pass cuts: uncovered messages into chunks, without a thought of models or disks.
 
-use crate::dag::{Piece, Span, Visible};
+use crate::dag::{BranchMessage, Piece, Span, Visible};
 
-/// Most tokens of one tool result that the summariser is shown; the rest is cut out of its middle.
-pub(super) const SHOWN_OUTPUT: usize = 900;
-/// Bytes that are about as much.
-pub(super) const SHOWN_OUTPUT_BYTES: usize = 3_000;
+/// Most tokens of one tool result that the summariser is shown; the rest is cut out of its middle. And bytes that are
+/// about as much.
+const SHOWN: (usize, usize) = (900, 3_000);
+/// The same for a result so large that its ends tell little of it.
+const GLIMPSE: (usize, usize) = (240, 800);
 
 /// A chunk closes before a user's message once it is this full: a new request begins a new subject.
 const FULL_ENOUGH: f64 = 0.6;
 /// A last chunk smaller than this share of a whole one joins the one before it.
 const TOO_SMALL: f64 = 0.25;
+
+/// How the messages are cut and shortened for the summariser.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    /// Tokens of a chunk, as the summariser sees them.
+    pub budget: usize,
+    /// Of a message of more tokens only a glimpse is shown.
+    pub large: usize,
+}
 
 /// The stretches of a frontier that no summary covers.
 pub(super) fn gaps(frontier: &[Piece]) -> Vec<Span> {
@@ -25,59 +35,82 @@ pub(super) fn gaps(frontier: &[Piece]) -> Vec<Span> {
     gaps
 }
 
-/// Cuts `gap` into chunks of about `budget` tokens, as the summariser sees them. A call and its results stay together
-/// unless they alone are more than a chunk.
-pub(super) fn chunks(visible: &[Visible], gap: Span, budget: usize) -> Vec<Span> {
-    let mut chunks: Vec<Span> = Vec::new();
-    let mut start = gap.start;
-    let mut sum = 0;
-    let mut last_cut = None;
-    let mut at = gap.start;
-    while at < gap.end {
-        let message = &visible[at];
-        let may_cut = at > start && message.seen.role != "toolResult";
-        if may_cut {
-            last_cut = Some(at);
-        }
-        let new_subject = may_cut && message.seen.role == "user" && at_least(sum, budget, FULL_ENOUGH);
-        let full = sum + shown_tokens(message) > budget && at > start;
-        let cut = match (new_subject, full, last_cut) {
-            (true, ..) => Some(at),
-            (_, true, Some(cut)) => Some(cut),
-            // One call with results beyond a whole chunk: cut between the results.
-            (_, true, None) if sum > budget => Some(at),
-            _ => None,
-        };
-        match cut {
-            Some(cut) => {
-                chunks.push(start..cut);
-                (start, at, sum, last_cut) = (cut, cut, 0, None);
+impl Cut {
+    /// Cuts `gap` into chunks of about the budget. A call and its results stay together unless they alone are more than a
+    /// chunk.
+    pub(super) fn chunks(self, visible: &[Visible], gap: Span) -> Vec<Span> {
+        let budget = self.budget;
+        let mut chunks: Vec<Span> = Vec::new();
+        let mut start = gap.start;
+        let mut sum = 0;
+        let mut last_cut = None;
+        let mut at = gap.start;
+        while at < gap.end {
+            let message = &visible[at];
+            let may_cut = at > start && message.seen.role != "toolResult";
+            if may_cut {
+                last_cut = Some(at);
             }
-            None => {
-                sum += shown_tokens(message);
-                at += 1;
+            let new_subject = may_cut && message.seen.role == "user" && at_least(sum, budget, FULL_ENOUGH);
+            let full = sum + self.shown_tokens(&message.seen) > budget && at > start;
+            let cut = match (new_subject, full, last_cut) {
+                (true, ..) => Some(at),
+                (_, true, Some(cut)) => Some(cut),
+                // One call with results beyond a whole chunk: cut between the results.
+                (_, true, None) if sum > budget => Some(at),
+                _ => None,
+            };
+            match cut {
+                Some(cut) => {
+                    chunks.push(start..cut);
+                    (start, at, sum, last_cut) = (cut, cut, 0, None);
+                }
+                None => {
+                    sum += self.shown_tokens(&message.seen);
+                    at += 1;
+                }
             }
         }
+        if start < gap.end {
+            chunks.push(start..gap.end);
+        }
+        self.merge_small_end(visible, chunks)
     }
-    if start < gap.end {
-        chunks.push(start..gap.end);
-    }
-    merge_small_end(visible, chunks, budget)
-}
 
-fn merge_small_end(visible: &[Visible], mut chunks: Vec<Span>, budget: usize) -> Vec<Span> {
-    if let [.., before, last] = chunks.as_mut_slice()
-        && !at_least(tokens(&visible[last.clone()]), budget, TOO_SMALL)
-    {
-        before.end = last.end;
-        chunks.pop();
+    fn merge_small_end(self, visible: &[Visible], mut chunks: Vec<Span>) -> Vec<Span> {
+        if let [.., before, last] = chunks.as_mut_slice()
+            && !at_least(self.tokens(&visible[last.clone()]), self.budget, TOO_SMALL)
+        {
+            before.end = last.end;
+            chunks.pop();
+        }
+        chunks
     }
-    chunks
-}
 
-/// Is the last chunk smaller than a whole one by far enough to wait for more?
-pub(super) fn is_remainder(visible: &[Visible], chunk: &Span, budget: usize) -> bool {
-    !at_least(tokens(&visible[chunk.clone()]), budget, FULL_ENOUGH)
+    /// Is the last chunk smaller than a whole one by far enough to wait for more?
+    pub(super) fn is_remainder(self, visible: &[Visible], chunk: &Span) -> bool {
+        !at_least(self.tokens(&visible[chunk.clone()]), self.budget, FULL_ENOUGH)
+    }
+
+    fn tokens(self, messages: &[Visible]) -> usize {
+        messages.iter().map(|message| self.shown_tokens(&message.seen)).sum()
+    }
+
+    /// Tokens of a message as the summariser sees it, long output shortened.
+    fn shown_tokens(self, seen: &BranchMessage) -> usize {
+        let most = self.shown(seen).0;
+        // People paste whole files: what they say is kept longer than what tools say.
+        seen.tokens.min(if seen.role == "toolResult" { most } else { most * 4 })
+    }
+
+    /// Bytes of a tool result that the summariser is shown.
+    pub(super) fn shown_bytes(self, seen: &BranchMessage) -> usize {
+        self.shown(seen).1
+    }
+
+    fn shown(self, seen: &BranchMessage) -> (usize, usize) {
+        if seen.tokens > self.large { GLIMPSE } else { SHOWN }
+    }
 }
 
 fn at_least(sum: usize, budget: usize, share: f64) -> bool {
@@ -86,20 +119,10 @@ fn at_least(sum: usize, budget: usize, share: f64) -> bool {
     full_enough
 }
 
-fn tokens(messages: &[Visible]) -> usize {
-    messages.iter().map(shown_tokens).sum()
-}
-
-/// Tokens of a message as the summariser sees it, long output shortened.
-fn shown_tokens(message: &Visible) -> usize {
-    let most = if message.seen.role == "toolResult" { SHOWN_OUTPUT } else { SHOWN_OUTPUT * 4 };
-    message.seen.tokens.min(most)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dag::{BranchMessage, MessageKind};
+    use crate::dag::MessageKind;
     use crate::ids::{Hash, MessageId};
 
     fn messages(plan: &[(&str, usize)]) -> Vec<Visible> {
@@ -121,7 +144,7 @@ mod tests {
 
     fn lengths(plan: &[(&str, usize)], budget: usize) -> Vec<usize> {
         let visible = messages(plan);
-        let chunks = chunks(&visible, 0..visible.len(), budget);
+        let chunks = Cut { budget, large: 25_000 }.chunks(&visible, 0..visible.len());
         assert_eq!(chunks.first().unwrap().start, 0);
         assert_eq!(chunks.last().unwrap().end, visible.len());
         assert!(chunks.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -141,6 +164,17 @@ mod tests {
         let flood = [vec![("assistant", 10)], vec![("toolResult", 800); 6]].concat();
         let cut = lengths(&flood, 1_000);
         assert!(cut.len() > 1 && cut.iter().all(|length| *length <= 4), "{cut:?}");
+    }
+
+    #[test]
+    fn of_a_very_large_output_only_a_glimpse_is_shown() {
+        let cut = Cut { budget: 1_000, large: 5_000 };
+        let seen = |role, tokens| messages(&[(role, tokens)]).remove(0).seen;
+        assert_eq!(cut.shown_tokens(&seen("toolResult", 5_000)), SHOWN.0);
+        assert_eq!(cut.shown_tokens(&seen("toolResult", 5_001)), GLIMPSE.0);
+        assert_eq!(cut.shown_tokens(&seen("user", 5_001)), GLIMPSE.0 * 4);
+        assert_eq!(cut.shown_bytes(&seen("toolResult", 5_001)), GLIMPSE.1);
+        assert_eq!(cut.shown_tokens(&seen("toolResult", 10)), 10);
     }
 
     #[test]

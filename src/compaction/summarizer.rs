@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -15,6 +14,8 @@ use crate::llm::{Answer, Failure, Model, Reply, Request, add_usage};
 use crate::model::State;
 use crate::tokens;
 
+/// How long one call may take, ms.
+const CALL_TIMEOUT_MS: u64 = 120_000;
 /// When calls in a row have failed for this much, the rest of the compaction goes without a model.
 const GIVE_UP: usize = 12;
 /// What a call counts that reached no model.
@@ -27,7 +28,6 @@ pub(super) struct Summarizer {
     model: std::sync::Arc<dyn Model>,
     cancel: CancellationToken,
     permits: Semaphore,
-    timeout_ms: u64,
     /// What the failures in a row count.
     fruitless: AtomicUsize,
     calls: AtomicUsize,
@@ -53,13 +53,11 @@ impl Summarizer {
         model: std::sync::Arc<dyn Model>,
         cancel: CancellationToken,
         concurrency: usize,
-        timeout_ms: u64,
     ) -> Self {
         Self {
             model,
             cancel,
             permits: Semaphore::new(concurrency.max(1)),
-            timeout_ms,
             fruitless: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
             spent: Mutex::default(),
@@ -120,18 +118,13 @@ impl Summarizer {
             prompt,
             // Room for a model that thinks before it writes.
             max_tokens: target * 3 + 2_048,
-            timeout_ms: self.timeout_ms,
+            timeout_ms: CALL_TIMEOUT_MS,
         };
-        // A little longer than the caller's own limit, in case that never comes.
-        let patience = Duration::from_millis(self.timeout_ms + 5_000);
         let answer = tokio::select! {
             biased;
-            answer = tokio::time::timeout(patience, self.model.ask(request)) => answer,
+            answer = self.model.ask(request) => answer,
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
         };
-        let answer = answer.unwrap_or_else(|_| {
-            Err(Failure::unreachable(format!("no answer within {} s", self.timeout_ms / 1_000)))
-        });
         // An answer that came in time is kept; a call that failed because we stop says nothing of the model.
         if answer.is_err() && self.cancel.is_cancelled() {
             return Err(Error::cancelled());
@@ -179,5 +172,5 @@ fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
         return Ok(reply);
     }
     let reason = format!("the summary ({size} tokens) is not smaller than its source ({source_tokens})");
-    Err(Failure { reason, answered: true, usage: None })
+    Err(Failure::useless(reason))
 }

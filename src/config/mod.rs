@@ -1,44 +1,69 @@
-//! The settings, each defined once: name, meaning, default.
+//! The settings: where they come from, and what they come to.
+//!
+//! Each is defined once, in [`DEFINITIONS`]; the documentation is made from there. A value may stand in the environment, in
+//! the project's settings (if the project is trusted) and in Pi's global settings, and counts in that order. One that
+//! cannot be right is named, and what would hold without it holds.
+
+mod definitions;
+mod docs;
+mod sources;
+mod value;
+
+pub use definitions::{DEFINITIONS, Definition, Kind};
+pub use docs::reference;
+pub use sources::{Loaded, Sources, load};
 
 use std::path::{Path, PathBuf};
 
-/// How the engine works. Token counts are estimates of [`crate::tokens::estimate`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+use serde::{Deserialize, Serialize};
+
+/// How the engine works. Token counts are estimates of [`crate::tokens::estimate`]; [`DEFINITIONS`] say what each means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Settings {
-    /// Folder of the databases. Default: `lcm` in Pi's agent folder; `LCM_DB_DIR` overrides it.
+    /// `enabled`
+    pub enabled: bool,
+    /// `dbDir`, absolute
     pub db_dir: PathBuf,
-    /// Tokens, as the summariser sees them, that one leaf summary is made from.
+    /// `leafChunkTokens`
     pub leaf_chunk_tokens: usize,
-    /// More contiguous summaries of one depth than this are condensed.
+    /// `condensationThreshold`
     pub condensation_threshold: usize,
-    /// Depth at which condensing stops unless the block would not fit.
-    pub max_depth: u32,
-    /// Largest block in tokens.
+    /// `maxDepth`
+    pub max_depth: usize,
+    /// `maxSummaryTokens`
     pub max_summary_tokens: usize,
-    /// With fewer messages before the kept tail, and no summary yet, Pi compacts in its own way.
+    /// `minMessagesForCompaction`
     pub min_messages_for_compaction: usize,
-    /// Model calls under way at once.
+    /// `leafPassConcurrency`
     pub leaf_pass_concurrency: usize,
-    /// How long one model call may take, ms.
-    pub call_timeout_ms: u64,
+    /// `compactionModels`, each as `provider/id`
+    pub compaction_models: Vec<String>,
+    /// `directModelCalls`
+    pub direct_model_calls: bool,
+    /// `largeFileThresholdTokens`
+    pub large_file_threshold_tokens: usize,
+    /// `status`
+    pub status: bool,
+    /// `debugMode`
+    pub debug_mode: bool,
 }
 
 impl Settings {
-    /// The defaults, with the databases under `agent_dir`, and what `environment` overrides.
-    pub fn load(agent_dir: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
-        let db_dir = match environment("LCM_DB_DIR").filter(|dir| !dir.trim().is_empty()) {
-            Some(dir) => PathBuf::from(dir.trim()),
-            None => agent_dir.join("lcm"),
-        };
-        Self {
-            db_dir,
-            leaf_chunk_tokens: 4_000,
-            condensation_threshold: 6,
-            max_depth: 5,
-            max_summary_tokens: 8_000,
-            min_messages_for_compaction: 10,
-            leaf_pass_concurrency: 4,
-            call_timeout_ms: 120_000,
+    /// The defaults, for a Pi whose agent folder is `agent_dir`.
+    #[must_use]
+    pub fn defaults(agent_dir: &Path) -> Self {
+        let mut settings = Self::default();
+        for definition in DEFINITIONS {
+            match definition.kind {
+                Kind::Switch { default, field } => *field(&mut settings) = default,
+                Kind::Number { default, field, .. } => *field(&mut settings) = default,
+                Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
+                Kind::Models { default, field } => {
+                    *field(&mut settings) = default.iter().map(ToString::to_string).collect();
+                }
+            }
         }
+        settings
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::fold::{Handover, fold};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
+use crate::log::{Field, Log};
 use crate::model::{Entry, parse_batch};
 use crate::store::Store;
 
@@ -24,6 +25,7 @@ const DOUBLINGS: u32 = 6;
 pub struct Persistor {
     store: Store,
     conversation: ConversationId,
+    log: Log,
     state: Arc<Mutex<State>>,
 }
 
@@ -42,9 +44,9 @@ struct State {
 impl Persistor {
     /// The persistor of a session of which the store has the entries `known`.
     #[must_use]
-    pub fn new(store: Store, conversation: ConversationId, known: Vec<String>) -> Self {
+    pub fn new(store: Store, conversation: ConversationId, known: Vec<String>, log: Log) -> Self {
         let state = State { known: known.into_iter().collect(), ..State::default() };
-        Self { store, conversation, state: Arc::new(Mutex::new(state)) }
+        Self { store, conversation, log, state: Arc::new(Mutex::new(state)) }
     }
 
     /// Is this entry stored or on its way?
@@ -84,12 +86,15 @@ impl Persistor {
         let handover = Handover { entries, orphans: orphans.into_iter().collect() };
         let ids: Vec<String> = handover.entries.iter().map(|entry| entry.id.clone()).collect();
         let (conversation, persistor) = (self.conversation, self.clone());
-        let on_the_way = ids.clone();
+        let (on_the_way, queued) = (ids.clone(), Instant::now());
         let posted = self.store.post(
             move |batch| fold(batch, conversation, &handover),
-            move |outcome| match outcome {
-                Ok(()) => persistor.recovered(),
-                Err(error) => persistor.failed(&on_the_way, &error),
+            move |outcome| {
+                persistor.log_stored(on_the_way.len(), &outcome, queued);
+                match outcome {
+                    Ok(()) => persistor.recovered(),
+                    Err(error) => persistor.failed(&on_the_way, &error),
+                }
             },
         );
         if posted.is_err() {
@@ -121,6 +126,16 @@ impl Persistor {
         state.failures += 1;
         let told = format!("the history could not be stored, and will be tried again: {error}");
         state.notice.get_or_insert(told);
+    }
+
+    fn log_stored(&self, entries: usize, outcome: &Result<()>, queued: Instant) {
+        let outcome = outcome.as_ref().map_or_else(|error| error.code().as_str(), |()| "stored");
+        let fields = [
+            ("entries", Field::Count(entries)),
+            ("outcome", Field::Name(outcome)),
+            ("took", Field::Took(queued.elapsed())),
+        ];
+        self.log.event("entries", &fields);
     }
 
     fn recovered(&self) {

@@ -1,10 +1,20 @@
 //! Asking a language model: one question, one answer, and what counts as an answer.
 //!
-//! The engine does not know who answers. A [`Model`] is handed in with each compaction: Pi's own model call in the
-//! product, a script in tests.
+//! The engine does not know who answers. A [`Model`] is handed in with each compaction: a script in tests; in the product a
+//! [`Chain`] of models that Pi knows, of which the plain ones are asked straight ([`Direct`]), the others through Pi's own
+//! model call.
 
+mod chain;
+mod cost;
+mod direct;
+mod facts;
+mod secret;
 mod usage;
 
+pub use chain::{Chain, Host, Pending};
+pub use direct::{Direct, direct};
+pub use facts::{Auth, Facts, Headers, ModelFacts};
+pub use secret::Secret;
 pub use usage::add as add_usage;
 
 use std::future::Future;
@@ -40,7 +50,7 @@ pub struct Reply {
 }
 
 /// Why there is no usable answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failure {
     /// In words.
     pub reason: String,
@@ -48,13 +58,22 @@ pub struct Failure {
     pub answered: bool,
     /// What the call used all the same.
     pub usage: Option<Value>,
+    /// The HTTP status, where a whole HTTP answer came and we saw it.
+    pub status: Option<u16>,
+    /// Not to be asked again for so many ms: the provider's own words.
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Failure {
     /// No answer at all.
     pub fn unreachable(reason: impl Into<String>) -> Self {
         let reason = Some(reason.into()).filter(|reason: &String| !reason.trim().is_empty());
-        Self { reason: reason.unwrap_or_else(|| "it gave no reason".into()), answered: false, usage: None }
+        Self { reason: reason.unwrap_or_else(|| "it gave no reason".into()), ..Self::default() }
+    }
+
+    /// An answer, but of no use.
+    pub fn useless(reason: impl Into<String>) -> Self {
+        Self { answered: true, ..Self::unreachable(reason) }
     }
 }
 
@@ -76,22 +95,27 @@ pub trait Model: Send + Sync {
 pub fn read_reply(json: &str) -> Answer {
     let message = read_json(json)
         .map_err(|error| Failure::unreachable(format!("the model call gave no message: {error}")))?;
+    read_message(&message)
+}
+
+/// The same of the message itself; every wire format is brought into this shape first, so that all are read alike.
+fn read_message(message: &Value) -> Answer {
     let usage = Some(message["usage"].clone()).filter(Value::is_object);
-    let fail = |reason: String, answered| Failure { reason, answered, usage: usage.clone() };
+    let fail = |failure| Err(Failure { usage: usage.clone(), ..failure });
     match message["stopReason"].as_str() {
         Some("error" | "aborted") => {
             let reason = message["errorMessage"].as_str().unwrap_or("the model call failed");
-            return Err(fail(reason.to_owned(), false));
+            return fail(Failure::unreachable(reason));
         }
-        Some("length") => return Err(fail("the answer was cut off".into(), true)),
-        Some("toolUse") => return Err(fail("the model called a tool instead of answering".into(), true)),
+        Some("length") => return fail(Failure::useless("the answer was cut off")),
+        Some("toolUse") => return fail(Failure::useless("the model called a tool instead of answering")),
         _ => {}
     }
     let texts = message["content"].as_array().into_iter().flatten().filter(|block| block["type"] == "text");
     let text =
         texts.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n").trim().to_owned();
     if text.is_empty() {
-        return Err(fail("the answer has no text".into(), true));
+        return fail(Failure::useless("the answer has no text"));
     }
     let model = match (message["provider"].as_str(), message["model"].as_str()) {
         (Some(provider), Some(model)) => Some(format!("{provider}/{model}")),

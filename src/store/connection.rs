@@ -183,7 +183,10 @@ fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::R
 
 /// The folder, for its owner only.
 fn make_dir(dir: &Path) -> Result<()> {
-    let failed = |error| Error::storing(format!("failed to make the folder {}", dir.display()), error);
+    let failed = |error| {
+        let remedy = "make it yourself, or name another in the setting dbDir";
+        Error::storing(format!("failed to make the folder {} ({remedy})", dir.display()), error)
+    };
     if dir.is_dir() {
         return Ok(());
     }
@@ -212,7 +215,10 @@ fn make_file(path: &Path) -> Result<()> {
     match options.open(path) {
         // Another process that started at the same instant was faster.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(Error::storing(format!("failed to make {}", path.display()), error)),
+        Err(error) => {
+            let remedy = "let it be written, or name another folder in the setting dbDir";
+            Err(Error::storing(format!("failed to make {} ({remedy})", path.display()), error))
+        }
         Ok(_) => Ok(()),
     }
 }

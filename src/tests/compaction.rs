@@ -224,7 +224,7 @@ async fn a_model_that_never_gives_a_usable_answer_is_given_up_too() {
     let session = Session::new().chat(80, 60).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let empty = || Err(Failure { reason: "the answer has no text".into(), answered: true, usage: None });
+    let empty = || Err(Failure::useless("the answer has no text"));
     let model = ScriptedModel::new(move |_| empty());
     let compaction =
         compacted(Compact::new(&store, conversation, session.leaf(), session.leaf()).run(&model).await);
@@ -345,7 +345,7 @@ proptest! {
             let conversation = store.ingest("one", &session).await;
             let model = ScriptedModel::new(move |request| match fails {
                 0 => Err(Failure::unreachable("down")),
-                1 if request.prompt.len() % 2 == 0 => Err(Failure { reason: "cut off".into(), answered: true, usage: None }),
+                1 if request.prompt.len() % 2 == 0 => Err(Failure::useless("cut off")),
                 _ => Ok(Reply { text: format!("Sum\n{}", "w ".repeat(request.prompt.len() / 20)), model: None, usage: None }),
             });
             let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())

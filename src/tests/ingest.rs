@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::support::{Session, TestStore};
 use crate::ingest::Persistor;
+use crate::log::Log;
 use crate::store::Place;
 
 fn texts(messages: &[Value]) -> Vec<&str> {
@@ -75,7 +76,7 @@ async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
     let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
     let conversation = store.ingest("one", &Session::new()).await;
-    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new());
+    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new(), Log::default());
     let set_version = |version: i64| {
         let Place::File(path) = store.store.place() else { panic!("no file") };
         let other = rusqlite::Connection::open(path).unwrap();
@@ -109,7 +110,7 @@ async fn an_entry_whose_parent_the_session_lacks_is_a_root() {
     let entry = json!([{"type": "message", "id": "b", "parentId": "gone", "message": {"role": "user", "content": "hi"}}]);
     let store = TestStore::new();
     let conversation = store.ingest("one", &Session::new()).await;
-    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new());
+    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new(), Log::default());
     persistor.hand_over(&entry.to_string(), vec!["b".into()]).unwrap();
     store.store.flush().await.unwrap();
     assert_eq!(texts(&store.visible(conversation, "b").await), ["hi"]);

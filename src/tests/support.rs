@@ -195,7 +195,7 @@ pub struct Compact<'a> {
 
 impl<'a> Compact<'a> {
     pub fn new(store: &'a TestStore, conversation: ConversationId, leaf: &str, kept: &str) -> Self {
-        let settings = Settings { leaf_chunk_tokens: 300, ..Settings::load(Path::new("/nowhere"), |_| None) };
+        let settings = Settings { leaf_chunk_tokens: 300, ..Settings::defaults(Path::new("/nowhere")) };
         let request = compaction::Request {
             leaf_id: leaf.into(),
             first_kept_entry_id: kept.into(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// From the ground up; see the crate's documentation.
 const FLOORS: [&[&str]; 7] = [
-    &["error", "ids", "text", "tokens"],
+    &["error", "ids", "log", "text", "tokens"],
     &["config", "dag", "model"],
     &["llm", "store"],
     &["compaction", "ingest", "recall"],
@@ -15,8 +15,14 @@ const FLOORS: [&[&str]; 7] = [
 ];
 
 /// Outside crates that live in one module only.
-const HOMES: [(&str, &str); 4] =
-    [("rusqlite", "store"), ("zstd", "store"), ("napi", "binding"), ("napi_derive", "binding")];
+const HOMES: [(&str, &str); 6] = [
+    ("rusqlite", "store"),
+    ("zstd", "store"),
+    ("reqwest", "llm"),
+    ("rustls", "llm"),
+    ("napi", "binding"),
+    ("napi_derive", "binding"),
+];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -79,7 +85,7 @@ fn a_module_imports_from_floors_below_its_own_only() {
         let floor = floor_of(&module).unwrap_or_else(|| panic!("{name} is on no floor"));
         for target in named(&text).into_iter().filter(|target| *target != module) {
             let below = floor_of(&target).unwrap_or_else(|| panic!("{name} names `{target}`, on no floor"));
-            // The ground floor is one room: its four help each other.
+            // The ground floor is one room: those on it help each other.
             assert!(
                 below < floor || floor == 0,
                 "{name}, on floor {floor}, names `{target}` on floor {below}"

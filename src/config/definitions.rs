@@ -1,0 +1,190 @@
+//! Every setting, once: its name, what it takes, its default, its meaning.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use super::Settings;
+
+/// A setting.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// The key below `lcm` in Pi's settings.
+    pub key: &'static str,
+    /// Other spellings that are read too.
+    pub also: &'static [&'static str],
+    /// What it means, for whoever sets it.
+    pub help: &'static str,
+    /// What it takes, and where it is kept.
+    pub kind: Kind,
+}
+
+/// What a setting takes.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// `true` or `false`.
+    Switch {
+        /// Without a word from the user.
+        default: bool,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut bool,
+    },
+    /// A whole number.
+    Number {
+        /// Without a word from the user.
+        default: usize,
+        /// What is accepted.
+        range: RangeInclusive<usize>,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut usize,
+    },
+    /// A folder.
+    Folder {
+        /// Without a word from the user, below Pi's agent folder.
+        default: &'static str,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut PathBuf,
+    },
+    /// Models, tried in order.
+    Models {
+        /// Without a word from the user.
+        default: &'static [&'static str],
+        /// Their place.
+        field: fn(&mut Settings) -> &mut Vec<String>,
+    },
+}
+
+impl Definition {
+    /// The environment variable: `leafChunkTokens` is `LCM_LEAF_CHUNK_TOKENS`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        variable(self.key)
+    }
+
+    /// Is this the setting that `name`, a key or another spelling of one, means?
+    #[must_use]
+    pub fn is_called(&self, name: &str) -> bool {
+        self.key == name || self.also.contains(&name)
+    }
+
+    /// What is accepted, in words that follow "takes".
+    #[must_use]
+    pub fn expected(&self) -> String {
+        match &self.kind {
+            Kind::Switch { .. } => "true or false".into(),
+            Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
+            Kind::Folder { .. } => "the path of a folder".into(),
+            Kind::Models { .. } => "models as \"provider/id\"".into(),
+        }
+    }
+}
+
+/// The environment variable for a key.
+pub(super) fn variable(key: &str) -> String {
+    let mut name = String::from("LCM_");
+    for c in key.chars() {
+        if c.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_uppercase());
+    }
+    name
+}
+
+/// Every setting, in the order in which they are documented.
+pub const DEFINITIONS: &[Definition] = &[
+    Definition {
+        key: "enabled",
+        also: &[],
+        help: "Off, and Pi works as if the extension were not there: nothing is stored, no tool is offered, Pi compacts in \
+               its own way. Switched on again, the extension stores what was said meanwhile.",
+        kind: Kind::Switch { default: true, field: |s| &mut s.enabled },
+    },
+    Definition {
+        key: "dbDir",
+        also: &[],
+        help: "The folder of the databases, one for each project. `~` is your home folder. A relative path begins at Pi's \
+               agent folder if it stands in the global settings, at the project's folder otherwise.",
+        kind: Kind::Folder { default: "lcm", field: |s| &mut s.db_dir },
+    },
+    Definition {
+        key: "compactionModels",
+        also: &[],
+        help: "The models that write the summaries, as `provider/id`. The first one that Pi knows and has a key for is \
+               asked; one that fails gives way to the next, the last of all being the session's own model. An empty list \
+               leaves it all to that one. In the environment they stand with commas between them.",
+        kind: Kind::Models {
+            default: &["cerebras/zai-glm-4.7", "anthropic/claude-haiku-4-5"],
+            field: |s| &mut s.compaction_models,
+        },
+    },
+    Definition {
+        key: "leafChunkTokens",
+        also: &[],
+        help: "About how many tokens of conversation become one leaf summary. Less gives finer summaries and more model \
+               calls.",
+        kind: Kind::Number { default: 4_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
+    },
+    Definition {
+        key: "condensationThreshold",
+        also: &[],
+        help: "When more summaries of one depth than this follow each other, the oldest of them become one of the next \
+               depth.",
+        kind: Kind::Number { default: 6, range: 2..=50, field: |s| &mut s.condensation_threshold },
+    },
+    Definition {
+        key: "maxDepth",
+        also: &[],
+        help: "The depth at which condensing stops, unless the block would not fit without more of it.",
+        kind: Kind::Number { default: 5, range: 1..=20, field: |s| &mut s.max_depth },
+    },
+    Definition {
+        key: "maxSummaryTokens",
+        also: &[],
+        help: "The largest block, in tokens: what the model gets in place of what was compacted. Never more than an eighth \
+               of the model's window.",
+        kind: Kind::Number { default: 8_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
+    },
+    Definition {
+        key: "minMessagesForCompaction",
+        also: &[],
+        help: "With fewer messages to compact than this, and no summary yet, Pi compacts in its own way.",
+        kind: Kind::Number { default: 10, range: 1..=1_000, field: |s| &mut s.min_messages_for_compaction },
+    },
+    Definition {
+        key: "leafPassConcurrency",
+        also: &[],
+        help: "How many model calls are under way at once.",
+        kind: Kind::Number { default: 4, range: 1..=32, field: |s| &mut s.leaf_pass_concurrency },
+    },
+    Definition {
+        key: "directModelCalls",
+        also: &[],
+        help: "Plain API-key providers (OpenAI chat completions, Anthropic messages) are asked for summaries straight from \
+               the engine; all others through Pi. Off, everything goes through Pi.",
+        kind: Kind::Switch { default: true, field: |s| &mut s.direct_model_calls },
+    },
+    Definition {
+        key: "largeFileThresholdTokens",
+        also: &["largFileThresholdTokens"],
+        help: "Of an output or a pasted text with more tokens than this the summarising model sees only a glimpse of both \
+               ends. It is stored whole all the same.",
+        kind: Kind::Number {
+            default: 25_000,
+            range: 1_000..=10_000_000,
+            field: |s| &mut s.large_file_threshold_tokens,
+        },
+    },
+    Definition {
+        key: "status",
+        also: &[],
+        help: "The line in the footer: messages, summaries, size.",
+        kind: Kind::Switch { default: true, field: |s| &mut s.status },
+    },
+    Definition {
+        key: "debugMode",
+        also: &[],
+        help: "Writes what the extension does into a log beside the database: counts, times and names, neither keys nor \
+               anything that was said. It is kept below 2 MB.",
+        kind: Kind::Switch { default: false, field: |s| &mut s.debug_mode },
+    },
+];

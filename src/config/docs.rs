@@ -1,0 +1,56 @@
+//! The reference of the settings, made from their definitions: `docs/configuration.md` is this text, and a test holds it to
+//! that.
+
+use std::fmt::Write as _;
+
+use super::{DEFINITIONS, Kind};
+
+/// What stands around the settings.
+const FRAME: &str = include_str!("configuration.md");
+
+/// `docs/configuration.md`.
+#[must_use]
+pub fn reference() -> String {
+    let mut settings = String::new();
+    for definition in DEFINITIONS {
+        let default = match &definition.kind {
+            Kind::Switch { default, .. } => format!("`{default}`"),
+            Kind::Number { default, .. } => format!("`{default}`"),
+            Kind::Folder { default, .. } => {
+                format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
+            }
+            Kind::Models { default, .. } => {
+                format!(
+                    "`[{}]`",
+                    default.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+                )
+            }
+        };
+        let also: String = definition.also.iter().map(|name| format!(" Also read as `{name}`.")).collect();
+        let _ = write!(
+            settings,
+            "### `{}`\n\n{}{also}\n\nTakes {}. Default: {default}. Environment: `{}`.\n\n",
+            definition.key,
+            definition.help,
+            definition.expected().replace('"', "`"),
+            definition.variable()
+        );
+    }
+    FRAME.replace("{settings}", settings.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `UPDATE_DOCS=1 cargo test --profile fast docs` writes it anew.
+    #[test]
+    fn docs_configuration_md_says_what_the_definitions_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, reference()).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(written, reference(), "run UPDATE_DOCS=1 cargo test --profile fast docs");
+    }
+}

@@ -1,0 +1,364 @@
+//! From the files and the environment to [`Settings`], and a word on what could not be right.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::definitions::variable;
+use super::value::{self, Places};
+use super::{DEFINITIONS, Definition, Settings};
+use crate::text::one_line;
+
+/// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
+const ALIKE: f64 = 0.8;
+
+/// Where settings may stand.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sources {
+    /// Pi's agent folder, with the global `settings.json`.
+    pub agent_dir: PathBuf,
+    /// The project's folder, with `.pi/settings.json`.
+    pub cwd: PathBuf,
+    /// Does the user trust the project? Otherwise its settings are not read.
+    pub project_trusted: bool,
+    /// `LCM_*` variables.
+    #[serde(default)]
+    pub environment: HashMap<String, String>,
+}
+
+/// What the settings come to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Loaded {
+    /// The values that hold.
+    pub settings: Settings,
+    /// What the user should know: every unknown name and bad value, one a line.
+    pub notice: Option<String>,
+}
+
+/// A place and what stands in it.
+struct Layer {
+    /// In words: `in <file>`, `in the environment`.
+    place: String,
+    /// By the name the user wrote.
+    values: Vec<(String, Value)>,
+    /// Where relative paths begin.
+    base: PathBuf,
+    is_environment: bool,
+}
+
+/// Reads the settings; what is missing or bad leaves what would hold without it.
+#[must_use]
+pub fn load(sources: &Sources) -> Loaded {
+    let home = std::env::home_dir();
+    let mut settings = Settings::defaults(&sources.agent_dir);
+    let mut problems = Vec::new();
+    for layer in layers(sources, &mut problems) {
+        let places = Places { home: home.as_deref(), base: &layer.base };
+        for (name, value) in &layer.values {
+            let Some(definition) = layer.definition(name) else {
+                problems.push(format!(
+                    "{name} {} is no setting{}",
+                    layer.place,
+                    meant(name, layer.is_environment)
+                ));
+                continue;
+            };
+            if value::put(definition, value, places, &mut settings).is_err() {
+                let shown = one_line(&value.to_string(), 40);
+                problems.push(format!(
+                    "{name} {} is {shown}, but takes {}: {} holds",
+                    layer.place,
+                    definition.expected(),
+                    held(definition, &settings)
+                ));
+            }
+        }
+    }
+    Loaded { settings, notice: notice(&problems) }
+}
+
+impl Layer {
+    fn definition(&self, name: &str) -> Option<&'static Definition> {
+        DEFINITIONS.iter().find(|definition| match self.is_environment {
+            true => {
+                definition.variable() == name || definition.also.iter().any(|also| variable(also) == name)
+            }
+            false => definition.is_called(name),
+        })
+    }
+}
+
+/// The places in the order in which they come to count, the strongest last.
+fn layers(sources: &Sources, problems: &mut Vec<String>) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    let global = sources.agent_dir.join("settings.json");
+    layers.extend(file(&global, &sources.agent_dir, problems));
+    if sources.project_trusted {
+        let project = sources.cwd.join(".pi").join("settings.json");
+        layers.extend(file(&project, &sources.cwd, problems));
+    }
+    // In the order of their names, so that one and the same word is given each time.
+    let set: BTreeMap<_, _> =
+        sources.environment.iter().filter(|(_, text)| !text.trim().is_empty()).collect();
+    let mut environment = Layer {
+        place: "in the environment".into(),
+        values: Vec::new(),
+        base: sources.cwd.clone(),
+        is_environment: true,
+    };
+    for (name, text) in set {
+        let value = match environment.definition(name) {
+            Some(definition) => value::from_text(definition, text),
+            None => Value::Null,
+        };
+        environment.values.push((name.clone(), value));
+    }
+    layers.push(environment);
+    layers
+}
+
+/// The `lcm` key of one of Pi's settings files.
+fn file(path: &Path, base: &Path, problems: &mut Vec<String>) -> Option<Layer> {
+    let place = format!("in {}", path.display());
+    let json = match std::fs::read_to_string(path) {
+        Ok(json) => json,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
+        Err(error) => {
+            problems.push(format!("{} can't be read: {error}", path.display()));
+            return None;
+        }
+    };
+    // As Pi does, which itself tells of a file that is no JSON.
+    let all: Value = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
+    match all.get("lcm")? {
+        Value::Object(values) => Some(Layer {
+            place,
+            values: values.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+            base: base.to_owned(),
+            is_environment: false,
+        }),
+        Value::Null => None,
+        other => {
+            let shown = one_line(&other.to_string(), 40);
+            problems.push(format!("lcm {place} is {shown}, but takes an object of settings"));
+            None
+        }
+    }
+}
+
+/// `: did you mean …?`, if a setting has nearly this name.
+fn meant(name: &str, is_environment: bool) -> String {
+    let names = DEFINITIONS.iter().map(|definition| match is_environment {
+        true => definition.variable(),
+        false => definition.key.to_owned(),
+    });
+    let alike = |known: &String| strsim::jaro_winkler(&name.to_lowercase(), &known.to_lowercase());
+    let best = names.map(|known| (alike(&known), known)).max_by(|a, b| a.0.total_cmp(&b.0));
+    match best {
+        Some((likeness, known)) if likeness >= ALIKE => format!(": did you mean {known}?"),
+        _ => String::new(),
+    }
+}
+
+/// What holds for a setting, in JSON.
+fn held(definition: &Definition, settings: &Settings) -> String {
+    serde_json::to_value(settings).map(|all| all[definition.key].to_string()).unwrap_or_default()
+}
+
+fn notice(problems: &[String]) -> Option<String> {
+    match problems {
+        [] => None,
+        [one] => Some(format!("a setting is not as it should be: {one}.")),
+        many => Some(format!("{} settings are not as they should be:\n- {}", many.len(), many.join("\n- "))),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "a literal reads better")]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Kind;
+    use super::*;
+
+    struct World {
+        dir: tempfile::TempDir,
+        sources: Sources,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let (agent_dir, cwd) = (dir.path().join("agent"), dir.path().join("project"));
+            std::fs::create_dir_all(cwd.join(".pi")).unwrap();
+            std::fs::create_dir_all(&agent_dir).unwrap();
+            let sources = Sources { agent_dir, cwd, project_trusted: true, environment: HashMap::new() };
+            Self { dir, sources }
+        }
+
+        fn global(self, lcm: Value) -> Self {
+            let text = format!("\u{feff}{}", json!({"theme": "dark", "lcm": lcm}));
+            std::fs::write(self.sources.agent_dir.join("settings.json"), text).unwrap();
+            self
+        }
+
+        fn project(self, lcm: Value) -> Self {
+            std::fs::write(self.sources.cwd.join(".pi/settings.json"), json!({"lcm": lcm}).to_string())
+                .unwrap();
+            self
+        }
+
+        fn environment(mut self, name: &str, text: &str) -> Self {
+            self.sources.environment.insert(name.into(), text.into());
+            self
+        }
+
+        fn load(&self) -> Loaded {
+            load(&self.sources)
+        }
+    }
+
+    #[test]
+    fn with_nothing_said_the_defaults_hold() {
+        let world = World::new();
+        let loaded = world.load();
+        assert_eq!(loaded, Loaded { settings: Settings::defaults(&world.sources.agent_dir), notice: None });
+        let Settings { enabled, db_dir, compaction_models, leaf_chunk_tokens, .. } = loaded.settings;
+        assert!(enabled);
+        assert_eq!(db_dir, world.sources.agent_dir.join("lcm"));
+        assert_eq!(compaction_models, ["cerebras/zai-glm-4.7", "anthropic/claude-haiku-4-5"]);
+        assert_eq!(leaf_chunk_tokens, 4_000);
+    }
+
+    #[test]
+    fn environment_counts_before_project_and_project_before_global() {
+        let world = World::new()
+            .global(json!({"maxDepth": 2, "leafChunkTokens": 1000, "leafPassConcurrency": 1}))
+            .project(json!({"maxDepth": 3, "leafChunkTokens": 2000}))
+            .environment("LCM_MAX_DEPTH", "4");
+        let Settings { max_depth, leaf_chunk_tokens, leaf_pass_concurrency, .. } = world.load().settings;
+        assert_eq!((max_depth, leaf_chunk_tokens, leaf_pass_concurrency), (4, 2_000, 1));
+    }
+
+    #[test]
+    fn settings_of_a_project_that_is_not_trusted_are_not_read() {
+        let mut world = World::new().project(json!({"enabled": false, "nonsense": 1}));
+        world.sources.project_trusted = false;
+        assert_eq!(world.load().settings, Settings::defaults(&world.sources.agent_dir));
+        assert_eq!(world.load().notice, None);
+    }
+
+    #[test]
+    fn every_setting_can_be_set_in_a_file_and_in_the_environment() {
+        for definition in DEFINITIONS {
+            let (json, text) = match &definition.kind {
+                Kind::Switch { default, .. } => {
+                    (json!(!default), if *default { "off" } else { "1" }.to_owned())
+                }
+                Kind::Number { range, .. } => (json!(range.start()), range.start().to_string()),
+                Kind::Folder { .. } => (json!("/elsewhere"), "/elsewhere".into()),
+                Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
+            };
+            for name in [&[definition.key], definition.also].concat() {
+                let from_file = World::new().global(json!({name: json})).load();
+                let from_variable = World::new().environment(&variable(name), &text).load();
+                for loaded in [from_file, from_variable] {
+                    assert_eq!(loaded.notice, None, "{name}");
+                    assert_eq!(held(definition, &loaded.settings), json.to_string(), "{name}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bad_values_and_unknown_names_are_named_together_and_change_nothing() {
+        let world = World::new()
+            .global(json!({"leafChunkTokens": "many", "maxDepth": 21, "leafChunkToken": 1, "zebra": 1, "status": "no"}))
+            .project(json!({"compactionModels": ["no-slash"], "leafPassConcurrency": 2.5, "dbDir": ""}))
+            .environment("LCM_MAX_DEPTHS", "3")
+            .environment("LCM_DEBUG_MODE", "maybe")
+            .environment("LCM_STATUS", "");
+        let loaded = world.load();
+        assert_eq!(loaded.settings, Settings::defaults(&world.sources.agent_dir));
+        let file = world.sources.agent_dir.join("settings.json");
+        let notice = loaded.notice.unwrap();
+        let says = |what: &str| assert!(notice.contains(what), "{what} in:\n{notice}");
+        says("10 settings are not as they should be:");
+        says(&format!(
+            "- leafChunkTokens in {} is \"many\", but takes a whole number from 500 to 100000: 4000 holds",
+            file.display()
+        ));
+        says("is no setting: did you mean leafChunkTokens?\n");
+        says("zebra");
+        says("- LCM_MAX_DEPTHS in the environment is no setting: did you mean LCM_MAX_DEPTH?");
+        says("- LCM_DEBUG_MODE in the environment is \"maybe\", but takes true or false: false holds");
+        assert!(!notice.contains("LCM_STATUS"));
+    }
+
+    #[test]
+    fn a_bad_value_leaves_what_the_weaker_place_says() {
+        let world = World::new().global(json!({"maxDepth": 3})).project(json!({"maxDepth": -1}));
+        let loaded = world.load();
+        assert_eq!(loaded.settings.max_depth, 3);
+        assert!(loaded.notice.unwrap().ends_with("from 1 to 20: 3 holds."));
+    }
+
+    #[test]
+    fn paths_begin_where_a_user_expects() {
+        let home = std::env::home_dir().unwrap();
+        let world = World::new();
+        let (agent, project) = (world.sources.agent_dir.clone(), world.sources.cwd.clone());
+        let with = |world: World| world.load().settings.db_dir;
+        assert_eq!(with(world.global(json!({"dbDir": "history"}))), agent.join("history"));
+        let cases = [
+            ("~", home.clone()),
+            ("~/lcm", home.join("lcm")),
+            ("/abs", "/abs".into()),
+            ("here", "here".into()),
+        ];
+        for (text, expected) in cases {
+            let world = World::new().project(json!({"dbDir": text}));
+            assert_eq!(world.load().settings.db_dir, world.sources.cwd.join(expected), "{text}");
+            let world = World::new().environment("LCM_DB_DIR", text);
+            assert_eq!(
+                world.load().settings.db_dir.file_name(),
+                world.sources.cwd.join(text.replace('~', &home.to_string_lossy())).file_name()
+            );
+        }
+        // A name that only begins with a tilde is a name.
+        let world = World::new().project(json!({"dbDir": "~cache"}));
+        assert_eq!(world.load().settings.db_dir, world.sources.cwd.join("~cache"));
+        assert!(project.ends_with("project"));
+    }
+
+    #[test]
+    fn models_may_be_written_as_objects() {
+        let world = World::new()
+            .global(json!({"compactionModels": [{"provider": "a", "id": "b"}, "openrouter/x/y"]}));
+        assert_eq!(world.load().settings.compaction_models, ["a/b", "openrouter/x/y"]);
+        let world = World::new().global(json!({"compactionModels": []}));
+        assert!(world.load().settings.compaction_models.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_no_json_is_left_to_pi_and_one_with_another_lcm_is_named() {
+        let world = World::new();
+        std::fs::write(world.sources.agent_dir.join("settings.json"), "{").unwrap();
+        assert_eq!(world.load().notice, None);
+        let notice = world.global(json!(true)).load().notice.unwrap();
+        assert!(notice.contains("is true, but takes an object of settings"), "{notice}");
+    }
+
+    #[test]
+    fn a_settings_folder_that_cannot_be_read_is_named() {
+        let world = World::new();
+        std::fs::create_dir(world.sources.agent_dir.join("settings.json")).unwrap();
+        let notice = world.load().notice.unwrap();
+        assert!(notice.contains("settings.json can't be read"), "{notice}");
+        drop(world.dir);
+    }
+}

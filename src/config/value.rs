@@ -1,0 +1,87 @@
+//! Reading one value, from JSON or from the text of an environment variable.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Definition, Kind, Settings};
+
+/// Where paths begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places<'a> {
+    /// What `~` stands for.
+    pub home: Option<&'a Path>,
+    /// Where relative paths begin.
+    pub base: &'a Path,
+}
+
+/// Puts `value` into its place in `settings`.
+///
+/// # Errors
+/// When it is not what the setting takes; then nothing was changed.
+pub(super) fn put(
+    definition: &Definition,
+    value: &Value,
+    places: Places<'_>,
+    settings: &mut Settings,
+) -> Result<(), ()> {
+    match &definition.kind {
+        Kind::Switch { field, .. } => *field(settings) = value.as_bool().ok_or(())?,
+        Kind::Number { range, field, .. } => {
+            *field(settings) = number(value).filter(|n| range.contains(n)).ok_or(())?;
+        }
+        Kind::Folder { field, .. } => {
+            let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
+            *field(settings) = folder(path, places).ok_or(())?;
+        }
+        Kind::Models { field, .. } => {
+            let names = match value {
+                // One need not stand in a list.
+                Value::String(names) => listed(names),
+                other => other.as_array().ok_or(())?.clone(),
+            };
+            *field(settings) = names.iter().map(model).collect::<Option<_>>().ok_or(())?;
+        }
+    }
+    Ok(())
+}
+
+/// The text of an environment variable as the JSON it stands for; text that stands for none is kept, to be named.
+pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
+    let text = text.trim();
+    match definition.kind {
+        Kind::Switch { .. } => match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Value::Bool(true),
+            "false" | "0" | "no" | "off" => Value::Bool(false),
+            _ => text.into(),
+        },
+        Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
+        Kind::Folder { .. } | Kind::Models { .. } => text.into(),
+    }
+}
+
+fn listed(names: &str) -> Vec<Value> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Value::from).collect()
+}
+
+fn number(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_u64()?).ok()
+}
+
+fn folder(path: &str, places: Places<'_>) -> Option<PathBuf> {
+    let rest = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with(['/', '\\']));
+    match rest {
+        Some(rest) => Some(places.home?.join(rest.trim_start_matches(['/', '\\']))),
+        None => Some(places.base.join(path)),
+    }
+}
+
+/// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes itself.
+fn model(value: &Value) -> Option<String> {
+    let (provider, id) = match value {
+        Value::String(name) => name.split_once('/')?,
+        other => (other["provider"].as_str()?, other["id"].as_str()?),
+    };
+    let (provider, id) = (provider.trim(), id.trim());
+    (!provider.is_empty() && !id.is_empty()).then(|| format!("{provider}/{id}"))
+}

@@ -1,0 +1,105 @@
+//! The wire format `openai-completions`, as Pi speaks it.
+
+use serde_json::{Value, json};
+
+use super::super::cost::{Used, count};
+use super::super::{ModelFacts, Request};
+
+/// The request's body. The order of the fields is Pi's.
+pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
+    let ways = Ways::of(model);
+    let mut messages = Vec::new();
+    if !request.system.is_empty() {
+        let role = if model.reasoning && ways.developer_role { "developer" } else { "system" };
+        messages.push(json!({"role": role, "content": request.system}));
+    }
+    messages.push(json!({"role": "user", "content": [{"type": "text", "text": request.prompt}]}));
+    let mut body = json!({"model": model.id, "messages": messages, "stream": false});
+    if ways.store {
+        body["store"] = false.into();
+    }
+    body[ways.max_tokens_field] = most_tokens.into();
+    // No thinking is asked for; some models have to be told.
+    if model.reasoning
+        && ways.reasoning_effort
+        && let Some(off) = model.thinking_levels.get("off").and_then(Value::as_str)
+    {
+        body["reasoning_effort"] = off.into();
+    }
+    body
+}
+
+/// The answer as the assistant message that Pi would make of it.
+pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
+    let choice = &answer["choices"][0];
+    let usage = [&answer["usage"], &choice["usage"]].into_iter().find(|usage| usage.is_object());
+    let end = match (choice["finish_reason"].as_str(), Ways::of(model).finish_reason) {
+        (Some("stop" | "end"), _) | (None, false) => Ok("stop"),
+        (Some("length"), _) => Ok("length"),
+        (Some("tool_calls" | "function_call"), _) => Ok("toolUse"),
+        (Some(other), _) => Err(format!("the provider ended the answer: {other}")),
+        (None, true) => Err("the answer has no end".into()),
+    };
+    let mut message = json!({
+        "provider": model.provider,
+        "model": model.id,
+        "content": [{"type": "text", "text": text(&choice["message"]["content"])}],
+        "usage": used(usage.unwrap_or(&Value::Null)).report(&model.cost),
+        "stopReason": end.as_deref().unwrap_or("error"),
+    });
+    if let Err(reason) = end {
+        message["errorMessage"] = reason.into();
+    }
+    message
+}
+
+/// Content is a text, or parts of which some are text.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+/// Providers disagree where they put what came from a cache; what was thought is part of the output.
+fn used(usage: &Value) -> Used {
+    let prompt = &usage["prompt_tokens_details"];
+    let cached = [&prompt["cached_tokens"], &usage["prompt_cache_hit_tokens"], &usage["cached_tokens"]];
+    let cache_read = cached.into_iter().find(|count| !count.is_null()).map(count).unwrap_or_default();
+    let cache_write = count(&prompt["cache_write_tokens"]);
+    Used {
+        input: count(&usage["prompt_tokens"]).saturating_sub(cache_read).saturating_sub(cache_write),
+        output: count(&usage["completion_tokens"]),
+        cache_read,
+        cache_write,
+        cache_write_1h: None,
+        reasoning: usage.is_object().then(|| count(&usage["completion_tokens_details"]["reasoning_tokens"])),
+    }
+}
+
+/// How a provider differs from the format's inventor.
+struct Ways {
+    store: bool,
+    developer_role: bool,
+    reasoning_effort: bool,
+    finish_reason: bool,
+    max_tokens_field: &'static str,
+}
+
+impl Ways {
+    /// What the model's definition says; else what Pi guesses from the address. Of those for which it guesses anything, only
+    /// one is asked without Pi.
+    fn of(model: &ModelFacts) -> Self {
+        let usual = !(model.provider == "cerebras" || model.base_url.contains("cerebras.ai"));
+        let says = |key: &str| model.compat.get(key).and_then(Value::as_bool);
+        let old_name = model.compat.get("maxTokensField").and_then(Value::as_str) == Some("max_tokens");
+        Self {
+            store: says("supportsStore").unwrap_or(usual),
+            developer_role: says("supportsDeveloperRole").unwrap_or(usual),
+            reasoning_effort: says("supportsReasoningEffort").unwrap_or(true),
+            finish_reason: says("supportsFinishReason").unwrap_or(true),
+            max_tokens_field: if old_name { "max_tokens" } else { "max_completion_tokens" },
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! One HTTP request: sent once, its answer read whole and within bounds.
+//!
+//! The process has one client, made when it is first needed. It trusts whom the system trusts, and whom `NODE_EXTRA_CA_CERTS`
+//! names as Node does, and takes the proxies that Pi takes. A redirect is not followed: it would take the key along.
+
+use std::error::Error;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::HeaderMap;
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
+
+use super::plain::Plan;
+use super::proxies::Proxies;
+use super::{retry_after, variable};
+use crate::llm::Failure;
+
+/// No answer to a question of ours comes near this, bytes.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Who is not reached by then is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Servers close idle connections, and a request sent just then is lost.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A place to ask at.
+pub(super) struct Line {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+}
+
+/// What came back.
+pub(super) struct Said {
+    pub status: u16,
+    pub retry_after_ms: Option<u64>,
+    pub text: String,
+}
+
+impl Line {
+    /// None where this process has no way to get there: then Pi's has to do.
+    pub(super) fn new(plan: &Plan) -> Option<Self> {
+        static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
+        let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
+        let client = if plan.url.scheme() == "https" { ways.secure.clone()? } else { ways.plain.clone() };
+        Some(Self { client, url: plan.url.clone(), headers: plan.headers.clone() })
+    }
+
+    /// Sends a body of JSON.
+    ///
+    /// # Errors
+    /// When no whole answer comes, whatever its status. There is no time limit here.
+    pub(super) async fn post(&self, body: String) -> Result<Said, Failure> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let mut response = request.send().await.map_err(unreachable)?;
+        let status = response.status().as_u16();
+        let retry_after_ms = retry_after::in_ms(response.headers(), Timestamp::now());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            if bytes.len() + chunk.len() > MOST_BYTES {
+                let reason = format!("its answer is larger than {} MB", MOST_BYTES >> 20);
+                return Err(Failure { status: Some(status), ..Failure::unreachable(reason) });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(Said { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+}
+
+/// The process's client.
+struct Ways {
+    /// None on a system without certificates to trust; Node brings its own.
+    secure: Option<Client>,
+    plain: Client,
+}
+
+impl Ways {
+    /// None where a proxy is wanted that can't be used.
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        // Fails where it was done before.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let proxies = Proxies::read(&variable)?;
+        let builder = || builder(proxies.clone());
+        let extra = variable("NODE_EXTRA_CA_CERTS").and_then(|file| std::fs::read(file).ok());
+        let extra = extra.and_then(|pem| Certificate::from_pem_bundle(&pem).ok()).unwrap_or_default();
+        let trusting = |extra: Vec<Certificate>| builder().tls_certs_merge(extra).build().ok();
+        // As in Node, a file of certificates that can't be used is no reason to do without the others.
+        let secure = trusting(extra).or_else(|| trusting(Vec::new()));
+        let plain = secure.clone().or_else(|| builder().tls_certs_only([]).build().ok())?;
+        Some(Self { secure, plain })
+    }
+}
+
+fn builder(proxies: Proxies) -> ClientBuilder {
+    Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .proxy(Proxy::custom(move |url| proxies.of(url).cloned()))
+}
+
+/// In the words of the innermost error; those around it say only that something failed.
+fn unreachable(error: reqwest::Error) -> Failure {
+    let what = if error.is_connect() { "it can't be reached" } else { "the connection broke" };
+    let error = error.without_url();
+    let mut cause: &dyn Error = &error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    Failure::unreachable(format!("{what}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extra_certificates_that_cannot_be_used_take_nothing_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("extra.pem");
+        let secure = Ways::read(|_| None).unwrap().secure.is_some();
+        for content in ["", "nonsense", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            std::fs::write(&file, content).unwrap();
+            let path = file.to_string_lossy().into_owned();
+            let ways = Ways::read(|name| (name == "NODE_EXTRA_CA_CERTS").then(|| path.clone())).unwrap();
+            assert_eq!(ways.secure.is_some(), secure, "{content}");
+        }
+    }
+
+    #[test]
+    fn where_the_proxy_is_none_of_ours_there_is_no_way() {
+        assert!(Ways::read(|name| (name == "HTTPS_PROXY").then(|| "socks5://h:1".into())).is_none());
+    }
+}

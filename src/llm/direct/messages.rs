@@ -1,0 +1,63 @@
+//! The wire format `anthropic-messages`, as Pi speaks it.
+
+use serde_json::{Value, json};
+
+use super::super::cost::{Used, count};
+use super::super::{ModelFacts, Request};
+
+/// The request's body. The order of the fields is Pi's.
+pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let mut body = json!({
+        "model": model.id,
+        "messages": [{"role": "user", "content": text(&request.prompt)}],
+        "max_tokens": most_tokens,
+        "stream": false,
+    });
+    if !request.system.is_empty() {
+        body["system"] = text(&request.system);
+    }
+    // Null says that its thinking can't be switched off.
+    if model.reasoning && model.thinking_levels.get("off") != Some(&Value::Null) {
+        body["thinking"] = json!({"type": "disabled"});
+    }
+    body
+}
+
+/// The answer as the assistant message that Pi would make of it.
+pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
+    let refused =
+        || answer["stop_details"]["explanation"].as_str().unwrap_or("the model refused to answer").to_owned();
+    let end = match answer["stop_reason"].as_str() {
+        Some("end_turn" | "pause_turn" | "stop_sequence") => Ok("stop"),
+        Some("max_tokens") => Ok("length"),
+        Some("tool_use") => Ok("toolUse"),
+        Some("refusal") => Err(refused()),
+        Some(other) => Err(format!("the provider ended the answer: {other}")),
+        None => Err("the answer has no end".into()),
+    };
+    let mut message = json!({
+        "provider": model.provider,
+        "model": model.id,
+        "content": answer["content"],
+        "usage": used(&answer["usage"]).report(&model.cost),
+        "stopReason": end.as_deref().unwrap_or("error"),
+    });
+    if let Err(reason) = end {
+        message["errorMessage"] = reason.into();
+    }
+    message
+}
+
+fn used(usage: &Value) -> Used {
+    Used {
+        input: count(&usage["input_tokens"]),
+        output: count(&usage["output_tokens"]),
+        cache_read: count(&usage["cache_read_input_tokens"]),
+        cache_write: count(&usage["cache_creation_input_tokens"]),
+        cache_write_1h: usage
+            .is_object()
+            .then(|| count(&usage["cache_creation"]["ephemeral_1h_input_tokens"])),
+        reasoning: usage["output_tokens_details"]["thinking_tokens"].as_u64(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Asking a model straight over HTTP, without Pi.
+//!
+//! A question of ours is small: a system prompt, one text, an answer in one piece. For providers that take a plain API key
+//! that is one request in one of two wire formats, and Pi's JavaScript thread, which may be busy, has no part in it. The
+//! request is the one that Pi would send, but not streamed; where Pi knows of anything special, [`direct`] says no.
+
+mod completions;
+mod http;
+mod messages;
+mod plain;
+mod proxies;
+mod retry_after;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::http::Line;
+use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, read_message};
+use crate::model::read_json;
+
+/// Kept free of an answer in a context window: what the prompt takes is an estimate.
+const WINDOW_MARGIN: usize = 4_096;
+/// As much of a provider's complaint is handed on, in characters.
+const COMPLAINT: usize = 500;
+
+/// A model that can be asked without Pi.
+pub struct Direct {
+    model: ModelFacts,
+    wire: Wire,
+    line: Line,
+    /// What must not be in an error text.
+    secrets: Vec<Secret>,
+}
+
+/// How a question is written and an answer read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wire {
+    /// `openai-completions`.
+    Completions,
+    /// `anthropic-messages`.
+    Messages,
+}
+
+/// The model, if it can be asked without Pi; none when anything about it is special.
+#[must_use]
+pub fn direct(facts: &Facts) -> Option<Direct> {
+    let plan = plain::plan(facts, variable)?;
+    let line = Line::new(&plan)?;
+    let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
+    // A short value is a word like any other, and no key.
+    let values = headers.filter_map(|(_, value)| value.cloned()).filter(|value| value.reveal().len() >= 12);
+    let secrets = facts.auth.api_key.clone().into_iter().chain(values).collect();
+    // The key may have brought an address along, and addresses tell something.
+    let model = ModelFacts { base_url: plan.url.to_string(), ..facts.model.clone() };
+    Some(Direct { model, wire: plan.wire, line, secrets })
+}
+
+/// A variable of the environment. Tests have none, whatever the machine has that they run on.
+fn variable(name: &str) -> Option<String> {
+    if cfg!(test) { None } else { std::env::var(name).ok() }
+}
+
+impl Direct {
+    fn body(&self, request: &Request) -> Value {
+        let most = self.most_tokens(request);
+        match self.wire {
+            Wire::Completions => completions::body(&self.model, request, most),
+            Wire::Messages => messages::body(&self.model, request, most),
+        }
+    }
+
+    /// As many tokens as the model can answer, within what is asked for, by Pi's own estimate of the question.
+    fn most_tokens(&self, request: &Request) -> usize {
+        let model = &self.model;
+        let most = model
+            .max_tokens
+            .filter(|most| *most > 0)
+            .map_or(request.max_tokens, |most| most.min(request.max_tokens));
+        let Some(window) = model.context_window.filter(|window| *window > 0) else { return most.max(1) };
+        let estimate = |text: &str| text.encode_utf16().count().div_ceil(4);
+        let taken = estimate(&request.system) + estimate(&request.prompt) + WINDOW_MARGIN;
+        most.min(window.saturating_sub(taken)).max(1)
+    }
+
+    async fn call(&self, request: &Request) -> Answer {
+        let said = self.line.post(self.body(request).to_string()).await?;
+        let failed = |reason: String| Failure {
+            status: Some(said.status),
+            retry_after_ms: said.retry_after_ms,
+            ..Failure::unreachable(reason)
+        };
+        let json = read_json(&said.text).ok().filter(Value::is_object);
+        if !(200..300).contains(&said.status) {
+            return Err(failed(format!("{}: {}", said.status, complaint(json.as_ref(), &said.text))));
+        }
+        let json = json.ok_or_else(|| failed("its answer is not JSON".into()))?;
+        // Some gateways report failures with a good status.
+        if json["error"].is_object() || json["error"].is_string() {
+            return Err(failed(complaint(Some(&json), &said.text)));
+        }
+        let message = match self.wire {
+            Wire::Completions => completions::message(&self.model, &json),
+            Wire::Messages => messages::message(&self.model, &json),
+        };
+        read_message(&message).map_err(|failure| Failure { status: Some(said.status), ..failure })
+    }
+
+    fn redact(&self, text: String) -> String {
+        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+    }
+}
+
+impl Model for Direct {
+    fn ask(&self, request: Request) -> Pending<'_, Answer> {
+        Box::pin(async move {
+            let limit = Duration::from_millis(request.timeout_ms);
+            let answer = tokio::time::timeout(limit, self.call(&request)).await;
+            let late = |_| Err(Failure::unreachable(format!("no answer within {} s", limit.as_secs_f32())));
+            answer
+                .unwrap_or_else(late)
+                .map_err(|failure| Failure { reason: self.redact(failure.reason), ..failure })
+        })
+    }
+}
+
+/// What a provider says went wrong, cut to a sensible length.
+fn complaint(json: Option<&Value>, text: &str) -> String {
+    let said = json.and_then(|json| {
+        let error = &json["error"];
+        [&error["message"], &json["message"], &json["detail"], error].into_iter().find_map(Value::as_str)
+    });
+    let said = said.unwrap_or(text).trim();
+    // A page of a proxy's or a gateway's is for browsers.
+    if said.is_empty() || said.starts_with('<') {
+        return "it does not say why".into();
+    }
+    said.chars().take(COMPLAINT).collect()
+}

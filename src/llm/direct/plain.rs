@@ -1,0 +1,253 @@
+//! Which models are plain: one API key, one address, and nothing special that we do not know of.
+//!
+//! This is a list of what is let through; in doubt a model is Pi's. Pi knows each provider's peculiarities and learns new
+//! ones with each version: what an unknown field may mean is Pi's to know.
+
+use reqwest::Url;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::super::{Facts, Headers, Secret};
+use super::Wire;
+
+/// Everything about the request but its body.
+pub(super) struct Plan {
+    pub wire: Wire,
+    pub url: Url,
+    /// Marked as sensitive where they come from the user.
+    pub headers: HeaderMap,
+}
+
+/// Providers that Pi asks in ways of their own, by name …
+const SPECIAL_PROVIDERS: [&str; 23] = [
+    "ant-ling",
+    "azure",
+    "azure-openai-responses",
+    "cloudflare-ai-gateway",
+    "cloudflare-workers-ai",
+    "deepseek",
+    "fireworks",
+    "github-copilot",
+    "kimi-coding",
+    "mistral",
+    "moonshotai",
+    "moonshotai-cn",
+    "nvidia",
+    "opencode",
+    "opencode-go",
+    "openai-codex",
+    "openrouter",
+    "radius",
+    "together",
+    "vercel-ai-gateway",
+    "xai",
+    "zai",
+    "zai-coding-cn",
+];
+
+/// … and by address, since users may call them otherwise.
+const SPECIAL_HOSTS: [&str; 22] = [
+    "amazonaws.com",
+    "ant-ling.com",
+    "azure.com",
+    "bigmodel.cn",
+    "chutes.ai",
+    "cloudflare.com",
+    "deepseek.com",
+    "fireworks.ai",
+    "githubcopilot.com",
+    "googleapis.com",
+    "kimi.com",
+    "mistral.ai",
+    "moonshot.ai",
+    "moonshot.cn",
+    "nvidia.com",
+    "opencode.ai",
+    "openrouter.ai",
+    "together.ai",
+    "together.xyz",
+    "vercel.sh",
+    "x.ai",
+    "z.ai",
+];
+
+/// What a model's description may hold beside the fields that are read: none of it changes one question of text.
+const HARMLESS_FIELDS: [&str; 5] = ["name", "input", "inputLimits", "promptCache", "type"];
+
+/// Peculiarities that are followed.
+const FOLLOWED: [&str; 5] = [
+    "supportsStore",
+    "supportsDeveloperRole",
+    "supportsReasoningEffort",
+    "supportsFinishReason",
+    "maxTokensField",
+];
+
+/// Peculiarities without a meaning for one question of text that is neither streamed nor cached: they concern tools, earlier
+/// messages, thinking that is asked for, sessions.
+const HARMLESS: [&str; 30] = [
+    "allowEmptySignature",
+    "cacheControlFormat",
+    "chatTemplateArgs",
+    "chatTemplateKwargs",
+    "forceAdaptiveThinking",
+    "promptCacheKeyMode",
+    "requiresAssistantAfterToolResult",
+    "requiresNonNullAssistantContent",
+    "requiresReasoningContentOnAssistantMessages",
+    "requiresThinkingAsText",
+    "requiresToolResultName",
+    "requiresToolsWithToolHistory",
+    "sendSessionAffinityHeaders",
+    "sessionAffinityFormat",
+    "supportsCacheControlOnTools",
+    "supportsEagerToolInputStreaming",
+    "supportsLongCacheRetention",
+    "supportsMessageThreads",
+    "supportsMidConvoSystemMessages",
+    "supportsMidConvoToolAdditions",
+    "supportsMidConvoToolChanges",
+    "supportsOpenAIGrammarTools",
+    "supportsStrictMode",
+    "supportsStrictTools",
+    "supportsTemperature",
+    "supportsThinkingTokenBudget",
+    "supportsToolSearch",
+    "supportsUsageInStreaming",
+    "thinkingTokenBudgetField",
+    "zaiToolStream",
+];
+
+/// Headers that say how a request is carried, or ask for something that only Pi knows how to handle.
+const CARRYING: [&str; 8] = [
+    "accept-encoding",
+    "anthropic-beta",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "expect",
+    "host",
+    "transfer-encoding",
+];
+
+/// How the model is to be asked without Pi; none if it is not plain. `variable` reads the environment.
+pub(super) fn plan(facts: &Facts, variable: impl Fn(&str) -> Option<String>) -> Option<Plan> {
+    let (model, auth) = (&facts.model, &facts.auth);
+    let wire = match model.api.as_str() {
+        "openai-completions" => Wire::Completions,
+        "anthropic-messages" => Wire::Messages,
+        _ => return None,
+    };
+    let key = auth.api_key.as_ref().filter(|key| !key.reveal().trim().is_empty())?;
+    let own_ways = facts.oauth || facts.own_stream || key.reveal().contains("sk-ant-oat");
+    let plain = auth.ok
+        && !own_ways
+        && auth.env.is_empty()
+        && !model.id.is_empty()
+        && !SPECIAL_PROVIDERS.contains(&model.provider.as_str())
+        && model
+            .other
+            .iter()
+            .all(|(key, value)| HARMLESS_FIELDS.contains(&key.as_str()) || says_nothing(value))
+        && model.compat.iter().all(|(key, value)| is_known(wire, model.reasoning, key, value))
+        && is_plain_environment(wire, variable);
+    if !plain {
+        return None;
+    }
+    let base = auth.base_url.as_deref().filter(|url| !url.is_empty()).unwrap_or(&model.base_url);
+    let url = address(wire, base)?;
+    let headers = headers(wire, key, [&model.headers, &auth.headers])?;
+    Some(Plan { wire, url, headers })
+}
+
+/// Nothing, in one of its forms.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(object) => object.is_empty(),
+        Value::Array(array) => array.is_empty(),
+        _ => false,
+    }
+}
+
+fn is_known(wire: Wire, reasoning: bool, key: &str, value: &Value) -> bool {
+    if says_nothing(value) || HARMLESS.contains(&key) {
+        return true;
+    }
+    if wire == Wire::Messages {
+        return key == "supportsMidConvoEffort" && value == false;
+    }
+    match key {
+        "maxTokensField" => value == "max_tokens" || value == "max_completion_tokens",
+        // A model that does not think needs not be told how not to.
+        "thinkingFormat" => value == "openai" || !reasoning,
+        other => FOLLOWED.contains(&other) && value.is_boolean(),
+    }
+}
+
+/// Variables that change what Pi's clients send, or whom they trust.
+fn is_plain_environment(wire: Wire, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let own: &[&str] = match wire {
+        Wire::Completions => &["OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"],
+        Wire::Messages => &["ANTHROPIC_CUSTOM_HEADERS"],
+    };
+    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.trim().is_empty());
+    !own.iter().any(is_set) && variable("NODE_TLS_REJECT_UNAUTHORIZED").as_deref() != Some("0")
+}
+
+fn address(wire: Wire, base: &str) -> Option<Url> {
+    let path = match wire {
+        Wire::Completions => "/chat/completions",
+        Wire::Messages => "/v1/messages",
+    };
+    let base = Url::parse(base).ok()?;
+    let whole = base.as_str().to_lowercase();
+    let strange = !matches!(base.scheme(), "http" | "https")
+        || base.query().is_some()
+        || base.fragment().is_some()
+        || !base.username().is_empty()
+        || base.password().is_some()
+        // A place holder that Pi fills in.
+        || base.path().contains("%7B")
+        // Anywhere: a gateway may have it in its path, and Pi looks there too.
+        || SPECIAL_HOSTS.iter().any(|host| whole.contains(host));
+    if strange {
+        return None;
+    }
+    Url::parse(&format!("{}{path}", base.as_str().trim_end_matches('/'))).ok()
+}
+
+/// Ours, then the model's, then those that came with the key.
+fn headers(wire: Wire, key: &Secret, theirs: [&Headers; 2]) -> Option<HeaderMap> {
+    let json = HeaderValue::from_static("application/json");
+    let own_name = HeaderValue::from_static(concat!("pi-lossless-context/", env!("CARGO_PKG_VERSION")));
+    let mut headers = HeaderMap::from_iter([
+        (header::ACCEPT, json.clone()),
+        (header::CONTENT_TYPE, json),
+        (header::USER_AGENT, own_name),
+    ]);
+    match wire {
+        Wire::Completions => {
+            headers.insert(header::AUTHORIZATION, secret(&format!("Bearer {}", key.reveal()))?);
+        }
+        Wire::Messages => {
+            headers.insert("x-api-key", secret(key.reveal())?);
+            headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
+        }
+    }
+    for (name, value) in theirs.into_iter().flat_map(Headers::iter) {
+        let name =
+            HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !CARRYING.contains(&name.as_str()))?;
+        match value {
+            Some(value) => headers.insert(name, secret(value.reveal())?),
+            None => headers.remove(name),
+        };
+    }
+    Some(headers)
+}
+
+fn secret(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(text.trim()).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}

@@ -1,0 +1,98 @@
+//! The requests are those that Pi sends: what is expected here was read off its own code, in three versions.
+
+use serde_json::{Value, json};
+
+use super::{facts, glm, haiku, keyed, question, with};
+use crate::llm::direct::direct;
+
+fn body(model: Value) -> Value {
+    direct(&facts(keyed(model))).unwrap().body(&question())
+}
+
+fn completions(head: Value, role: &str) -> Value {
+    let body = json!({
+        "model": head["model"],
+        "messages": [
+            {"role": role, "content": "Be short."},
+            {"role": "user", "content": [{"type": "text", "text": "What happened?"}]},
+        ],
+        "stream": false,
+    });
+    with(body, head)
+}
+
+#[test]
+fn completions_are_asked_for_as_each_provider_wants() {
+    let cerebras = with(glm(), json!({"compat": {"supportsStore": false, "supportsDeveloperRole": false}}));
+    let thinking =
+        |off: Value| with(glm(), json!({"reasoning": true, "thinkingLevelMap": {"off": off, "low": "low"}}));
+    let elsewhere = |changes: Value| {
+        with(with(glm(), json!({"provider": "own", "baseUrl": "http://127.0.0.1:9/v1"})), changes)
+    };
+    let id = "zai-glm-4.7";
+    let cases = [
+        (glm(), completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
+        (cerebras, completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
+        // It thinks, and does not know the role that thinking models have for instructions.
+        (thinking(Value::Null), completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
+        (
+            thinking(json!("none")),
+            completions(
+                json!({"model": id, "max_completion_tokens": 5_000, "reasoning_effort": "none"}),
+                "system",
+            ),
+        ),
+        (
+            elsewhere(json!({})),
+            completions(json!({"model": id, "store": false, "max_completion_tokens": 5_000}), "system"),
+        ),
+        (
+            elsewhere(json!({"reasoning": true, "thinkingLevelMap": {"off": "minimal"}})),
+            completions(
+                json!({"model": id, "store": false, "max_completion_tokens": 5_000, "reasoning_effort": "minimal"}),
+                "developer",
+            ),
+        ),
+        (
+            elsewhere(json!({"reasoning": true, "thinkingLevelMap": {"off": "minimal"}, "compat": {
+                "supportsReasoningEffort": false, "maxTokensField": "max_tokens", "supportsStore": false, "supportsStrictMode": true,
+            }})),
+            completions(json!({"model": id, "max_tokens": 5_000}), "developer"),
+        ),
+    ];
+    for (model, expected) in cases {
+        assert_eq!(body(model.clone()), expected, "{model}");
+    }
+}
+
+#[test]
+fn the_fields_stand_in_the_order_of_pi_s() {
+    assert_eq!(
+        body(with(glm(), json!({"provider": "own", "baseUrl": "http://h/v1"}))).to_string(),
+        r#"{"model":"zai-glm-4.7","messages":[{"role":"system","content":"Be short."},{"role":"user","content":[{"type":"text","text":"What happened?"}]}],"stream":false,"store":false,"max_completion_tokens":5000}"#
+    );
+    assert_eq!(
+        body(haiku()).to_string(),
+        r#"{"model":"claude-haiku-4-5","messages":[{"role":"user","content":[{"type":"text","text":"What happened?"}]}],"max_tokens":5000,"stream":false,"system":[{"type":"text","text":"Be short."}],"thinking":{"type":"disabled"}}"#
+    );
+}
+
+#[test]
+fn thinking_is_switched_off_where_it_can_be() {
+    assert_eq!(body(haiku())["thinking"], json!({"type": "disabled"}));
+    let always = with(haiku(), json!({"thinkingLevelMap": {"off": null}}));
+    assert_eq!(body(always)["thinking"], Value::Null);
+    let never = with(haiku(), json!({"reasoning": false}));
+    assert_eq!(body(never)["thinking"], Value::Null);
+}
+
+#[test]
+fn an_answer_is_given_the_room_there_is() {
+    let most = |changes: Value| body(with(haiku(), changes))["max_tokens"].as_u64().unwrap();
+    assert_eq!(most(json!({})), 5_000);
+    assert_eq!(most(json!({"maxTokens": 1_000})), 1_000);
+    assert_eq!(most(json!({"maxTokens": 0, "contextWindow": 0})), 5_000);
+    // "Be short." is estimated at 3 tokens, "What happened?" at 4; 4096 are left free.
+    assert_eq!(most(json!({"contextWindow": 4_096 + 7 + 900})), 900);
+    assert_eq!(most(json!({"contextWindow": 100})), 1);
+}

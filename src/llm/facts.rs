@@ -1,0 +1,214 @@
+//! What Pi's registry says of a model, as the shim hands it over.
+//!
+//! Versions of Pi differ, and providers are written by hand: a field that is missing or of another kind is none, never an
+//! error.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::Secret;
+
+/// A model with what it takes to ask it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Facts {
+    /// The model.
+    pub model: ModelFacts,
+    /// What its provider is to be shown.
+    #[serde(default)]
+    pub auth: Auth,
+    /// The key comes of a subscription or a login.
+    #[serde(default)]
+    pub oauth: bool,
+    /// An extension asks it in its own way.
+    #[serde(default)]
+    pub own_stream: bool,
+}
+
+impl Facts {
+    /// `provider/id`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.model.provider, self.model.id)
+    }
+
+    /// Can it be asked at all?
+    ///
+    /// # Errors
+    /// In words why not.
+    pub fn is_usable(&self) -> Result<(), String> {
+        if self.auth.ok {
+            return Ok(());
+        }
+        let reason = self.auth.error.as_deref().unwrap_or_default().trim();
+        Err(if reason.is_empty() { "it has no key".into() } else { reason.to_owned() })
+    }
+}
+
+/// A model as Pi describes it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "Map<String, Value>")]
+pub struct ModelFacts {
+    /// Whose it is.
+    pub provider: String,
+    /// Its name there.
+    pub id: String,
+    /// The wire format it is asked in.
+    pub api: String,
+    /// Where it is asked.
+    pub base_url: String,
+    /// Most tokens an answer may take.
+    pub max_tokens: Option<usize>,
+    /// Tokens that question and answer may take together.
+    pub context_window: Option<usize>,
+    /// It can think before it writes.
+    pub reasoning: bool,
+    /// What a level of thinking is called there: a text, or null where there is no such level.
+    pub thinking_levels: Map<String, Value>,
+    /// How its provider differs from others that speak the same wire format.
+    pub compat: Map<String, Value>,
+    /// What a million tokens cost.
+    pub cost: Map<String, Value>,
+    /// Headers it is to be asked with.
+    pub headers: Headers,
+    /// All that is said of it and not read here.
+    pub other: Map<String, Value>,
+}
+
+impl From<Map<String, Value>> for ModelFacts {
+    fn from(mut said: Map<String, Value>) -> Self {
+        let mut text = |key| match said.remove(key) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let (provider, id) = (text("provider"), text("id"));
+        let (api, base_url) = (text("api"), text("baseUrl"));
+        let mut object = |key| match said.remove(key) {
+            Some(Value::Object(object)) => object,
+            _ => Map::new(),
+        };
+        let (compat, cost, thinking_levels) = (object("compat"), object("cost"), object("thinkingLevelMap"));
+        let headers = said.remove("headers").unwrap_or_default().into();
+        let mut count = |key| said.remove(key).as_ref().and_then(count);
+        let (max_tokens, context_window) = (count("maxTokens"), count("contextWindow"));
+        let reasoning = said.remove("reasoning") == Some(Value::Bool(true));
+        Self {
+            provider,
+            id,
+            api,
+            base_url,
+            max_tokens,
+            context_window,
+            reasoning,
+            thinking_levels,
+            compat,
+            cost,
+            headers,
+            other: said,
+        }
+    }
+}
+
+/// What `getApiKeyAndHeaders` of Pi gave.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Auth {
+    /// The model can be asked.
+    pub ok: bool,
+    /// Why not.
+    pub error: Option<String>,
+    /// The key.
+    pub api_key: Option<Secret>,
+    /// Headers beside it.
+    pub headers: Headers,
+    /// Where the model is asked with this key, if elsewhere.
+    pub base_url: Option<String>,
+    /// Settings of the provider's own, by name.
+    pub env: Headers,
+}
+
+/// Headers by name; none means that the header is not to be sent. They may hold keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
+pub struct Headers(Vec<(String, Option<Secret>)>);
+
+impl Headers {
+    /// There are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Name by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&Secret>)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_ref()))
+    }
+}
+
+impl From<Value> for Headers {
+    fn from(said: Value) -> Self {
+        let Value::Object(said) = said else { return Self::default() };
+        let value = |value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(Secret::from(text.as_str())),
+            other => Some(Secret::from(other.to_string().as_str())),
+        };
+        Self(said.into_iter().map(|(name, said)| (name, value(said))).collect())
+    }
+}
+
+/// A whole number, however JavaScript wrote it.
+fn count(value: &Value) -> Option<usize> {
+    let whole = value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
+        format!("{number:.0}").parse().ok()
+    })?;
+    usize::try_from(whole).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Facts {
+        serde_json::from_str(json).unwrap()
+    }
+
+    #[test]
+    fn what_pi_says_is_read() {
+        let facts = read(
+            r#"{"model":{"id":"m/1","name":"M","api":"openai-completions","provider":"p","baseUrl":"http://h/v1","reasoning":true,
+                "maxTokens":4e3,"contextWindow":128000,"thinkingLevelMap":{"off":null,"low":"low"},"cost":{"input":0.25},
+                "compat":{"supportsStore":false},"headers":{"x-team":"a"},"lab":"L"},
+                "auth":{"ok":true,"apiKey":"k","headers":{"x-team":null},"env":{}},"oauth":false,"ownStream":true}"#,
+        );
+        assert_eq!(facts.name(), "p/m/1");
+        assert_eq!((facts.model.max_tokens, facts.model.context_window), (Some(4_000), Some(128_000)));
+        assert!(facts.model.reasoning && facts.own_stream && !facts.oauth);
+        assert_eq!(serde_json::json!(facts.model.other), serde_json::json!({"name": "M", "lab": "L"}));
+        assert_eq!(facts.auth.headers.iter().collect::<Vec<_>>(), [("x-team", None)]);
+        assert_eq!(facts.auth.api_key.as_ref().map(Secret::reveal), Some("k"));
+        assert_eq!(facts.is_usable(), Ok(()));
+    }
+
+    #[test]
+    fn what_is_missing_or_odd_is_none() {
+        let facts = read(
+            r#"{"model":{"id":7,"maxTokens":"many","contextWindow":-1,"compat":null,"headers":[]},"auth":{"headers":[]}}"#,
+        );
+        assert_eq!(facts.name(), "/");
+        assert_eq!((facts.model.max_tokens, facts.model.context_window), (None, None));
+        assert_eq!(facts.is_usable(), Err("it has no key".into()));
+        let facts =
+            read(r#"{"model":{},"auth":{"ok":false,"error":"log in first","apiKey":null,"headers":null}}"#);
+        assert_eq!(facts.is_usable(), Err("log in first".into()));
+    }
+
+    #[test]
+    fn a_key_is_not_to_be_seen() {
+        let facts = read(
+            r#"{"model":{"headers":{"a":"hidden"}},"auth":{"ok":true,"apiKey":"hidden","headers":{"b":"hidden"},"env":{"c":"hidden"}}}"#,
+        );
+        assert!(!format!("{facts:?}").contains("hidden"));
+    }
+}

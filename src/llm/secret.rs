@@ -1,0 +1,119 @@
+//! A key that must not be seen: not in a debug print, not in JSON, not in what a provider says of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// What stands where a key stood.
+const REDACTED: &str = "[key]";
+/// So many characters of a key give it away, and mark a word that shows part of it.
+const TELLING: usize = 8;
+/// A word that opens like the key and is masked shows the key's two ends, as some providers do.
+const OPENING: usize = 4;
+
+/// A text nobody may read by accident. Its debug form is empty, and it cannot be serialised.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself, for the request and for nothing else.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` without this secret, whole, in part or masked in the middle.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        let secret = self.0.trim();
+        if secret.is_empty() {
+            return text.to_owned();
+        }
+        let whole = text.replace(secret, REDACTED);
+        let mut clean = String::with_capacity(whole.len());
+        let mut word = String::new();
+        for letter in whole.chars().map(Some).chain([None]) {
+            match letter {
+                Some(letter) if is_of_a_key(letter) => word.push(letter),
+                end => {
+                    clean.push_str(if self.shows_in(&word) { REDACTED } else { &word });
+                    word.clear();
+                    clean.extend(end);
+                }
+            }
+        }
+        clean
+    }
+
+    fn shows_in(&self, word: &str) -> bool {
+        let secret: Vec<char> = self.0.trim().chars().collect();
+        let opening: String = secret.iter().take(OPENING).collect();
+        let masked = ["**", "...", "…"].iter().any(|mask| word.contains(mask));
+        let part = || secret.windows(TELLING).any(|part| word.contains(&part.iter().collect::<String>()));
+        (masked && word.starts_with(&opening)) || part()
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(REDACTED)
+    }
+}
+
+/// Anything but a text is an empty secret: an error would name what it found.
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Ok(Self(value.as_str().unwrap_or_default().to_owned()))
+    }
+}
+
+fn is_of_a_key(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | '*' | '…' | '+' | '/')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-proj-Ab3dEf6hIj9kLmN0pQrS";
+
+    #[test]
+    fn a_key_is_taken_out_of_what_a_provider_says() {
+        let secret = Secret::from(KEY);
+        let cases = [
+            (
+                "Incorrect API key provided: sk-proj-Ab3dEf6hIj9kLmN0pQrS.",
+                "Incorrect API key provided: [key].",
+            ),
+            (r#"{"key":"sk-proj-Ab3dEf6hIj9kLmN0pQrS"}"#, r#"{"key":"[key]"}"#),
+            ("provided: sk-proj-****************pQrS. Find", "provided: [key] Find"),
+            ("provided: sk-p***QrS", "provided: [key]"),
+            ("key Ab3dEf6hIj… is wrong", "key [key] is wrong"),
+            (
+                "Bearer sk-proj-Ab3dEf6hIj9kLmN0pQrS, twice sk-proj-Ab3dEf6hIj9kLmN0pQrS",
+                "Bearer [key], twice [key]",
+            ),
+            ("the model `gpt-5` does not exist, skip it...", "the model `gpt-5` does not exist, skip it..."),
+            ("", ""),
+        ];
+        for (said, clean) in cases {
+            assert_eq!(secret.redact(said), clean);
+        }
+    }
+
+    #[test]
+    fn it_does_not_show_itself() {
+        assert!(!format!("{:?}", Secret::from(KEY)).contains("sk-"));
+        let read: Secret = serde_json::from_str("17").unwrap();
+        assert_eq!(read.reveal(), "");
+        assert_eq!(read.redact("said"), "said");
+    }
+}

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::OnceCell;
@@ -53,6 +53,8 @@ struct Found {
     facts: Facts,
     /// For those that need no host.
     line: Option<Direct>,
+    /// The host reaches it, and we do not: a certificate that only the host trusts, a gateway that redirects.
+    only_by_host: AtomicBool,
 }
 
 impl Chain {
@@ -69,7 +71,7 @@ impl Chain {
             let found = self.host.resolve(candidate.name.as_deref()).await.and_then(|facts| {
                 facts.is_usable()?;
                 let line = if self.direct { direct(&facts) } else { None };
-                Ok(Found { facts, line })
+                Ok(Found { facts, line, only_by_host: AtomicBool::new(false) })
             });
             let way = match &found {
                 Ok(Found { line: Some(_), .. }) => "direct",
@@ -86,12 +88,42 @@ impl Chain {
         if let Some(most) = found.facts.model.max_tokens.filter(|most| *most > 0) {
             request.max_tokens = request.max_tokens.min(most);
         }
+        let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
+        let Some(line) = line else { return self.ask_host(candidate, found, request).await };
+        let started = Instant::now();
+        let answer = self.timed(candidate, "direct", &request, line.ask(request.clone())).await;
+        let unheard = |failure: &Failure| {
+            !failure.answered && failure.status.is_none_or(|status| (300..400).contains(&status))
+        };
+        // Whoever was waited for in vain would be so again.
+        let soon = started.elapsed() * 2 < Duration::from_millis(request.timeout_ms);
+        if !(soon && answer.as_ref().is_err_and(unheard)) {
+            return answer;
+        }
+        let answer = self.ask_host(candidate, found, request).await;
+        if answer.as_ref().map_or_else(|failure| failure.answered, |_| true) {
+            found.only_by_host.store(true, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    async fn ask_host(&self, candidate: &Candidate, found: &Found, request: Request) -> Answer {
+        let asked = self.host.ask(candidate.name.as_deref(), request.clone());
+        let answer = self.timed(candidate, "host", &request, asked).await;
+        let Some(key) = &found.facts.auth.api_key else { return answer };
+        // Providers quote keys in their complaints.
+        answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure })
+    }
+
+    async fn timed(
+        &self,
+        candidate: &Candidate,
+        way: &'static str,
+        request: &Request,
+        asked: Pending<'_, Answer>,
+    ) -> Answer {
         let limit = Duration::from_millis(request.timeout_ms);
         let started = Instant::now();
-        let asked = match &found.line {
-            Some(line) => line.ask(request),
-            None => self.host.ask(candidate.name.as_deref(), request),
-        };
         let answer = tokio::time::timeout(limit + GRACE, asked)
             .await
             .unwrap_or_else(|_| Err(Failure::unreachable(format!("no answer within {} s", limit.as_secs()))));
@@ -102,6 +134,7 @@ impl Chain {
         };
         let fields = [
             ("model", Field::Name(candidate.title())),
+            ("way", Field::Name(way)),
             ("outcome", Field::Name(outcome)),
             ("took", Field::Took(started.elapsed())),
         ];
@@ -137,7 +170,10 @@ impl Model for Chain {
                     unusable.push(format!("{name} failed before"));
                     continue;
                 }
-                if found.facts.model.context_window.is_some_and(|window| window > 0 && window < size) {
+                // The last one is asked all the same: there is no other.
+                let small =
+                    found.facts.model.context_window.is_some_and(|window| window > 0 && window < size);
+                if small && candidate.name.is_some() {
                     unusable.push(format!("{name}: its window is too small for the question"));
                     continue;
                 }
@@ -268,6 +304,45 @@ mod tests {
         let asked = script.log();
         assert_eq!(asked.iter().filter(|line| *line == "ask a/one").count(), GIVE_UP);
         assert_eq!(asked.iter().filter(|line| *line == "ask b/two").count(), 5);
+    }
+
+    /// A plain model, at a port where nobody listens.
+    fn deaf(name: &str) -> Value {
+        let mut facts = facts(name);
+        facts["model"]["api"] = json!("openai-completions");
+        facts["model"]["baseUrl"] = json!("http://127.0.0.1:9/v1");
+        facts
+    }
+
+    #[tokio::test]
+    async fn a_plain_model_that_only_the_host_reaches_is_asked_through_the_host() {
+        let script = Script::new(|name| Some(deaf(name)), reply);
+        let chain = chain(&script);
+        for _ in 0..2 {
+            assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("a/one"));
+        }
+        assert_eq!(script.log(), ["resolve a/one", "ask a/one", "ask a/one"]);
+        assert!(
+            chain.candidates[0].found.get().unwrap().as_ref().unwrap().only_by_host.load(Ordering::Relaxed)
+        );
+    }
+
+    #[tokio::test]
+    async fn what_nobody_reaches_fails_once_for_both_ways_and_shows_no_key() {
+        let key = "a-rather-long-key";
+        let model = move |name: &str| {
+            let mut facts = deaf(name);
+            facts["auth"]["apiKey"] = json!(key);
+            (name == "a/one").then_some(facts)
+        };
+        let script = Script::new(model, move |_| Err(Failure::unreachable(format!("401: bad key {key}"))));
+        let chain = chain(&script);
+        let failure = chain.ask(request("q")).await.unwrap_err();
+        assert!(
+            failure.reason.starts_with("a/one: 401: bad key") && !failure.reason.contains(key),
+            "{failure:?}"
+        );
+        assert_eq!(chain.candidates[0].failures.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]

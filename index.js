@@ -44,6 +44,9 @@ const SLICE = { characters: 256 * 1024, entries: 500 };
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
 
+/** What the user has heard of how we were set up; it need not be said again at each `/new`. @type {Set<string>} */
+const circumstances = new Set();
+
 /** Numbers by which running calls are stopped. */
 let nextOperation = 1;
 
@@ -102,11 +105,12 @@ export default function losslessContext(pi) {
   /**
    * @param {ExtensionContext} ctx
    * @param {unknown} error
+   * @param {Set<string>} [heard] what need not be said again
    */
-  function tell(ctx, error) {
+  function tell(ctx, error, heard = told) {
     const message = `pi-lossless-context: ${messageOf(error)}`;
-    if (told.has(message)) return;
-    told.add(message);
+    if (heard.has(message)) return;
+    heard.add(message);
     quietly(() => ctx.ui.notify(message, "warning"));
   }
 
@@ -155,10 +159,10 @@ export default function losslessContext(pi) {
     const rival = ownerOf(specs);
     if (rival) {
       const others = `another extension (${rival}) keeps the history already, with tools of the same names`;
-      return tell(ctx, `${others}, so this one does nothing. Remove one of the two.`);
+      return tell(ctx, `${others}, so this one does nothing. Remove one of the two.`, circumstances);
     }
     const { settings, notice } = settingsFor(native, ctx);
-    if (notice) tell(ctx, notice);
+    if (notice) tell(ctx, notice, circumstances);
     if (!settings.enabled) return registerOff("pi-lossless-context is switched off by its setting `enabled`.", "info");
     registerTools(specs);
     registerCommand(JSON.parse(native.commandSpecs()));
@@ -276,16 +280,19 @@ export default function losslessContext(pi) {
     withSession(async (event, _ctx, session) => {
       await session.engine;
       if (!session.preamble) return undefined;
-      const sections = event.systemPromptOptions?.sections;
-      if (!sections) return { systemPrompt: `${event.systemPrompt}\n\n${session.preamble}` };
-      sections.lcm = session.preamble;
-      return undefined;
+      /** @type {{ sections?: Record<string, string>, forceSystemPrompt?: string } | undefined} */
+      const options = event.systemPromptOptions;
+      if (options?.sections) options.sections.lcm = session.preamble;
+      // Where another extension has put a whole prompt in their place, Pi shows no sections.
+      if (options?.sections && options.forceSystemPrompt === undefined) return undefined;
+      return { systemPrompt: `${event.systemPrompt}\n\n${session.preamble}` };
     }),
   );
 
   pi.on(
     "session_before_compact",
     withSession(async (event, ctx, session) => {
+      session.offered = null;
       const engine = await ready(session);
       const { preparation, signal } = event;
       const request = {

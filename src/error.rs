@@ -15,8 +15,10 @@ pub enum Code {
     Invalid,
     /// Stopped on request.
     Cancelled,
-    /// The database file belongs to another program or to a newer version of this one.
+    /// The database file belongs to another program.
     Foreign,
+    /// The database file was written by a newer version of this program.
+    Newer,
     /// The disk, the database or its content failed us.
     Store,
     /// What this builds upon is not stored, because an earlier write failed; that one is to be told of, not this.
@@ -33,6 +35,7 @@ impl Code {
             Self::Invalid => "LCM_INVALID",
             Self::Cancelled => "LCM_CANCELLED",
             Self::Foreign => "LCM_FOREIGN",
+            Self::Newer => "LCM_NEWER",
             Self::Store => "LCM_STORE",
             Self::Gap => "LCM_GAP",
             Self::Closed => "LCM_CLOSED",
@@ -57,6 +60,11 @@ impl Error {
     /// A database that is not ours to write.
     pub fn foreign(message: impl Into<String>) -> Self {
         Self { code: Code::Foreign, message: message.into(), source: None }
+    }
+
+    /// A database that a later version of this program made, which this one can't understand.
+    pub fn newer(message: impl Into<String>) -> Self {
+        Self { code: Code::Newer, message: message.into(), source: None }
     }
 
     /// A stored thing that is not as it must be.

@@ -34,27 +34,29 @@ pub(super) struct Opened {
 
 /// Opens the store of the project `cwd` in `dir`, making what is missing.
 ///
-/// A file of another program, or of a newer version of this one, is left untouched; a fresh one beside it is used and
-/// the notice says so.
+/// A file of another program, or of a newer version of this one, is left untouched and another beside it is used. That is
+/// told when the other is made; of a newer version's file always, since there is a history that is not seen.
 pub(super) fn open_project(dir: &Path, name: &str, cwd: &str) -> Result<Opened> {
     make_dir(dir)?;
-    let mut notice = None;
+    let mut passed: Option<Error> = None;
     for attempt in 1..=NAMES {
         let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
         let path = dir.join(format!("{name}{suffix}.db"));
         match open_file(&path, cwd) {
-            Ok(connection) => {
-                let notice =
-                    notice.map(|why| format!("{why}; the history goes to {} instead", path.display()));
+            Ok((connection, is_new)) => {
+                let told = passed.filter(|error| is_new || error.code() == Code::Newer);
+                let notice = told.map(|why| format!("{why}; the history goes to {} instead", path.display()));
                 return Ok(Opened { connection, place: Place::File(path), notice });
             }
-            Err(error) if error.code() == Code::Foreign => notice = notice.or(Some(error.to_string())),
+            Err(error) if matches!(error.code(), Code::Foreign | Code::Newer) => {
+                passed = passed.or(Some(error));
+            }
             Err(error) => return Err(error),
         }
     }
     Err(Error::foreign(format!(
-        "{}, and so are {} more beside it: move them away or set LCM_DB_DIR to another folder",
-        notice.unwrap_or_default(),
+        "{}, and {} more beside it can't be used either: move them away, or name another folder in the setting dbDir",
+        passed.map(|error| error.to_string()).unwrap_or_default(),
         NAMES - 1
     )))
 }
@@ -82,7 +84,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
         .map_err(|error| Error::storing(format!("failed to read {}", path.display()), error))
 }
 
-fn open_file(path: &Path, cwd: &str) -> Result<Connection> {
+/// The connection, and whether the database was made just now.
+fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => Error::foreign(format!("{} is no database", path.display())),
         Some(ErrorCode::DatabaseBusy) => {
@@ -101,24 +104,24 @@ fn open_file(path: &Path, cwd: &str) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
-    check_owner(&connection, path, failed)?;
+    let is_new = check_owner(&connection, path, failed)?;
     set_up(&connection).map_err(failed)?;
     migrations::run(&mut connection)?;
     claim(&connection, cwd).map_err(failed)?;
     check_project(&connection, path, cwd).map_err(failed)??;
-    Ok(connection)
+    Ok((connection, is_new))
 }
 
-/// Refuses a database that is not ours before anything is written to it.
+/// Refuses a database that is not ours before anything is written to it, and says whether there is nothing in it yet.
 fn check_owner(
     connection: &Connection,
     path: &Path,
     failed: impl Fn(rusqlite::Error) -> Error,
-) -> Result<()> {
+) -> Result<bool> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let tables = number("SELECT count(*) FROM sqlite_schema").map_err(&failed)?;
     if tables == 0 {
-        return Ok(());
+        return Ok(true);
     }
     // Under the first migration of another process the tables may be there before the mark: both commit together, so
     // what is seen here is either nothing or all.
@@ -127,13 +130,13 @@ fn check_owner(
     }
     let version = migrations::version(connection).map_err(&failed)?;
     if version > migrations::current() {
-        return Err(Error::foreign(format!(
+        return Err(Error::newer(format!(
             "{} was written by a newer version of pi-lossless-context (format {version}, this one knows {})",
             path.display(),
             migrations::current()
         )));
     }
-    Ok(())
+    Ok(false)
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {

@@ -209,7 +209,7 @@ fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) 
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     // Another process may have upgraded the file since we opened it.
     if migrations::version(&tx).map_err(failed)? != migrations::current() {
-        return Err(Error::foreign(
+        return Err(Error::newer(
             "the history store was upgraded by a newer version of pi-lossless-context: restart Pi",
         ));
     }

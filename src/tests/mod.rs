@@ -9,5 +9,6 @@ mod describe;
 mod expand;
 mod grep;
 mod ingest;
+mod opening;
 mod support;
 mod tidy;

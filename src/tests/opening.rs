@@ -1,0 +1,43 @@
+//! Opening a store where something else lies already.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::store::{Place, Store};
+
+/// Opens the store of a project in `dir`: where it lies, and what the user is told.
+async fn open(dir: &Path) -> (String, Option<String>) {
+    let store = Store::open(Some(dir), "project", "/project").unwrap();
+    let Place::File(path) = store.place().clone() else { panic!("no file") };
+    let notice = store.notice().map(ToOwned::to_owned);
+    store.close().await;
+    (path.file_name().unwrap().to_string_lossy().into_owned(), notice)
+}
+
+#[tokio::test]
+async fn beside_another_program_s_file_a_new_one_is_made_and_that_is_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let theirs = dir.path().join("project.db");
+    Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
+    let before = std::fs::read(&theirs).unwrap();
+    let (name, notice) = open(dir.path()).await;
+    assert_eq!(name, "project-2.db");
+    assert!(notice.unwrap().contains("belongs to another program; the history goes to"));
+    assert_eq!(open(dir.path()).await, (name, None));
+    assert_eq!(std::fs::read(&theirs).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_newer_version_s_file_is_told_of_each_time_since_its_history_is_not_seen() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(open(dir.path()).await, ("project.db".into(), None));
+    let newer = Connection::open(dir.path().join("project.db")).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    for _ in 0..2 {
+        let (name, notice) = open(dir.path()).await;
+        assert_eq!(name, "project-2.db");
+        assert!(notice.unwrap().contains("was written by a newer version"));
+    }
+}

@@ -37,19 +37,23 @@ const RUN_MS = 120_000;
 /** How long Pi may take to leave after its stdin is closed. */
 const LEAVE_MS = 10_000;
 
-/** Starts Pi in rpc mode. @param {PiOptions & { onDialog?: OnDialog }} options */
-export function startPi({ args = [], onDialog = agreeable, ...options }) {
-  return new Pi(spawnPi(["--mode", "rpc", ...args], options, "pipe"), onDialog);
+/**
+ * Starts Pi in rpc mode.
+ * @param {PiOptions & { onDialog?: OnDialog, idle?: string }} options `idle`: the event by which this Pi says that it is idle
+ */
+export function startPi({ args = [], onDialog = agreeable, idle = "agent_settled", ...options }) {
+  return new Pi(spawnPi(["--mode", "rpc", ...args], options, "pipe"), onDialog, idle);
 }
 
 /**
  * Runs Pi to its end, as `pi -p …` does.
  * @param {string[]} args
- * @param {PiOptions & { input?: string, timeoutMs?: number }} options
+ * @param {PiOptions & { input?: string, timeoutMs?: number, onStart?: (child: import("node:child_process").ChildProcess) => void }} options
  * @returns {Promise<{ code: number | null, signal: NodeJS.Signals | null, stdout: string, stderr: string }>}
  */
-export async function runPi(args, { input, timeoutMs = RUN_MS, ...options }) {
+export async function runPi(args, { input, timeoutMs = RUN_MS, onStart, ...options }) {
   const child = spawnPi([...args, ...(options.args ?? [])], options, input === undefined ? "ignore" : "pipe");
+  onStart?.(child);
   child.stdin?.end(input);
   const stdout = textFrom(child.stdout);
   const stderr = textFrom(child.stderr);
@@ -74,15 +78,18 @@ export class Pi {
   #stderr;
   #exit;
   #onDialog;
+  #idle;
   #exited = false;
 
   /**
    * @param {import("node:child_process").ChildProcess} child
    * @param {OnDialog} onDialog
+   * @param {string} idle
    */
-  constructor(child, onDialog) {
+  constructor(child, onDialog, idle) {
     this.#child = child;
     this.#onDialog = onDialog;
+    this.#idle = idle;
     this.#stderr = textFrom(child.stderr);
     // A Pi that is gone makes writing fail; whoever waits for it hears so from #left.
     child.stdin?.on("error", () => {});
@@ -145,7 +152,7 @@ export class Pi {
   async prompt(text, { timeoutMs = RUN_MS, ...fields } = {}) {
     const from = this.events.length;
     const { at } = await this.#send("prompt", { message: text, ...fields }, timeoutMs);
-    const settled = () => this.events.slice(at).some((event) => event.type === "agent_settled");
+    const settled = () => this.events.slice(at).some((event) => event.type === this.#idle);
     // The response comes before the run begins, and Pi marks itself busy in between: asking tells whether there is a run.
     const { isStreaming } = await this.request("get_state", {}, timeoutMs);
     if (isStreaming) await this.waitFor(settled, timeoutMs);

@@ -20,8 +20,14 @@ export const extension = path.join(root, "index.js");
  */
 export const inModules = (...parts) => path.join(root, "node_modules", ...parts);
 
+/**
+ * The binary of the npm package `node`.
+ * @param {string} modules the `node_modules` it belongs to
+ */
+export const nodeIn = (modules) => path.join(modules, "node", "bin", process.platform === "win32" ? "node.exe" : "node");
+
 /** Node 22, from the npm package `node`; Pi 0.87 needs it, whichever Node runs this. */
-export const node22 = inModules("node", "bin", process.platform === "win32" ? "node.exe" : "node");
+export const node22 = nodeIn(inModules());
 
 /**
  * A program of an npm package, as its package.json names it.

@@ -7,12 +7,16 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { buildAddon, cargoEnvironment } from "./build.mjs";
+import { bringHosts } from "./hosts.mjs";
 import { extension, node22, piCli, programOf, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
 import { Failure, setUp } from "./setup.mjs";
 
 /** A build that takes longer than this shows itself when all the user wants is to start Pi. */
 const PATIENCE_MS = 1500;
+
+/** No deeper: below stand the other Pis, with node_modules of their own. */
+const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
 
 const [verb = "", ...rest] = process.argv.slice(2);
 const verbs = { build, start, test };
@@ -47,7 +51,7 @@ async function start(args) {
   const interactiveDemo = path.join(root, "demo", "interactive.mjs");
   if (args.includes("--demo")) return show(node22, [interactiveDemo, ...forPi]);
   if (!(await modelIsConfigured())) {
-    const env = { ...process.env, LCM_DEMO_REASON: "Pi has no model configured here, so npm start is the demo." };
+    const env = { ...process.env, DEMO_REASON: "Pi has no model configured here, so npm start is the demo." };
     return show(node22, [interactiveDemo, ...forPi], { env });
   }
   return show(node22, [piCli(), "-e", extension, ...forPi]);
@@ -74,7 +78,8 @@ async function test() {
   await step("cargo test", () => cargo("test", "--profile", "fast"));
   await step("tsc", () => node(programOf("typescript", "tsc"), "-p", "tsconfig.json"));
   if (existsSync(typesScript)) await step("index.d.ts", () => node(typesScript));
-  await step("node --test", () => node("--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec", "__test__/**/*.test.mjs"));
+  await step("the other Pis", () => bringHosts());
+  await step("node --test", () => node("--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec", ...testFiles));
 
   process.stdout.write(`\nAll steps passed in ${seconds(started)}.\n`);
   return 0;

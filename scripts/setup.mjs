@@ -5,7 +5,7 @@
  */
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
-import { inModules, node22, root } from "./paths.mjs";
+import { inModules, nodeIn, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
 
 /** A failure whose message is for the user, without a stack. */
@@ -15,7 +15,7 @@ export class Failure extends Error {}
 export async function setUp() {
   await needCargo();
   if (packagesAreStale()) await installPackages();
-  await needNode22();
+  await needNode(inModules(), "Node 22");
 }
 
 async function needCargo() {
@@ -34,11 +34,19 @@ function packagesAreStale() {
 
 async function installPackages() {
   process.stderr.write("Installing the npm packages (about 350 MB, once) …\n");
-  const { command, args, shell } = callersNpm();
-  const env = innerEnvironment();
   // Warnings are left out: npm says of each host package that it wants Node 22, and Node 22 is one of these packages.
-  const code = await show(command, [...args, "ci", "--loglevel=error"], { cwd: root, env, shell });
-  if (code !== 0) throw new Failure(`npm ci failed with exit code ${code}: its own words stand above.`);
+  await npm(["ci", "--loglevel=error"], root);
+}
+
+/**
+ * Runs the caller's npm, as in their own shell.
+ * @param {string[]} args
+ * @param {string} cwd
+ */
+export async function npm(args, cwd) {
+  const { command, args: first, shell } = callersNpm();
+  const code = await show(command, [...first, ...args], { cwd, env: innerEnvironment(), shell });
+  if (code !== 0) throw new Failure(`npm ${args[0]} failed with exit code ${code}: its own words stand above.`);
 }
 
 /** The npm of whoever started this, with the Node it runs on, so that its version and settings hold. */
@@ -59,19 +67,25 @@ function innerEnvironment() {
   return env;
 }
 
-/** The npm package `node` fetches its binary in an install script, which npm may have been told not to run. */
-async function needNode22() {
-  if (await node22Runs()) return;
-  process.stderr.write("Fetching Node 22 …\n");
-  await show(process.execPath, ["installArchSpecificPackage.js"], { cwd: inModules("node"), env: innerEnvironment() });
-  if (await node22Runs()) return;
+/**
+ * The npm package `node` fetches its binary in an install script, which npm may have been told not to run.
+ * @param {string} modules the `node_modules` it belongs to
+ * @param {string} name what it is called in messages
+ */
+export async function needNode(modules, name) {
+  const node = nodeIn(modules);
+  if (await runs(node)) return;
+  process.stderr.write(`Fetching ${name} …\n`);
+  await show(process.execPath, ["installArchSpecificPackage.js"], { cwd: path.join(modules, "node"), env: innerEnvironment() });
+  if (await runs(node)) return;
   throw new Failure(
-    "Node 22 is missing because npm did not run the install script of the package `node`: allow it, delete node_modules, and run this again.",
+    `${name} is missing because npm did not run the install script of the package \`node\`: allow it, delete ${modules}, and run this again.`,
   );
 }
 
-async function node22Runs() {
-  if (!existsSync(node22)) return false;
-  const { code } = await collect(node22, ["--version"]);
+/** @param {string} node */
+async function runs(node) {
+  if (!existsSync(node)) return false;
+  const { code } = await collect(node, ["--version"]);
   return code === 0;
 }

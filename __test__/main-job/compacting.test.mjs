@@ -3,11 +3,9 @@
  * or told twice, whatever becomes of the model calls.
  */
 import assert from "node:assert/strict";
-import { copyFileSync } from "node:fs";
-import path from "node:path";
 import { test } from "node:test";
-import { root } from "../../scripts/paths.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
+import { copyWithoutEngine } from "../support/engineless.mjs";
 import { filler, markersIn } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { SessionFile } from "../support/session-file.mjs";
@@ -324,9 +322,3 @@ test("without its engine the extension leaves compaction to Pi, and says why", a
   assert.match(told[0].message, /\.node.*missing.*npm run build/);
   assert.equal(told[0].notifyType, "error");
 });
-
-/** @param {string} folder */
-function copyWithoutEngine(folder) {
-  for (const name of ["index.js", "package.json"]) copyFileSync(path.join(root, name), path.join(folder, name));
-  return path.join(folder, "index.js");
-}

@@ -4,29 +4,12 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
+import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf, drillDownIds } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
-import { jsonOf } from "../support/session-file.mjs";
 
-/** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
-
-/**
- * The store holds exactly these sessions, each with exactly its own entries.
- * @param {Project} project
- * @param {import("../support/session-file.mjs").SessionFile[]} sessions
- */
-function assertApart(project, sessions) {
-  project.inStore((store) => {
-    const known = store.rows("SELECT session_id FROM conversations ORDER BY session_id").map(({ session_id }) => session_id);
-    assert.deepEqual(known, sessions.map(({ id }) => id).sort());
-    for (const session of sessions) {
-      const stored = store.entries(session.id).map(({ id, json }) => ({ id, json }));
-      assert.deepEqual(stored, session.entries.map((entry) => ({ id: entry.id, json: jsonOf(entry) })));
-    }
-  });
-}
 
 test("forks and clones use the summaries of their parent", async (t) => {
   const project = await aProject(t);
@@ -51,7 +34,7 @@ test("forks and clones use the summaries of their parent", async (t) => {
     assert.notEqual(clone.id, parent.id);
     assert.equal(blockOf(project.lastTurn), parent.lastCompaction.summary);
     assert.equal(project.summaryCalls.length, calls);
-    await eventually(() => assertApart(project, [parent, clone]));
+    await eventually(() => assertAgreement(project, [parent, clone]));
   });
 
   await t.test("a fork from before the compaction compacts without asking the model", async () => {
@@ -109,7 +92,7 @@ test("sessions of one process stay apart", async (t) => {
   await pi.prompt("an ostrich in the second");
   const second = await project.session(pi);
   assert.notEqual(second.id, first.id);
-  await eventually(() => assertApart(project, [first, second]));
+  await eventually(() => assertAgreement(project, [first, second]));
 
   await t.test("also after switching back", async () => {
     await pi.request("switch_session", { sessionPath: first.file });
@@ -117,7 +100,7 @@ test("sessions of one process stay apart", async (t) => {
     const longer = await project.session(pi);
     assert.equal(longer.id, first.id);
     assert.ok(longer.entries.length > first.entries.length);
-    await eventually(() => assertApart(project, [longer, second]));
+    await eventually(() => assertAgreement(project, [longer, second]));
   });
 
   await t.test("and each shows its own footer", async () => {

@@ -9,21 +9,25 @@ import os from "node:os";
 import path from "node:path";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { runPi, startPi } from "../../demo/rpc.mjs";
-import { extension } from "../../scripts/paths.mjs";
+import { extension, node22, piCli } from "../../scripts/paths.mjs";
 import { History } from "./history.mjs";
 import { SessionFile } from "./session-file.mjs";
 import { Store } from "./store.mjs";
+import { openTerminal } from "./terminal.mjs";
 
 /** @typedef {import("node:test").TestContext} TestContext */
 /** @typedef {import("../../demo/model-server.mjs").Reply} Reply */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
+/** @typedef {import("../../scripts/hosts.mjs").Host} Host */
+/** @typedef {import("./terminal.mjs").Terminal} Terminal */
 
 /**
  * What the model says. Turns are answered in order, and with a constant text once there are no more; summaries as a short
  * text unless the test says otherwise.
  * @typedef {object} Script
  * @property {(Reply | ((request: Received) => Reply | Promise<Reply>))[]} [turns]
+ * @property {(request: Received) => Reply} [otherwise] instead of the constant text
  * @property {(request: Received) => Reply | Promise<Reply>} [summary]
  */
 
@@ -33,6 +37,8 @@ import { Store } from "./store.mjs";
  * @property {number} [contextWindow]
  * @property {number} [keepRecentTokens] how much Pi keeps raw
  * @property {Record<string, unknown>} [settings] more of Pi's settings
+ * @property {Host} [host] another Pi than the repository's own
+ * @property {string[]} [extensions] what is loaded: ours alone, unless the test says otherwise
  */
 
 /** A fresh temporary folder, deleted after the test. @param {TestContext} t */
@@ -52,10 +58,10 @@ function makeFolder() {
  * @param {TestContext} t
  * @param {ProjectOptions} [options]
  */
-export async function aProject(t, { script = {}, contextWindow, keepRecentTokens = 200, settings = {} } = {}) {
+export async function aProject(t, { script = {}, contextWindow, keepRecentTokens = 200, settings = {}, host, extensions = [extension] } = {}) {
   const { folder, remove } = makeFolder();
   const server = await startModelServer({ reply: playing(script) });
-  const project = new Project(folder, server, script);
+  const project = new Project({ folder, server, script, host, extensions });
   t.after(async () => {
     try {
       await project.stopAll();
@@ -70,22 +76,31 @@ export async function aProject(t, { script = {}, contextWindow, keepRecentTokens
   return project;
 }
 
-class Project {
+export class Project {
   /** @type {Pi[]} */
   #started = [];
+  /** @type {Terminal[]} */
+  #terminals = [];
+  #host;
+  #extensions;
 
   /**
-   * @param {string} root
-   * @param {import("../../demo/model-server.mjs").ModelServer} server
-   * @param {Script} script may be changed as the test goes on
+   * @param {object} made
+   * @param {string} made.folder
+   * @param {import("../../demo/model-server.mjs").ModelServer} made.server
+   * @param {Script} made.script may be changed as the test goes on
+   * @param {Host} [made.host]
+   * @param {string[]} made.extensions
    */
-  constructor(root, server, script) {
+  constructor({ folder, server, script, host, extensions }) {
     this.server = server;
     this.script = script;
-    this.agentDir = path.join(root, "agent");
-    this.cwd = path.join(root, "project");
-    this.sessionDir = path.join(root, "sessions");
-    this.storeDir = path.join(root, "store");
+    this.#host = host;
+    this.#extensions = extensions;
+    this.agentDir = path.join(folder, "agent");
+    this.cwd = path.join(folder, "project");
+    this.sessionDir = path.join(folder, "sessions");
+    this.storeDir = path.join(folder, "store");
   }
 
   /** Requests of the agent, in order. */
@@ -110,29 +125,45 @@ class Project {
    * @param {string[]} [args]
    * @param {string | null} [loading] another extension than ours, or none
    */
-  startPi(args = [], loading = extension) {
-    const pi = startPi({ ...this.#surroundings, args: [...(loading ? ["-e", loading] : []), ...args] });
+  startPi(args = [], loading) {
+    const idle = this.#host?.version === "0.74.2" ? "agent_end" : undefined;
+    const pi = startPi({ ...this.#surroundings, idle, args: [...this.#loading(loading), ...args] });
     this.#started.push(pi);
     return pi;
   }
 
+  /** Starts Pi in a terminal. @param {string[]} [args] */
+  openTerminal(args = []) {
+    const { agentDir, cwd, sessionDir, env, node = node22, pi = piCli() } = this.#surroundings;
+    const terminal = openTerminal({ agentDir, cwd, env, node, args: [pi, "--session-dir", sessionDir, ...this.#loading(), ...args] });
+    this.#terminals.push(terminal);
+    return terminal;
+  }
+
   /** Stops every Pi that was started, and looks whether they were silent. */
   async stopAll() {
-    await Promise.all(this.#started.map((pi) => pi.stop()));
-    for (const pi of this.#started) {
-      assert.equal(pi.stderr, "", "Pi's stderr must stay empty");
-      assert.deepEqual(pi.nonJson, [], "Pi's stdout must be JSON only");
-    }
+    await Promise.all([...this.#started, ...this.#terminals].map((pi) => pi.stop()));
+    for (const { stderr } of [...this.#started, ...this.#terminals]) assert.equal(stderr, "", "Pi's stderr must stay empty");
+    for (const { nonJson } of this.#started) assert.deepEqual(nonJson, [], "Pi's stdout must be JSON only");
   }
 
   /**
    * Runs Pi to its end, as `pi -p` does.
    * @param {string[]} args
+   * @param {object} [options]
+   * @param {(child: import("node:child_process").ChildProcess) => void} [options.onStart]
+   * @param {string} [options.lastWords] that Pi itself may write to stderr
    */
-  async runPi(args) {
-    const ended = await runPi(args, { ...this.#surroundings, args: ["-e", extension] });
-    assert.equal(ended.stderr, "", "Pi's stderr must stay empty");
+  async runPi(args, { onStart, lastWords = "" } = {}) {
+    const ended = await runPi(args, { ...this.#surroundings, args: this.#loading(), onStart });
+    if (ended.stderr !== lastWords) assert.equal(ended.stderr, "", "Pi's stderr must stay empty");
     return ended;
+  }
+
+  /** @param {string | null} [only] instead of the project's extensions */
+  #loading(only) {
+    const extensions = only === undefined ? this.#extensions : only === null ? [] : [only];
+    return extensions.flatMap((file) => ["-e", file]);
   }
 
   /** A history to prepare a session file with. @param {string} [id] */
@@ -146,9 +177,14 @@ class Project {
    */
   async session(pi) {
     if (pi) return new SessionFile((await pi.request("get_state")).sessionFile);
-    const files = readdirSync(this.sessionDir);
-    assert.equal(files.length, 1, `one session file is expected, there are: ${files.join(", ")}`);
-    return new SessionFile(path.join(this.sessionDir, files[0]));
+    const [session, ...others] = this.sessions();
+    assert.ok(session && others.length === 0, `one session file is expected, there are ${others.length + (session ? 1 : 0)}`);
+    return session;
+  }
+
+  /** All session files of the project. */
+  sessions() {
+    return readdirSync(this.sessionDir).map((name) => new SessionFile(path.join(this.sessionDir, name)));
   }
 
   /**
@@ -168,7 +204,7 @@ class Project {
 
   get #surroundings() {
     const { agentDir, cwd, sessionDir, storeDir } = this;
-    return { agentDir, cwd, sessionDir, env: { LCM_DB_DIR: storeDir } };
+    return { agentDir, cwd, sessionDir, env: { LCM_DB_DIR: storeDir }, node: this.#host?.node, pi: this.#host?.pi };
   }
 }
 
@@ -179,7 +215,7 @@ class Project {
 function playing(script) {
   return (request) => {
     if (request.kind === "summary") return script.summary?.(request) ?? { text: `Summary ${request.index}\nWhat happened was summarised.` };
-    const next = script.turns?.shift() ?? { text: "Understood." };
+    const next = script.turns?.shift() ?? script.otherwise?.(request) ?? { text: "Understood." };
     return typeof next === "function" ? next(request) : next;
   };
 }

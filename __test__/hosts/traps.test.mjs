@@ -1,0 +1,315 @@
+/**
+ * What is easily got wrong about a Pi, tried on each Pi where it can happen: events that come twice, late or never, entries
+ * that nobody announces, files that are not there yet or of an older format, and failures of our own.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+import { hosts } from "../../scripts/hosts.mjs";
+import { extension, root } from "../../scripts/paths.mjs";
+import { assertAgreement } from "../support/agreement.mjs";
+import { blockOf } from "../support/block.mjs";
+import { copyWithoutEngine } from "../support/engineless.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
+import { assertGrowing } from "../support/requests.mjs";
+import { saidBy, sessionSaying } from "../support/seats.mjs";
+import { jsonOf, SessionFile } from "../support/session-file.mjs";
+import { notesIn } from "../support/slow.mjs";
+import { databasesIn } from "../support/store.mjs";
+import { noTerminal } from "../support/terminal.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+
+const inSupport = (/** @type {string} */ name) => path.join(root, "__test__", "support", name);
+const acting = inSupport("acting.mjs");
+
+/** Processes are waited for more than they compute. */
+const AT_ONCE = 3;
+
+/** What one host has and another lacks, so that each is held to what it is. @param {import("../../scripts/hosts.mjs").Host} host */
+const traitsOf = ({ version }) => ({
+  /** Prompt and tools are noted in the session, attempts that failed are hidden by an entry, and rpc's abort reaches a compaction. */
+  modern: version !== "0.74.2",
+  /** A section of the prompt stays there in every run. */
+  keepsSections: version !== "0.87.1",
+  /** The session file is there as soon as the user has said something. */
+  writesAtOnce: version === "1.5.2",
+});
+
+for (const host of hosts) {
+  const { modern, keepsSections, writesAtOnce } = traitsOf(host);
+  /** @param {import("node:test").TestContext} t @param {import("../support/project.mjs").ProjectOptions} [options] */
+  const projectHere = (t, options) => aProject(t, { host, extensions: [extension, acting], ...options });
+  /** @param {Project} project */
+  const agreed = (project) => eventually(() => assertAgreement(project));
+
+  describe(host.name, { concurrency: AT_ONCE }, () => {
+    for (const engine of /** @type {const} */ (["missing", "broken"])) {
+      test(`an engine that is ${engine} is told, and Pi goes on in every mode`, async (t) => {
+        const project = await projectHere(t, { extensions: [copyWithoutEngine(temporaryFolder(t), engine)] });
+        const { code, stdout } = await project.runPi(["-p", "hello"]);
+        assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
+
+        const json = await project.runPi(["--mode", "json", "hello"]);
+        assert.equal(json.code, 0);
+        assert.ok(json.stdout.split("\n").filter(Boolean).every((line) => JSON.parse(line).type));
+
+        const pi = project.startPi();
+        await pi.prompt("hello");
+        await pi.prompt("/lcm stats");
+        const told = pi.ui("notify").map(({ message }) => message);
+        assert.equal(told.length, 2, "once at the start, and once when it was asked for");
+        for (const message of told) assert.match(message, /pi-lossless-context is off: .*\.node/);
+
+        if (noTerminal) return t.diagnostic(`not in the TUI: ${noTerminal}`);
+        const terminal = project.openTerminal();
+        await terminal.waitFor((screen) => screen.includes("pi-lossless-context is off"), "why it is off");
+        await terminal.send("hello");
+        await terminal.waitFor((screen) => screen.includes("Understood."), "an answer");
+      });
+    }
+
+    test("a session that starts twice is one session", async (t) => {
+      const project = await projectHere(t, { extensions: [extension, inSupport("slow.mjs")] });
+      const pi = project.startPi();
+      await pi.prompt("in the first");
+      await pi.request("new_session");
+      const starts = readFileSync(notesIn(project.agentDir), "utf8").split("\n").filter((event) => event === "session_start");
+      assert.equal(starts.length, 3, "this Pi announces the new session twice");
+      await pi.prompt("in the new one");
+      await agreed(project);
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
+      await pi.stop();
+      // The last one who closes a database puts its journal away.
+      assert.ok(!readdirSync(project.storeDir).some((name) => name.endsWith("-wal")), "nobody has the store open any more");
+    });
+
+    test("entries that no event announces are stored when Pi quits", async (t) => {
+      const project = await projectHere(t);
+      const pi = project.startPi();
+      await pi.prompt("the question");
+      await pi.request("bash", { command: "echo seen" });
+      await pi.request("bash", { command: "echo unseen", excludeFromContext: true });
+      await pi.request("set_session_name", { name: "a name" });
+      for (const line of ["note a note", "remember a fact", "label the question"]) await pi.prompt(`/act ${line}`);
+      await pi.stop();
+      const { entries } = await project.session();
+      const kinds = new Set(entries.map(({ type, message }) => message?.role ?? type));
+      for (const kind of ["bashExecution", "session_info", "custom_message", "custom", "label"]) assert.ok(kinds.has(kind), kind);
+      assertAgreement(project);
+    });
+
+    test("what Pi notes of its prompt and tools is stored and counted nowhere", async (t) => {
+      const project = await projectHere(t);
+      const pi = project.startPi();
+      await pi.prompt("hello");
+      await agreed(project);
+      const noted = (await project.session(pi)).entries.filter(({ message }) => message?.role === "system");
+      assert.equal(noted.length > 0, modern, "only newer Pis note it");
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
+    });
+
+    test("events that come late, even after the session's end, lose nothing and break nothing", async (t) => {
+      const project = await projectHere(t, { extensions: [inSupport("slow.mjs"), extension] });
+      project.script.turns = [{ toolCalls: [{ name: "bash", arguments: { command: "echo late" } }] }];
+      const { code, stdout } = await project.runPi(["-p", "hello"]);
+      assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
+      const events = readFileSync(notesIn(project.agentDir), "utf8").trimEnd().split("\n");
+      const late = events.slice(events.indexOf("session_shutdown") + 1);
+      assert.equal(late.length > 0, !modern, `after the session's end came: ${late.join(", ") || "nothing"}`);
+      project.startPi(["--continue"]);
+      await agreed(project);
+    });
+
+    test("what was said before there was a session file is kept", async (t) => {
+      const project = await projectHere(t, { script: { turns: [{ hang: true }] } });
+      const pi = project.startPi();
+      const { sessionFile, sessionId } = await pi.request("get_state");
+      await pi.request("prompt", { message: "a walrus nobody answered" });
+      const said = () => project.inStore((store) => store.entries(sessionId).filter(({ json }) => json?.includes("walrus")).length);
+      await eventually(() => assert.deepEqual([project.turns.length, said()], [1, 1], "asked and stored"));
+      assert.equal(existsSync(sessionFile), writesAtOnce);
+      await pi.kill("SIGKILL");
+      await project.runPi(["-p", "another day"]);
+      assert.equal(said(), 1);
+      const sessions = project.sessions().filter(({ id }) => id !== sessionId);
+      assert.equal(sessions.length, 1);
+      const stored = project.inStore((store) => store.entries(sessions[0].id).map(({ json }) => json));
+      assert.deepEqual(stored, sessions[0].entries.map(jsonOf));
+    });
+
+    test("a session that is not to be kept leaves no database", async (t) => {
+      const project = await projectHere(t);
+      const { code, stdout } = await project.runPi(["--no-session", "-p", "keep this to yourself", "/lcm stats"]);
+      assert.equal(code, 0);
+      assert.match(stdout, /^This session +2 messages[^]*memory only/);
+      assert.deepEqual(databasesIn(project.storeDir), []);
+      assert.deepEqual(project.sessions(), []);
+    });
+
+    for (const version of [1, 2]) {
+      test(`a session file of version ${version}, which Pi rewrites, is stored as it is afterwards`, async (t) => {
+        const project = await projectHere(t);
+        const history = project.history();
+        history.talk(6);
+        if (version === 2) history.message({ role: "hookMessage", customType: "note", content: "from a hook", display: true });
+        const { version: _version, ...header } = history.header;
+        const lines = version === 1 ? [header, ...history.entries.map(({ id: _id, parentId: _parentId, ...entry }) => entry)] : [{ ...header, version }, ...history.entries];
+        const file = path.join(project.sessionDir, `old_${history.id}.jsonl`);
+        writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+        await project.runPi(["--session", file, "-p", "still there?"]);
+        await project.runPi(["--session", file, "-p", "and now?"]);
+        const session = new SessionFile(file);
+        assert.equal(session.header.version, 3);
+        assert.equal(session.visible().length, history.entries.length + 4);
+        assertAgreement(project);
+      });
+    }
+
+    test("choosing a user message in /tree goes on above it, at the first one with a second root", async (t) => {
+      const project = await projectHere(t);
+      const pi = project.startPi();
+      await pi.prompt("the first");
+      await pi.prompt("the second");
+      await pi.prompt("/act tree the second");
+      await pi.prompt("instead of the second");
+      const users = () => sessionSaying(project, "the first").branch().map((entry) => saidBy(entry, "user")).filter(Boolean);
+      assert.deepEqual(users(), ["the first", "instead of the second"]);
+      await agreed(project);
+      await pi.prompt("/act tree the first");
+      await pi.prompt("instead of everything");
+      assert.deepEqual(users(), ["instead of everything"]);
+      await agreed(project);
+      const ids = project.inStore((store) => store.entries(sessionSaying(project, "the first").id).map(({ id }) => id));
+      assert.equal(new Set(ids).size, ids.length);
+    });
+
+    test("an answer that failed and was asked for again is stored, and the model sees the second", async (t) => {
+      const project = await projectHere(t, { settings: { retry: { enabled: true, maxRetries: 2, baseDelayMs: 10 } } });
+      project.script.turns = [{ status: 400, errorBody: "overloaded_error: 529, please retry" }, { text: "The second attempt." }];
+      const pi = project.startPi();
+      await pi.prompt("try");
+      await eventually(async () => assert.equal((await project.session(pi)).entries.at(-1).message?.content[0]?.text, "The second attempt."));
+      await pi.prompt("go on");
+      await agreed(project);
+      const { entries } = await project.session(pi);
+      assert.ok(entries.some(({ message }) => message?.stopReason === "error"), "the failed attempt stands in the session");
+      assert.equal(entries.some(({ type }) => type === "context_edit"), modern, "only newer Pis hide it by an entry");
+    });
+
+    test("a context that overflows is compacted by us, and the turn is asked again", async (t) => {
+      const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
+      const project = await projectHere(t, { keepRecentTokens: 4000, script: { turns: [{ status: 400, errorBody }, { text: "Now it fits." }] } });
+      const history = project.history();
+      history.talk(120);
+      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+      await pi.prompt("Too much?");
+      await eventually(async () => assert.equal((await project.session(pi)).entries.at(-1).message?.content[0]?.text, "Now it fits."));
+      const session = await project.session(pi);
+      assert.equal(blockOf(project.lastTurn), session.lastCompaction.summary);
+      assert.ok(project.summaryCalls.length > 0);
+      await agreed(project);
+    });
+
+    test("Escape in the TUI stops a compaction, and the session goes on", { skip: noTerminal }, async (t) => {
+      const project = await projectHere(t, { script: { summary: () => ({ hang: true }) } });
+      const history = project.history();
+      history.talk(40);
+      const file = history.write(project.sessionDir);
+      const terminal = project.openTerminal(["--session", file]);
+      await terminal.waitFor((screen) => screen.includes("LCM: 80 msgs"), "our footer");
+      await terminal.send("/compact");
+      await eventually(() => assert.ok(project.summaryCalls.length > 0));
+      terminal.press("escape");
+      await eventually(() => assert.ok(project.summaryCalls.every(({ abandoned }) => abandoned)));
+      await terminal.waitFor((screen) => /Compaction cancelled/i.test(screen), "that it was cancelled");
+      await terminal.send("after that");
+      await terminal.waitFor((screen) => screen.includes("LCM: 82 msgs"), "two more messages");
+      assert.equal(new SessionFile(file).lastCompaction, undefined);
+      assert.equal(blockOf(project.lastTurn), undefined);
+      await agreed(project);
+    });
+
+    const noAbort = modern ? undefined : "this Pi's abort does not reach a compaction";
+    test("rpc's abort stops a compaction, and the session goes on", { skip: noAbort }, async (t) => {
+      const project = await projectHere(t, { script: { summary: () => ({ hang: true }) } });
+      const history = project.history();
+      history.talk(40);
+      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+      const compacting = assert.rejects(pi.request("compact"), /cancelled|aborted/i);
+      await eventually(() => assert.ok(project.summaryCalls.length > 0));
+      await pi.request("abort");
+      await compacting;
+      await pi.prompt("after that");
+      assert.equal((await project.session(pi)).lastCompaction, undefined);
+      await agreed(project);
+    });
+
+    test("without a store Pi compacts in its own way, and says why once", async (t) => {
+      const project = await projectHere(t, { script: { otherwise: () => ({ text: "Pi's own words." }) } });
+      writeFileSync(project.storeDir, "a file where the folder should be");
+      const history = project.history();
+      history.talk(40);
+      const file = history.write(project.sessionDir);
+      const pi = project.startPi(["--session", file]);
+      await pi.prompt("hello");
+      const { summary } = await pi.request("compact");
+      assert.match(summary, /Pi's own words\./);
+      assert.ok(!new SessionFile(file).lastCompaction.fromHook);
+      await pi.prompt("and on");
+      const told = pi.ui("notify").map(({ message }) => message);
+      assert.equal(told.length, 1, told.join("\n"));
+      assert.ok(told[0].includes(project.storeDir), told[0]);
+      assert.equal(project.summaryCalls.length, 0);
+      const { code, stdout } = await project.runPi(["--session", file, "-p", "in print mode"]);
+      assert.deepEqual({ code, stdout }, { code: 0, stdout: "Pi's own words.\n" });
+    });
+
+    test("the prompt's prefix stays the same between compactions", async (t) => {
+      const project = await projectHere(t);
+      const history = project.history();
+      history.talk(40);
+      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+      const look = () => ({ toolCalls: [{ name: "bash", arguments: { command: "echo looked" } }] });
+      /** The requests of the user's own runs, and of one that an extension starts; both with a tool call. */
+      const talk = async () => {
+        const from = project.turns.length;
+        project.script.turns = [look(), { text: "There." }, { text: "Gladly." }, look(), { text: "Noted." }, { text: "Bye." }];
+        await pi.prompt(`Where is it? ${filler("where", 100)}`);
+        await pi.prompt("Thank you, 再見.");
+        await pi.prompt("/act trigger a note");
+        await pi.prompt("That is all.");
+        const requests = project.turns.slice(from);
+        assert.equal(requests.length, 6);
+        return requests;
+      };
+      const before = await talk();
+      await pi.request("compact");
+      const after = await talk();
+
+      await t.test("before the first one", () => assertConstant(before));
+      await t.test("after it, with a word about the summaries, once", () => {
+        const told = keepsSections ? after : after.toSpliced(AFTER_A_TOOL_IN_A_STARTED_RUN, 1);
+        assertConstant(told);
+        assert.ok(blockOf(after[0]));
+        assert.notEqual(after[0].system, before[0].system);
+        assert.ok(after[0].system.includes("Older parts of this conversation"));
+      });
+      if (keepsSections) return;
+      await t.test("but this Pi forgets that word after the first tool call of a run that an extension started", () => {
+        assert.equal(after[AFTER_A_TOOL_IN_A_STARTED_RUN].system, before[0].system);
+      });
+    });
+  });
+}
+
+/** Which of the requests that is, of those which the test of the prefix makes. */
+const AFTER_A_TOOL_IN_A_STARTED_RUN = 4;
+
+/** Each request is the one before and more. @param {import("../../demo/model-server.mjs").Received[]} requests */
+function assertConstant(requests) {
+  assertGrowing(requests);
+  assert.equal(new Set(requests.map(({ body }) => JSON.stringify(body.tools))).size, 1, "the same tools");
+}

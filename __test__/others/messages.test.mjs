@@ -1,0 +1,145 @@
+/**
+ * Beside extensions that change what is said: in the session itself, for the model alone, or on its way there. The store keeps
+ * what the session file keeps; a summary speaks of what the model saw.
+ */
+import assert from "node:assert/strict";
+import { assertAgreement } from "../support/agreement.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject, eventually } from "../support/project.mjs";
+import { jsonOf } from "../support/session-file.mjs";
+import { assertCovered, assertShown, beside, newerHosts, talkAndCompact } from "./beside.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+
+/** What the summariser was shown so far. @param {Project} project */
+const shownToSummariser = (project) => project.summaryCalls.map(({ messages }) => messages.map(({ text }) => text).join("\n")).join("\n");
+
+/** What a tool last answered the model. @param {Project} project */
+const lastAnswer = (project) => project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "";
+
+/** A call of a shell command in the script. @param {string} command */
+const bash = (command) => ({ toolCalls: [{ name: "bash", arguments: { command } }] });
+
+/**
+ * The store agrees with the session file, and beside what was said has one message more for each edit: what it made of another.
+ * @param {Project} project
+ */
+function assertStoredWithEdits(project) {
+  const [session] = project.sessions();
+  project.inStore((store) => {
+    const stored = store.entries(session.id);
+    const expected = session.entries.map((entry) => ({ id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }));
+    assert.deepEqual(stored, expected);
+    const edits = session.entries.filter(({ type }) => type === "context_edit").length;
+    assert.equal(store.count("messages"), expected.filter(({ json }) => json !== null).length + edits);
+  });
+}
+
+beside("what another extension replaces before it is stored is stored as replaced", "replacing", async (t, { host, extensions }) => {
+  const project = await aProject(t, { host, extensions });
+  const history = project.history();
+  history.talk(20);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  project.script.turns = [{ ...bash("echo the secret of the tool"), text: "The secret of the assistant." }, { text: "Done, secretly." }];
+  await pi.prompt("the secret of the user");
+  await eventually(() => assertAgreement(project));
+  const session = await project.session(pi);
+  const said = JSON.stringify(session.entries);
+  assert.ok(!said.includes("secret"));
+  // In two texts, one argument and one output, and in the user's own words.
+  assert.equal(said.split("[taken out, 秘密").length - 1, 5);
+
+  await talkAndCompact(pi, "later");
+  assertCovered(project, await project.session(pi));
+  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "秘密" } }] }];
+  await pi.prompt("find what was taken out");
+  assert.match(lastAnswer(project), /«秘密»/);
+  await pi.stop();
+  assertAgreement(project);
+  project.inStore((store) => assert.ok(!JSON.stringify(store.entries(session.id)).includes("secret")));
+});
+
+beside("of what another extension edits for the model, summaries tell the edited text and the store keeps the original", "editing", async (t, { host, extensions }) => {
+  const project = await aProject(t, { host, extensions });
+  const history = project.history();
+  history.talk(20);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  project.script.turns = [bash("for n in 1 2 3 4 5 6 7 8 9; do echo original000${n}x; done"), { text: "That was long." }];
+  await pi.prompt("look at all of it");
+  assert.ok(project.lastTurn.raw.includes("edited0000x") && !project.lastTurn.raw.includes("original0005x"));
+  await eventually(() => assertStoredWithEdits(project));
+
+  await talkAndCompact(pi, "later");
+  const session = await project.session(pi);
+  const block = assertCovered(project, session);
+  const [result] = session.entries.filter((entry) => entry.message?.role === "toolResult");
+  assert.ok(session.compactedBy().includes(result.id));
+  assert.ok(JSON.stringify(result).includes("original0005x"), "Pi's own file keeps the original");
+  const shown = shownToSummariser(project);
+  assert.ok(shown.includes("edited0000x: this was long"));
+  assert.ok(!shown.includes("original0005x"));
+  assert.ok(session.entries.some(({ type, targetId }) => type === "context_edit" && targetId === result.id));
+
+  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "original0005x" } }] }];
+  await pi.prompt("but what did it say?");
+  const answer = lastAnswer(project);
+  assertShown(project, block);
+  await eventually(() => assertStoredWithEdits(project));
+  assert.match(answer, /toolResult bash .*original0005x/);
+  const [handle] = answer.match(/m-[0-9a-f]{10}/) ?? [];
+  project.script.turns = [{ toolCalls: [{ name: "lcm_expand", arguments: { summary_id: handle } }] }];
+  await pi.prompt("all of it");
+  assert.match(lastAnswer(project), /original0001x[^]*original0009x/);
+}, { on: newerHosts });
+
+beside("what another extension rewrites on its way to the model is stored as it was said", "rewriting", async (t, { host, extensions }) => {
+  const project = await aProject(t, { host, extensions });
+  const history = project.history();
+  history.talk(20);
+  history.user(`the plain0000x question of the past ${filler("past", 100)}`);
+  history.assistant("the plain0000x answer of the past");
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  project.script.turns = [bash("echo the plain0000x output"), { text: "My plain0000x words." }];
+  await pi.prompt("the plain0000x question");
+  await pi.prompt("again");
+  for (const { raw } of project.turns) {
+    assert.ok(!raw.includes("plain0000x") && raw.includes("fancy0000x question of the past") && raw.includes("added on the way"));
+  }
+  await eventually(() => assertAgreement(project));
+  const block = await talkAndCompact(pi, "later").then(async () => assertCovered(project, await project.session(pi)));
+  const shown = shownToSummariser(project);
+  assert.ok(shown.includes("the plain0000x output") && !shown.includes("fancy0000x") && !shown.includes("added on the way"));
+  await pi.prompt("and now?");
+  assert.ok(project.lastTurn.messages[0].text.includes(block));
+  await eventually(() => assertAgreement(project));
+  const { entries } = await project.session(pi);
+  assert.ok(!JSON.stringify(entries).match(/fancy0000x|added on the way/));
+});
+
+beside("what another extension writes into the session is stored where it stands, and nothing twice", "noting", async (t, { host, extensions }) => {
+  const project = await aProject(t, { host, extensions });
+  const history = project.history();
+  history.talk(20);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt("one");
+  const from = project.turns.length;
+  await pi.prompt("now go on by yourself");
+  await eventually(() => assert.ok(project.turns.length > from + 1 && project.lastTurn.raw.includes("please go on")));
+  await eventually(async () => assert.equal((await pi.request("get_state")).isStreaming, false));
+  await pi.prompt("two");
+  await eventually(() => assertAgreement(project));
+  await talkAndCompact(pi, "later");
+  const session = await project.session(pi);
+  assertCovered(project, session);
+  await pi.prompt("three");
+
+  const types = new Set(session.entries.map(({ type }) => type));
+  for (const type of ["message", "custom", "custom_message", "label", "compaction"]) assert.ok(types.has(type), type);
+  const triggered = session.entries.find(({ content, message }) => (content ?? message?.content) === "please go on");
+  assert.ok(triggered, "what made the model go on stands in the session");
+  const shown = shownToSummariser(project);
+  assert.ok(shown.includes("please go on") && shown.includes("said aside after turn 1"));
+  if (newerHosts.includes(host)) assert.ok(shown.includes("drafted after turn 1"));
+  await pi.stop();
+  assertAgreement(project);
+});

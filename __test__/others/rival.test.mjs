@@ -1,0 +1,99 @@
+/**
+ * Beside an extension with a compaction of its own: whoever's Pi takes, the session file and the store agree, no message is
+ * lost, and our next compaction stands for everything that was said, however often it was compacted by others in between.
+ */
+import assert from "node:assert/strict";
+import { assertAgreement } from "../support/agreement.mjs";
+import { blockOf } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject, eventually } from "../support/project.mjs";
+import { assertCovered, assertShown, beside, newerHosts, talkAndCompact } from "./beside.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../support/project.mjs").Pi} Pi */
+
+/**
+ * A session with a past, and the rival in some mood.
+ * @param {import("node:test").TestContext} t
+ * @param {import("./beside.mjs").Company} company
+ * @param {string} mood
+ */
+async function withRival(t, { host, extensions }, mood) {
+  const project = await aProject(t, { host, extensions });
+  const history = project.history();
+  history.talk(40);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt(`/rival ${mood}`);
+  return { project, pi };
+}
+
+/** @param {Pi} pi */
+const toldBy = (pi) => pi.ui("notify").map(({ message }) => message);
+
+/**
+ * With the rival silent our compaction covers all there is, also what the rival's hid.
+ * @param {Project} project
+ * @param {Pi} pi
+ */
+async function assertOursCoversAll(project, pi) {
+  await pi.prompt("/rival off");
+  await talkAndCompact(pi, "later");
+  const session = await project.session(pi);
+  const block = assertCovered(project, session);
+  assert.ok(session.compactedBy().length >= 80, "all of the past is compacted");
+  await pi.prompt("and now?");
+  assertShown(project, block);
+  await eventually(() => assertAgreement(project));
+}
+
+beside("where two compactions are offered, Pi takes the one of the extension that was loaded last", "rival", async (t, company) => {
+  const { project, pi } = await withRival(t, company, "compact");
+  for (const [at, name] of ["first", "second"].entries()) {
+    const { summary } = await talkAndCompact(pi, name);
+    await pi.prompt("what now?");
+    assert.equal(blockOf(project.lastTurn), summary);
+    await eventually(() => assertAgreement(project));
+    await eventually(() => assert.ok(toldBy(pi).length > 0));
+    if (company.oursIsLast) {
+      assertCovered(project, await project.session(pi));
+      await eventually(() => assert.equal(toldBy(pi).length, at + 1));
+      for (const told of toldBy(pi)) assert.match(told, /^LCM: \d+ messages in \d+ summar/);
+    } else {
+      assert.equal(summary, `The rival's own words, number ${at + 1}.`);
+      assert.equal(toldBy(pi).length, 1, "of the one that was replaced the user is told once");
+      assert.match(toldBy(pi)[0], /another extension's compaction took the place of this one's/);
+    }
+  }
+  await assertOursCoversAll(project, pi);
+}, { orderMatters: true });
+
+beside("where another extension cancels, nothing is compacted, and what ours has made by then is used later", "rival", async (t, company) => {
+  const { project, pi } = await withRival(t, company, "cancel");
+  await pi.prompt("before");
+  const { entries } = await project.session(pi);
+  await assert.rejects(pi.request("compact"), /cancelled/i);
+  assert.deepEqual((await project.session(pi)).entries, entries);
+  // The first that cancels ends it: who comes later is not asked.
+  const asked = project.summaryCalls.length;
+  assert.equal(asked > 0, !company.oursIsLast);
+  assert.deepEqual(toldBy(pi), []);
+  await eventually(() => assertAgreement(project));
+
+  await pi.prompt("/rival off");
+  await pi.request("compact");
+  assertCovered(project, await project.session(pi));
+  if (asked > 0) assert.equal(project.summaryCalls.length, asked);
+  assert.match(toldBy(pi).join(), /^LCM: \d+ messages in \d+ summar/);
+}, { orderMatters: true });
+
+const boundary = "a compaction that another extension writes at the end of a turn hides everything from the model and nothing from ours";
+beside(boundary, "rival", async (t, company) => {
+  const { project, pi } = await withRival(t, company, "boundary");
+  await pi.prompt(`said before the boundary ${filler("boundary", 100)}`);
+  await pi.prompt("said after it");
+  assert.equal(blockOf(project.lastTurn), "The rival's own words, number 1.");
+  assert.ok(!project.lastTurn.raw.includes("mark0000x"));
+  await eventually(() => assertAgreement(project));
+  assert.deepEqual(toldBy(pi), []);
+  await assertOursCoversAll(project, pi);
+}, { on: newerHosts });

@@ -1,0 +1,111 @@
+/**
+ * Beside the extension that ours was made by the example of: two keepers of one history are one too many, so ours, which came
+ * later, does nothing at all; nor does a second copy of ours. And where the other one was before and is not any more, what it
+ * left stays as it is.
+ */
+import assert from "node:assert/strict";
+import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { addon, extension, root } from "../../scripts/paths.mjs";
+import { assertAgreement } from "../support/agreement.mjs";
+import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
+import { assertCovered, beside, hosts, theirs } from "./beside.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+
+/**
+ * The twin's database, and beside it what the twin says it left.
+ * @param {Project} project
+ */
+function databaseOfTwin({ storeDir }) {
+  const name = readdirSync(storeDir).find((file) => file.endsWith(".db.left"))?.slice(0, -".left".length);
+  assert.ok(name, "the twin has left a database");
+  return { name, file: path.join(storeDir, name) };
+}
+
+/** @param {Project} project */
+function assertUntouched(project) {
+  const { file } = databaseOfTwin(project);
+  assert.ok(readFileSync(file).equals(readFileSync(`${file}.left`)), "the twin's database is as the twin left it");
+}
+
+beside("beside its twin ours does nothing, and says so once", "twin", async (t, { host, extensions }) => {
+  const project = await aProject(t, { host, extensions });
+  const history = project.history();
+  history.talk(40);
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] }, { text: "Found." }];
+  await pi.prompt("search");
+  assert.equal(project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text, "the twin's lcm_grep answers");
+  assert.equal(new Set(project.lastTurn.toolNames).size, project.lastTurn.toolNames.length);
+
+  const { commands } = await pi.request("get_commands");
+  const names = commands.map((/** @type {any} */ { name }) => name).filter((/** @type {string} */ name) => name.startsWith("lcm"));
+  assert.deepEqual(names.sort(), ["lcm", "lcm-settings"]);
+
+  assert.equal((await pi.request("compact")).summary, "What the twin makes of it.");
+  assert.equal(project.summaryCalls.length, 0);
+
+  await pi.prompt("/lcm");
+  const [told, ...rest] = pi.ui("notify");
+  assert.equal(told.notifyType, "warning");
+  assert.match(told.message, /another extension \(\S*twin\.mjs\) keeps the history already/);
+  assert.deepEqual(rest.map(({ message }) => message), ["the twin's /lcm"]);
+  assert.equal(pi.status("lcm"), undefined);
+
+  await pi.request("new_session");
+  await pi.prompt("in another session");
+  assert.equal(project.lastTurn.system.includes("Lossless Context Management"), false);
+  const warnings = pi.ui("notify").filter(({ notifyType }) => notifyType === "warning");
+  // Before 0.87 Pi loads the extension anew for each session.
+  const times = host.version === "0.74.2" ? 2 : 1;
+  assert.deepEqual(warnings.map(({ message }) => message), Array(times).fill(told.message));
+
+  await pi.stop();
+  assert.equal((await project.runPi(["-p", "in print mode"])).stdout, "Understood.\n");
+  const { name } = databaseOfTwin(project);
+  assert.deepEqual(readdirSync(project.storeDir).sort(), [name, `${name}.left`]);
+  assertUntouched(project);
+});
+
+for (const host of hosts) {
+  test(`where the twin is gone, its database stays as it was and ours goes beside it, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, extensions: [theirs("twin")] });
+    await project.runPi(["-p", "said to the twin"]);
+    const { file } = databaseOfTwin(project);
+    const pi = project.startPi(["--continue"], extension);
+    await pi.prompt("said to ours");
+    await pi.stop();
+    const [told, ...rest] = pi.ui("notify").map(({ message }) => message);
+    assert.deepEqual(rest, []);
+    assert.ok(told.includes(`${file} belongs to another program`) && told.includes("-2.db"), told);
+    assertUntouched(project);
+    // So that the store is the only one in its folder.
+    rmSync(file);
+    assertAgreement(project);
+    assert.match(JSON.stringify((await project.session()).entries), /said to the twin/);
+  });
+}
+
+for (const host of hosts) {
+  test(`of two copies of ours one does everything and the other nothing, on ${host.name}`, async (t) => {
+    // As where it is installed, and loaded from its source too.
+    const folder = temporaryFolder(t);
+    for (const file of [extension, path.join(root, "package.json"), addon()]) copyFileSync(file, path.join(folder, path.basename(file)));
+    const project = await aProject(t, { host, extensions: [extension, path.join(folder, "index.js")] });
+    const history = project.history();
+    history.talk(40);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    await pi.prompt("hello");
+    await pi.request("compact");
+    assertCovered(project, await project.session(pi));
+    await eventually(() => assertAgreement(project));
+    const told = pi.ui("notify").map(({ message }) => message);
+    assert.equal(told.length, 2);
+    assert.match(told[0], /another extension \(\S*index\.js\) keeps the history already/);
+    assert.match(told[1], /^LCM: /);
+    const { commands } = await pi.request("get_commands");
+    assert.deepEqual(commands.map((/** @type {any} */ { name }) => name).filter((/** @type {string} */ name) => name.startsWith("lcm")), ["lcm"]);
+  });
+}

@@ -1,0 +1,152 @@
+/**
+ * Switched off, the extension leaves Pi exactly as it is alone: to the byte in what the model is sent, and in what lies on the
+ * disk afterwards. Switched on again, it has what was said meanwhile.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { extension, root } from "../../scripts/paths.mjs";
+import { assertAgreement } from "../support/agreement.mjs";
+import { filler } from "../support/history.mjs";
+import { eventually } from "../support/project.mjs";
+import { SessionFile } from "../support/session-file.mjs";
+import { Store } from "../support/store.mjs";
+import { aPlace, hosts, ownHosts } from "./starting.mjs";
+
+/** @typedef {import("./starting.mjs").Place} Place */
+
+/**
+ * A session with prompts, tool calls, a compaction of Pi's own and what comes after it.
+ * @param {Place} place
+ * @param {string[]} extensions
+ */
+async function lived(place, extensions) {
+  const { project } = place;
+  const from = project.server.requests.length;
+  const before = new Set(project.sessions().map(({ file }) => file));
+  project.script.turns = [
+    { text: "Let me look.", thinking: "Where?", toolCalls: [{ id: "call_1", name: "bash", arguments: { command: "echo looked" } }] },
+    { text: filler("an answer", 300) },
+    { toolCalls: [{ id: "call_2", name: "read", arguments: { path: "nowhere.txt" } }] },
+    { text: filler("another answer", 300) },
+    { text: "The summary that Pi has asked for." },
+    { text: "After the compaction." },
+  ];
+  const ui = await place.rpc(async (pi) => {
+    await pi.prompt(`Where is it? ${filler("question", 300)}`);
+    await pi.prompt(`Read it, 再見. ${filler("another question", 300)}`);
+    await pi.request("bash", { command: "echo by the user" });
+    await pi.request("compact", { customInstructions: "mind the ledger" });
+    await pi.prompt("And now?");
+    return pi.ui();
+  }, { extensions });
+  const session = project.sessions().find(({ file }) => !before.has(file));
+  assert.ok(session);
+  return { requests: project.server.requests.slice(from), session, ui };
+}
+
+/** A session's entries by kind. @param {SessionFile} session */
+const kinds = ({ entries }) => entries.map(({ type, customType, message, fromHook }) => [type, customType, message?.role, fromHook].filter((part) => part !== undefined).join(" "));
+
+/** What a provider gets. @param {import("../../demo/model-server.mjs").Received[]} requests */
+const sent = (requests) => requests.map(({ raw, headers }) => ({ raw, headers }));
+
+/**
+ * What of a project can be asked for its store, where that is not in the project's own place.
+ * @param {string} dir
+ * @returns {any}
+ */
+function stored(dir) {
+  /** @param {(store: Store) => unknown} question */
+  const inStore = (question) => {
+    const store = new Store(dir);
+    try {
+      return question(store);
+    } finally {
+      store.close();
+    }
+  };
+  return { inStore };
+}
+
+for (const host of hosts) {
+  test(`switched off it leaves Pi as it is alone, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host, { lcm: { enabled: false, debugMode: true, dbDir: "histories" } });
+    const { project } = place;
+    const alone = await lived(place, []);
+    const again = await lived(place, []);
+    const off = await lived(place, [extension]);
+
+    await t.test("the model is sent the same bytes", () => {
+      assert.ok(alone.requests.length >= 6);
+      assert.deepEqual(sent(again.requests), sent(alone.requests), "Pi alone sends the same twice");
+      assert.deepEqual(sent(off.requests), sent(alone.requests));
+    });
+
+    await t.test("the session gets the same entries", () => {
+      assert.deepEqual(kinds(off.session), kinds(alone.session));
+      assert.ok(kinds(off.session).some((kind) => kind.startsWith("compaction")));
+    });
+
+    await t.test("nothing is shown, nothing is stored, no folder is made", () => {
+      assert.deepEqual(off.ui, alone.ui);
+      assert.deepEqual(off.ui, []);
+      assert.ok(!existsSync(place.defaultDir));
+      assert.ok(!readdirSync(project.agentDir).includes("histories"));
+    });
+
+    await t.test("/lcm says why it has nothing to say, and asks no model", async () => {
+      const asked = project.server.requests.length;
+      const { stdout } = await place.run(["--no-session", "-p", "/lcm stats"]);
+      assert.match(stdout, /^pi-lossless-context is switched off by its setting `enabled`\.\n$/);
+      assert.equal(project.server.requests.length, asked);
+    });
+
+    await t.test("a variable switches it off as well, whatever the settings say", async () => {
+      place.global({ enabled: true });
+      await place.run(["--no-session", "-p", "hello"], { env: { LCM_ENABLED: "0" } });
+      assert.ok(!project.lastTurn.toolNames.includes("lcm_grep"));
+      await place.run(["--no-session", "-p", "hello"]);
+      assert.ok(project.lastTurn.toolNames.includes("lcm_grep"));
+    });
+
+    await t.test("switched on again it stores what was said meanwhile, byte for byte", async () => {
+      place.global({ enabled: true, dbDir: "histories" });
+      const [file] = project.sessions().map(({ file }) => file).sort().slice(-1);
+      await place.run(["--continue", "-p", "what did I ask?"]);
+      const session = new SessionFile(file);
+      assert.ok(kinds(session).length > kinds(off.session).length && session.id === off.session.id);
+      assertAgreement(stored(path.join(project.agentDir, "histories")), [session]);
+    });
+  });
+}
+
+for (const host of ownHosts) {
+  test("a reload is enough to switch it off and on, in the midst of a session", async (t) => {
+    const place = await aPlace(t, host);
+    const { project } = place;
+    const acting = path.join(root, "__test__", "support", "acting.mjs");
+    const offers = () => project.lastTurn.toolNames.includes("lcm_grep");
+    await place.rpc(async (pi) => {
+      await pi.prompt("while it is on");
+      await eventually(async () => assertAgreement(stored(place.defaultDir), [await project.session(pi)]));
+      assert.ok(offers());
+
+      place.global({ enabled: false });
+      await pi.prompt("/act reload");
+      const before = pi.events.length;
+      await pi.prompt("while it is off");
+      assert.ok(!offers());
+      assert.deepEqual(pi.events.slice(before).filter(({ type }) => type === "extension_ui_request"), []);
+      const { entries } = await project.session(pi);
+      assert.ok(stored(place.defaultDir).inStore((/** @type {Store} */ store) => store.count("entries")) < entries.length);
+
+      place.global({ enabled: true });
+      await pi.prompt("/act reload");
+      await pi.prompt("while it is on again");
+      assert.ok(offers());
+      await eventually(async () => assertAgreement(stored(place.defaultDir), [await project.session(pi)]));
+    }, { extensions: [extension, acting] });
+  });
+}

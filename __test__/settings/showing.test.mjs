@@ -1,0 +1,112 @@
+/**
+ * What the extension shows of itself: the footer, unless the user wants none, and a log for whoever looks for a fault, which
+ * tells what was done and never a word of what was said.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { databasesIn } from "../support/store.mjs";
+import { aPlace, hosts } from "./starting.mjs";
+
+/** @typedef {import("./starting.mjs").Place} Place */
+
+/** Stands in everything that must not be logged; what comes before it says where. */
+const SAID = "5a1d0000x";
+
+/** @param {Place} place */
+function changeModels({ project: { agentDir } }) {
+  const file = path.join(agentDir, "models.json");
+  const { providers } = JSON.parse(readFileSync(file, "utf8"));
+  const { demo } = providers;
+  demo.apiKey = `key${SAID}`;
+  demo.name = `provider${SAID}`;
+  demo.headers = { "x-secret": `header${SAID}` };
+  demo.models[0].name = `model${SAID}`;
+  // The first in the chain, which fails; then the session's own.
+  providers.broken = { ...demo, apiKey: `other${SAID}`, models: [{ ...demo.models[0], id: "broken-model" }] };
+  writeFileSync(file, JSON.stringify({ providers }));
+}
+
+for (const host of hosts) {
+  test(`without the footer there is none, and all else is as ever, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host, { lcm: { status: false } });
+    await place.rpc(async (pi) => {
+      await pi.prompt("hello");
+      await pi.prompt("/lcm stats");
+      assert.match(pi.ui("notify")[0].message, /^This session +\d+ messages/);
+      assert.deepEqual(pi.ui("setStatus"), []);
+    });
+    assert.equal(databasesIn(place.defaultDir).length, 1);
+    await place.rpc(async (pi) => {
+      await pi.prompt("hello");
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
+    }, { env: { LCM_STATUS: "on" } });
+  });
+
+  test(`the debug log tells what was done and nothing that was said, on ${host.name}`, async (t) => {
+    const lcm = { debugMode: true, compactionModels: ["broken/broken-model", "nobody/nothing"], minMessagesForCompaction: 2 };
+    const place = await aPlace(t, host, { lcm });
+    const { project } = place;
+    changeModels(place);
+    project.script.summary = ({ body }) =>
+      body.model === "broken-model"
+        ? { status: 400, errorBody: `no, said the provider${SAID} to key${SAID}` }
+        : { text: `Title${SAID}\nA summary${SAID} of it.` };
+    /** @param {string} name @param {Record<string, unknown>} args */
+    const call = (name, args) => ({ text: `text${SAID}`, thinking: `thought${SAID}`, toolCalls: [{ name, arguments: args }] });
+    project.script.turns = [
+      call("bash", { command: `echo argument${SAID}; echo output${SAID}` }),
+      call("lcm_grep", { query: `query${SAID}` }),
+      call("lcm_expand", { summary_id: `unknown${SAID}` }),
+      { status: 400, errorBody: `failed${SAID}` },
+      { text: `answer${SAID}` },
+    ];
+    const history = project.history();
+    history.talk(20, { name: "long" });
+    history.user(`past${SAID}`);
+    history.assistant(`past answer${SAID}`);
+    await place.rpc(async (pi) => {
+      await pi.prompt(`prompt${SAID}`);
+      await pi.prompt(`after the failure${SAID}`);
+      await pi.request("bash", { command: `echo own${SAID}` });
+      await pi.request("set_session_name", { name: `name${SAID}` });
+      await pi.prompt("on");
+      await pi.request("compact", { customInstructions: `focus${SAID}` });
+      await pi.prompt("/lcm stats");
+      await pi.prompt(`/lcm nothing${SAID}`);
+    }, { args: ["--session", history.write(project.sessionDir)] });
+
+    const [database] = databasesIn(place.defaultDir);
+    const file = path.join(place.defaultDir, database.replace(/\.db$/, ".log"));
+    assert.deepEqual(readdirSync(place.defaultDir).sort(), [database, path.basename(file)].sort());
+    const log = readFileSync(file, "utf8");
+
+    await t.test("it lies beside the database, for its owner alone", () => {
+      if (process.platform !== "win32") assert.equal(statSync(file).mode & 0o777, 0o600);
+    });
+
+    await t.test("each line is an event, and every kind of event is there", () => {
+      const lines = log.trimEnd().split("\n").map((line) => /^\S+Z? \d+ (\w+)( \w+=\S+)*$/.exec(line)?.[1] ?? `no event: ${line}`);
+      for (const event of ["open", "entries", "tool", "model", "call", "compaction", "close"]) assert.ok(lines.includes(event), `${event} in\n${log}`);
+      assert.deepEqual(lines.filter((event) => event.startsWith("no event")), []);
+      assert.match(log, / tool name=lcm_grep .*outcome=answered took=\d+ms$/m);
+      assert.match(log, / call model=broken\/broken-model .*outcome=unreachable /);
+      assert.match(log, / call model=session .*outcome=answered /);
+      assert.match(log, / compaction .*outcome=compacted covered=\d+ new=\d+ took=\d+ms$/m);
+    });
+
+    await t.test("and no key, name or word of anybody stands in it", () => {
+      assert.ok(!log.includes(SAID), log);
+      for (const word of ["long0000x", "invoice", "no-key-needed", "Lossless", "demo model"]) assert.ok(!log.includes(word), word);
+      const everywhere = project.server.requests.map(({ raw, headers }) => raw + JSON.stringify(headers)).join("");
+      for (const place of ["prompt", "text", "output", "argument", "query", "focus", "own", "key", "header"]) assert.ok(everywhere.includes(`${place}${SAID}`), `${place} was planted`);
+    });
+  });
+
+  test(`a session without a file leaves no log, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host, { lcm: { debugMode: true } });
+    await place.run(["--no-session", "-p", "hello"]);
+    assert.ok(!existsSync(place.defaultDir));
+  });
+}

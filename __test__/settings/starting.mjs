@@ -1,0 +1,115 @@
+/** Starts Pi with settings and an environment of the test's choosing, where the project's own starts would say where to store. */
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { runPi, startPi } from "../../demo/rpc.mjs";
+import { hosts as chosen } from "../../scripts/hosts.mjs";
+import { extension, node22 } from "../../scripts/paths.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** @typedef {import("node:test").TestContext} TestContext */
+/** @typedef {import("../../scripts/hosts.mjs").Host} Host */
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
+/** @typedef {Record<string, string | undefined>} Environment */
+
+/** One of each Pi: which Node it runs on makes no difference to settings. */
+export const hosts = chosen.filter(({ node }) => node === node22);
+
+/** The repository's own, if it is among them: for what is ours alone. */
+export const ownHosts = hosts.filter(({ version }) => version === "0.87.1");
+
+/** Those that ask whether a project is trusted. @param {Host} host */
+export const asksForTrust = ({ version }) => version !== "0.74.2";
+
+/**
+ * @typedef {object} Start
+ * @property {string[]} [args]
+ * @property {Environment} [env]
+ * @property {string[]} [extensions] ours alone, unless the test says otherwise
+ */
+
+/**
+ * A project on a host, with ways to start Pi in it.
+ * @param {TestContext} t
+ * @param {Host} host
+ * @param {import("../support/project.mjs").ProjectOptions & { lcm?: unknown }} [options] `lcm`: our global settings
+ */
+export async function aPlace(t, host, { lcm, settings, ...options } = {}) {
+  const project = await aProject(t, { host, settings: { ...settings, ...(lcm === undefined ? {} : { lcm }) }, ...options });
+  return new Place(project, host);
+}
+
+export class Place {
+  /**
+   * @param {Project} project
+   * @param {Host} host
+   */
+  constructor(project, host) {
+    this.project = project;
+    this.host = host;
+    this.home = path.join(project.agentDir, "home");
+    this.defaultDir = path.join(project.agentDir, "lcm");
+  }
+
+  /** Changes our global settings. @param {unknown} lcm */
+  global(lcm) {
+    change(path.join(this.project.agentDir, "settings.json"), { lcm });
+  }
+
+  /** Writes the project's settings. @param {unknown} lcm */
+  local(lcm) {
+    mkdirSync(path.join(this.project.cwd, ".pi"), { recursive: true });
+    change(path.join(this.project.cwd, ".pi", "settings.json"), { lcm });
+  }
+
+  /**
+   * Runs Pi to its end.
+   * @param {string[]} args
+   * @param {Start} [start]
+   */
+  async run(args, start = {}) {
+    const ended = await runPi(args, this.#surroundings(start));
+    assert.deepEqual({ code: ended.code, stderr: ended.stderr }, { code: 0, stderr: "" });
+    return ended;
+  }
+
+  /**
+   * Talks with Pi in rpc mode; when the talk is over it is stopped, and must have been silent.
+   * @template T
+   * @param {(pi: Pi) => Promise<T>} talk
+   * @param {Start} [start]
+   */
+  async rpc(talk, start = {}) {
+    const idle = this.host.version === "0.74.2" ? "agent_end" : undefined;
+    const pi = startPi({ ...this.#surroundings(start), idle });
+    try {
+      return await talk(pi);
+    } finally {
+      await pi.stop();
+      assert.deepEqual({ stderr: pi.stderr, nonJson: pi.nonJson }, { stderr: "", nonJson: [] });
+    }
+  }
+
+  /** The names in a folder, which need not be there. @param {string} dir */
+  filesIn(dir) {
+    return existsSync(dir) ? readdirSync(dir).sort() : [];
+  }
+
+  /** @param {Start} start */
+  #surroundings({ args = [], env, extensions = [extension] }) {
+    const { agentDir, cwd, sessionDir } = this.project;
+    const { node, pi } = this.host;
+    return { agentDir, cwd, sessionDir, env, node, pi, args: [...extensions.flatMap((file) => ["-e", file]), ...args] };
+  }
+}
+
+/**
+ * Changes keys of a JSON file, which need not be there.
+ * @param {string} file
+ * @param {object} keys
+ */
+function change(file, keys) {
+  const before = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
+  writeFileSync(file, `${JSON.stringify({ ...before, ...keys }, null, 2)}\n`);
+}

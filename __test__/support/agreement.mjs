@@ -1,0 +1,50 @@
+/**
+ * Whether the session files of a project and its store agree: the same sessions, each with the same entries in the same
+ * places, each message byte for byte, and nothing kept twice.
+ */
+import assert from "node:assert/strict";
+import { jsonOf } from "./session-file.mjs";
+
+/** @typedef {import("./project.mjs").Project} Project */
+/** @typedef {import("./session-file.mjs").SessionFile} SessionFile */
+
+/**
+ * @param {Project} project
+ * @param {SessionFile[]} [sessions] all the store may know; by default those of the project's session files
+ */
+export function assertAgreement(project, sessions = project.sessions()) {
+  project.inStore((store) => {
+    const known = store.rows("SELECT session_id FROM conversations ORDER BY session_id").map(({ session_id }) => session_id);
+    assert.deepEqual(known, sessions.map(({ id }) => id).sort(), "the store knows the sessions that have files");
+    for (const session of sessions) {
+      const stored = store.entries(session.id);
+      // One by one, or a difference would be reported with the whole session around it.
+      for (const [at, entry] of session.entries.entries()) {
+        assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at} of ${session.id}`);
+      }
+      assert.equal(stored.length, session.entries.length, `the number of entries of ${session.id}`);
+    }
+    assert.equal(store.count("messages"), distinctMessages(sessions), "what sessions have in common is stored once, and nothing twice");
+  });
+}
+
+/**
+ * How many messages these sessions hold, where those with the same messages before them and the same bytes are one.
+ * @param {SessionFile[]} sessions
+ */
+function distinctMessages(sessions) {
+  /** @type {Map<string, number>} */
+  const numbers = new Map();
+  for (const { entries } of sessions) {
+    /** The number of the message that an entry shows, or of the last one above it. @type {Map<string | null, number>} */
+    const lineages = new Map([[null, 0]]);
+    for (const entry of entries) {
+      const above = lineages.get(entry.parentId) ?? 0;
+      const json = jsonOf(entry);
+      const key = `${above} ${json}`;
+      if (json !== null && !numbers.has(key)) numbers.set(key, numbers.size + 1);
+      lineages.set(entry.id, json === null ? above : (numbers.get(key) ?? 0));
+    }
+  }
+  return numbers.size;
+}

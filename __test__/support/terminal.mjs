@@ -1,0 +1,211 @@
+/**
+ * Pi in a real terminal: a pseudo-terminal on one side, a terminal emulator on the other, and in between a test that types,
+ * presses keys and reads the screen as a person would.
+ *
+ * Only stderr goes its own way, into a file: on the screen nobody could tell a stray line from what Pi draws.
+ */
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import path from "node:path";
+import { cleanEnvironment } from "../../demo/rpc.mjs";
+
+const require = createRequire(import.meta.url);
+
+/** What keys send. */
+const KEYS = {
+  enter: "\r",
+  escape: "\u001b",
+  up: "\u001b[A",
+  down: "\u001b[B",
+  left: "\u001b[D",
+  right: "\u001b[C",
+  "ctrl+c": "\u0003",
+  "ctrl+d": "\u0004",
+};
+
+/** @typedef {keyof typeof KEYS} Key */
+
+const SIZE = { cols: 110, rows: 40 };
+const WAIT_MS = 20_000;
+/** How long Pi may take to leave after it was told to. */
+const LEAVE_MS = 10_000;
+
+/** Why there is no terminal on this platform, or undefined where there is one. */
+export const noTerminal = reasonAgainst();
+
+function reasonAgainst() {
+  if (process.platform === "win32") return "the terminal tests send stderr aside with a POSIX shell";
+  try {
+    require("@lydell/node-pty");
+    return undefined;
+  } catch {
+    return `@lydell/node-pty has no prebuilt binary for ${process.platform}-${process.arch}`;
+  }
+}
+
+/**
+ * Starts Pi in a terminal.
+ * @param {object} options
+ * @param {string} options.agentDir
+ * @param {string} options.cwd
+ * @param {string} options.node
+ * @param {string[]} options.args Pi's script and its arguments
+ * @param {Record<string, string | undefined>} [options.env]
+ * @param {{ cols: number, rows: number }} [options.size]
+ */
+export function openTerminal({ agentDir, cwd, node, args, env, size = SIZE }) {
+  const stderr = path.join(agentDir, `stderr-${process.hrtime.bigint()}`);
+  const wanted = { ...cleanEnvironment(agentDir, env), TERM: "xterm-256color", COLORTERM: "truecolor" };
+  const given = /** @type {Record<string, string>} */ (Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== undefined)));
+  const shell = ["-c", 'log=$1; shift; exec "$@" 2>"$log"', "sh", stderr, node, ...args];
+  const child = require("@lydell/node-pty").spawn("/bin/sh", shell, { ...size, name: "xterm-256color", cwd, env: given });
+  return new Terminal(child, stderr, size);
+}
+
+export class Terminal {
+  #child;
+  #emulator;
+  #stderr;
+  #drawn = Promise.resolve();
+  /** @type {Set<() => void>} */
+  #watchers = new Set();
+  #exited = false;
+  #exit;
+
+  /**
+   * @param {import("@lydell/node-pty").IPty} child
+   * @param {string} stderr the file it goes into
+   * @param {{ cols: number, rows: number }} size
+   */
+  constructor(child, stderr, size) {
+    const { Terminal: Emulator } = require("@xterm/headless");
+    this.#child = child;
+    this.#stderr = stderr;
+    /** @type {import("@xterm/headless").Terminal} */
+    this.#emulator = new Emulator({ ...size, scrollback: 5000, allowProposedApi: true });
+    // What a program asks of its terminal (its size, its colours, …) the emulator answers.
+    this.#emulator.onData((answer) => this.#exited || child.write(answer));
+    child.onData((output) => {
+      this.#drawn = new Promise((resolve) => this.#emulator.write(output, resolve));
+      this.#drawn.then(() => this.#look());
+    });
+    /** @type {Promise<{ code: number | null, signal: number | null }>} */
+    this.#exit = new Promise((resolve) => {
+      child.onExit(({ exitCode, signal }) => {
+        this.#exited = true;
+        this.#look();
+        resolve(signal ? { code: null, signal } : { code: exitCode, signal: null });
+      });
+    });
+  }
+
+  /** The process id: the shell has given way to Pi. */
+  get pid() {
+    return this.#child.pid;
+  }
+
+  /** Resolves once Pi has ended, however that came about. */
+  get exit() {
+    return this.#exit;
+  }
+
+  get exited() {
+    return this.#exited;
+  }
+
+  /** What Pi wrote to stderr so far. */
+  get stderr() {
+    return readFileSync(this.#stderr, "utf8");
+  }
+
+  /** The lines one sees now. */
+  get screen() {
+    const { baseY } = this.#emulator.buffer.active;
+    return this.#lines(baseY, baseY + this.#emulator.rows);
+  }
+
+  /** The same, with what one could scroll back to. */
+  get everything() {
+    return this.#lines(0, this.#emulator.buffer.active.length);
+  }
+
+  /** Types a text, as if pasted. @param {string} text */
+  type(text) {
+    this.#child.write(text);
+  }
+
+  /** @param {...Key} keys */
+  press(...keys) {
+    for (const key of keys) this.#child.write(KEYS[key]);
+  }
+
+  /**
+   * Types a line and sends it off, once the editor shows it: an Enter that comes too early may find the editor empty, or a
+   * list of suggestions open.
+   * @param {string} line
+   */
+  async send(line) {
+    this.type(line);
+    await this.waitFor((screen) => screen.includes(line.slice(0, 60)), `the editor shows "${line}"`);
+    this.press("enter");
+  }
+
+  /**
+   * Waits until the screen shows something; it is looked at after each change.
+   * @template T
+   * @param {(screen: string) => T} predicate
+   * @param {string} what is awaited, for the failure
+   * @param {number} [timeoutMs]
+   * @returns {Promise<T>} what the predicate gave
+   */
+  waitFor(predicate, what, timeoutMs = WAIT_MS) {
+    return new Promise((resolve, reject) => {
+      /** @param {() => void} settle */
+      const end = (settle) => {
+        clearTimeout(timer);
+        this.#watchers.delete(look);
+        settle();
+      };
+      const fail = (/** @type {string} */ why) => end(() => reject(new Error(`${why}; awaited was: ${what}\n${this.screen}`)));
+      const look = () => {
+        const value = predicate(this.screen);
+        if (value) return end(() => resolve(value));
+        if (this.#exited) fail("Pi ended");
+      };
+      const timer = setTimeout(() => fail(`not in ${timeoutMs} ms`), timeoutMs);
+      this.#watchers.add(look);
+      look();
+    });
+  }
+
+  /** Ends Pi with a signal and waits. @param {NodeJS.Signals} signal */
+  async kill(signal) {
+    if (!this.#exited) process.kill(this.pid, signal);
+    return this.#exit;
+  }
+
+  /** Makes sure that Pi is gone: by its own key, and if need be by force. */
+  async stop() {
+    if (this.#exited) return this.#exit;
+    // Once clears the editor, the second time in an empty one leaves.
+    this.press("ctrl+c", "ctrl+c", "ctrl+d");
+    const timer = setTimeout(() => this.kill("SIGKILL"), LEAVE_MS);
+    const exit = await this.#exit;
+    clearTimeout(timer);
+    return exit;
+  }
+
+  #look() {
+    for (const look of [...this.#watchers]) look();
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  #lines(from, to) {
+    const buffer = this.#emulator.buffer.active;
+    const lines = Array.from({ length: to - from }, (_, at) => (buffer.getLine(from + at)?.translateToString(true) ?? "").trimEnd());
+    return lines.join("\n").replace(/\n+$/, "");
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * The Pis that the tests run on, each with its Node, and how those that are not npm packages of the repository get here.
+ *
+ * Each has a folder below `__test__/hosts/` whose lock file pins what npm installs there. A stamp beside the packages says
+ * what they were made from, so that a second time costs nothing. Runs by itself too: `node scripts/hosts.mjs`.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { inModules, node22, nodeIn, root } from "./paths.mjs";
+import { collect } from "./proc.mjs";
+import { Failure, needNode, npm } from "./setup.mjs";
+
+const PACKAGE = "@earendil-works/pi-coding-agent";
+
+/**
+ * Pi's tarball where it is taken as it comes: its bundle needs nothing but what the folder's lock file names.
+ * @type {Record<string, string>} the integrity by version
+ */
+const TARBALLS = {
+  "1.5.2": "sha512-mUWI04rqF1Vd/m1q+Ps1XeWsTXEVvRUnsmRa83I3Dzua0Tx5bYS93imeqtIfrXf7PkkaR6ERz+AuQhIJlom5yA==",
+};
+
+/** The `node_modules` of a Pi that has a folder of its own. @param {string} version */
+const modulesOf = (version) => path.join(root, "__test__", "hosts", `pi-${version}`, "node_modules");
+
+/** Pi's script in a `node_modules`. @param {string} modules @param {...string} script */
+const piIn = (modules, ...script) => path.join(modules, PACKAGE, "dist", ...script);
+
+/**
+ * A Pi and the Node it runs on.
+ * @typedef {object} Host
+ * @property {string} name
+ * @property {string} version Pi's
+ * @property {string} node
+ * @property {string} pi its script
+ */
+
+/** @type {Host[]} */
+export const allHosts = [
+  { name: "Pi 0.74.2, Node 20", version: "0.74.2", node: nodeIn(modulesOf("0.74.2")), pi: piIn(modulesOf("0.74.2"), "cli.js") },
+  { name: "Pi 0.74.2, Node 22", version: "0.74.2", node: node22, pi: piIn(modulesOf("0.74.2"), "cli.js") },
+  { name: "Pi 0.87.1, Node 22", version: "0.87.1", node: node22, pi: piIn(inModules(), "bundle", "cli.js") },
+  { name: "Pi 1.5.2, Node 22", version: "1.5.2", node: node22, pi: piIn(modulesOf("1.5.2"), "bundle", "cli.js") },
+];
+
+/** The versions that `TEST_HOSTS` names, such as `0.87.1,1.5.2`; all of them without it. */
+const chosen = (process.env.TEST_HOSTS ?? "").split(",").map((version) => version.trim()).filter(Boolean);
+
+/** The hosts that are tested. */
+export const hosts = allHosts.filter(({ version }) => chosen.length === 0 || chosen.includes(version));
+
+/** Brings the chosen ones that are not there yet. */
+export async function bringHosts() {
+  const unknown = chosen.filter((version) => !allHosts.some((host) => host.version === version));
+  if (unknown.length > 0) throw new Failure(`TEST_HOSTS names ${unknown.join(", ")}, which is not among ${[...new Set(allHosts.map(({ version }) => version))].join(", ")}.`);
+  for (const version of new Set(hosts.map((host) => host.version))) {
+    if (existsSync(path.dirname(modulesOf(version)))) await bring(version);
+  }
+}
+
+/** @param {string} version */
+async function bring(version) {
+  const modules = modulesOf(version);
+  const folder = path.dirname(modules);
+  const stamp = path.join(modules, ".complete");
+  const wanted = digest("sha256", readFileSync(path.join(folder, "package-lock.json")), TARBALLS[version] ?? "");
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
+  process.stderr.write(`Bringing Pi ${version} …\n`);
+  await npm(["ci", "--loglevel=error"], folder);
+  if (TARBALLS[version]) await unpack(version, path.join(modules, PACKAGE));
+  if (existsSync(path.join(modules, "node"))) await needNode(modules, `the Node of Pi ${version}`);
+  writeFileSync(stamp, wanted);
+}
+
+/**
+ * Fetches Pi's tarball, looks whether it is the one that was pinned, and unpacks it.
+ * @param {string} version
+ * @param {string} target
+ */
+async function unpack(version, target) {
+  const temporary = mkdtempSync(path.join(os.tmpdir(), "lcm-host-"));
+  try {
+    await npm(["pack", `${PACKAGE}@${version}`, "--silent"], temporary);
+    const tarball = readdirSync(temporary).find((name) => name.endsWith(".tgz"));
+    if (!tarball) throw new Failure(`npm pack left no tarball of Pi ${version}.`);
+    const file = path.join(temporary, tarball);
+    const found = `sha512-${digest("sha512", readFileSync(file))}`;
+    if (found !== TARBALLS[version]) throw new Failure(`The tarball of Pi ${version} is not the one that was pinned: it has ${found}, expected was ${TARBALLS[version]}.`);
+    mkdirSync(target, { recursive: true });
+    // By relative names: some tars take the colon of `C:` for another machine's name.
+    const { code, stderr } = await collect("tar", ["-xzf", tarball, "-C", path.relative(temporary, target), "--strip-components=1"], { cwd: temporary });
+    if (code === 127) throw new Failure(`The command tar was not found, which unpacks Pi ${version}: install it and run this again.`);
+    if (code !== 0) throw new Failure(`The tarball of Pi ${version} can't be unpacked: ${stderr.trim()}`);
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {"sha256" | "sha512"} algorithm
+ * @param {...(string | Buffer)} parts
+ */
+function digest(algorithm, ...parts) {
+  const hash = createHash(algorithm);
+  for (const part of parts) hash.update(part);
+  return hash.digest("base64");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  try {
+    await bringHosts();
+    process.stdout.write(hosts.map(({ name, node, pi }) => `${name}: ${path.relative(root, node)} ${path.relative(root, pi)}\n`).join(""));
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = 1;
+  }
+}

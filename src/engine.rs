@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use crate::compaction::{self, Outcome, Request};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, Hash};
-use crate::ingest::Persistor;
+use crate::ids::Hash;
+use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
@@ -56,7 +56,6 @@ pub struct Engine {
     store: Store,
     settings: Settings,
     log: Log,
-    conversation: ConversationId,
     persistor: Persistor,
     has_history: AtomicBool,
     /// What can be cancelled, by the caller's number for it.
@@ -72,26 +71,17 @@ impl Engine {
         let store = open_store(&options).await?;
         let log = log_beside(&store, &options.settings);
         let Options { session_id, session_file, parent_session, settings, .. } = options;
-        let (now, session) = (text::now(), session_id.clone());
-        let (conversation, known, has_history) = store
-            .write(move |batch| {
-                let id = batch.conversation_row(
-                    &session,
-                    session_file.as_deref(),
-                    parent_session.as_deref(),
-                    now,
-                )?;
-                Ok((id, batch.entry_ids(id)?, batch.has_history_beside(id)?))
-            })
-            .await?;
-        let fields = [("session", Field::Name(&session_id)), ("known", Field::Count(known.len()))];
+        let session = PiSession { id: session_id.clone(), file: session_file, parent_file: parent_session };
+        let persistor = Persistor::open(&store, session, log.clone()).await?;
+        let conversation = persistor.conversation();
+        let has_history = store.read(move |view| view.has_history_beside(conversation)).await?;
+        let fields = [("session", Field::Name(&session_id)), ("known", Field::Count(persistor.known()))];
         log.event("open", &fields);
         Ok(Self {
-            persistor: Persistor::new(store.clone(), conversation, known, log.clone()),
+            persistor,
             store,
             settings,
             log,
-            conversation,
             has_history: AtomicBool::new(has_history),
             operations: Mutex::default(),
         })
@@ -161,7 +151,7 @@ impl Engine {
         let cancel = self.operation(operation);
         let outcome = compaction::run(
             &self.store,
-            self.conversation,
+            self.persistor.conversation(),
             &self.settings,
             &request,
             Arc::new(chain),
@@ -219,7 +209,7 @@ impl Engine {
     /// When the store can't be read.
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
-        let conversation = self.conversation;
+        let conversation = self.persistor.conversation();
         let totals = self.store.read(move |view| view.totals(conversation)).await?;
         let bytes = self.store.bytes().await?;
         let summaries = match totals.summaries {
@@ -263,7 +253,7 @@ impl Engine {
     }
 
     fn scope(&self, leaf: Option<String>) -> Scope {
-        Scope { conversation: self.conversation, leaf }
+        Scope { conversation: self.persistor.conversation(), leaf }
     }
 
     fn operation(&self, number: u32) -> CancellationToken {

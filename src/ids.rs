@@ -24,6 +24,12 @@ row_id!(
     /// A row of `conversations`: one Pi session.
     ConversationId
 );
+
+impl ConversationId {
+    /// The row of a session that is not stored: of none.
+    pub const NONE: Self = Self(0);
+}
+
 row_id!(
     /// A row of `entries`: one entry of one session's tree.
     EntryId

@@ -140,6 +140,14 @@ for (const host of hosts) {
       assert.deepEqual(stored, sessions[0].entries.map(jsonOf));
     });
 
+    test("a session in which nothing is said is none", async (t) => {
+      const project = await projectHere(t);
+      const pi = project.startPi();
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 0 msgs"));
+      await pi.stop();
+      project.inStore((store) => assert.deepEqual([store.count("conversations"), store.count("entries")], [0, 0]));
+    });
+
     test("a session that is not to be kept leaves no database", async (t) => {
       const project = await projectHere(t);
       const { code, stdout } = await project.runPi(["--no-session", "-p", "keep this to yourself", "/lcm stats"]);

@@ -10,7 +10,7 @@ use crate::model::{Content, Entry, Message, Role, with_replacement};
 use crate::store::{Batch, EntryRole, NewEntry, NewMessage};
 
 /// Entries as they were handed over, with what was known then of the places they hang from.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Handover {
     /// New entries, parents before children.
     pub entries: Vec<Entry>,

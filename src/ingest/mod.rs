@@ -8,4 +8,4 @@ mod persistor;
 mod restore;
 
 pub use fold::{Handover, fold};
-pub use persistor::Persistor;
+pub use persistor::{Persistor, PiSession};

@@ -3,8 +3,12 @@
 //! Handing over costs the caller a parse and a queue; hashing, indexing and the disk are the writer's. What could not be
 //! written counts as unknown again, so the next walk through the session's tree hands it over once more. Walking costs the
 //! caller what is unknown, so while the store fails it is asked to rest in between, longer each time.
+//!
+//! A session is stored with its first message: what Pi notes at the start of one in which nothing is ever said (its model,
+//! its thinking level) is held back until then.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,27 +16,51 @@ use super::fold::{Handover, fold};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::log::{Field, Log};
-use crate::model::{Entry, parse_batch};
-use crate::store::Store;
+use crate::model::{Content, Entry, parse_batch};
+use crate::store::{Batch, Store};
+use crate::text;
 
 /// Rest after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_millis(500);
 /// The doublings that make the longest rest: 32 s.
 const DOUBLINGS: u32 = 6;
 
+/// A session as Pi names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PiSession {
+    /// Pi's id.
+    pub id: String,
+    /// Its file, where there is one.
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent_file: Option<String>,
+}
+
+impl PiSession {
+    fn row(&self, batch: &Batch<'_>) -> Result<ConversationId> {
+        batch.conversation_row(&self.id, self.file.as_deref(), self.parent_file.as_deref(), text::now())
+    }
+}
+
 /// The persistor of one session.
 #[derive(Clone)]
 pub struct Persistor {
     store: Store,
-    conversation: ConversationId,
+    session: Arc<PiSession>,
+    /// The session's row, once it has one.
+    conversation: Arc<AtomicI64>,
     log: Log,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Entry ids that are stored or queued.
+    /// Entry ids that are stored, queued or held back.
     known: HashSet<String>,
+    /// Is the session stored, or on its way?
+    begun: bool,
+    /// Entries from before the first message.
+    held: Handover,
     /// What the user should hear about, once.
     notice: Option<String>,
     /// Failures in a row.
@@ -42,11 +70,35 @@ struct State {
 }
 
 impl Persistor {
-    /// The persistor of a session of which the store has the entries `known`.
+    /// The persistor of a session, with what the store has of it.
+    ///
+    /// # Errors
+    /// When the store can't be read or written.
+    pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
+        let session = Arc::new(session);
+        let asked = Arc::clone(&session);
+        let found = store.read(move |view| view.conversation(&asked.id)).await?;
+        let (conversation, known) = match found {
+            None => (ConversationId::NONE, Vec::new()),
+            Some(_) => {
+                let seen = Arc::clone(&session);
+                let look = move |batch: &Batch<'_>| {
+                    let id = seen.row(batch)?;
+                    Ok((id, batch.entry_ids(id)?))
+                };
+                store.write(look).await?
+            }
+        };
+        let begun = conversation != ConversationId::NONE;
+        let state = State { known: known.into_iter().collect(), begun, ..State::default() };
+        let conversation = Arc::new(AtomicI64::new(conversation.0));
+        Ok(Self { store: store.clone(), session, conversation, log, state: Arc::new(Mutex::new(state)) })
+    }
+
+    /// The session's row; [`ConversationId::NONE`] before anything was said in it.
     #[must_use]
-    pub fn new(store: Store, conversation: ConversationId, known: Vec<String>, log: Log) -> Self {
-        let state = State { known: known.into_iter().collect(), ..State::default() };
-        Self { store, conversation, log, state: Arc::new(Mutex::new(state)) }
+    pub fn conversation(&self) -> ConversationId {
+        ConversationId(self.conversation.load(Ordering::Relaxed))
     }
 
     /// Is this entry stored or on its way?
@@ -79,20 +131,22 @@ impl Persistor {
     /// # Errors
     /// When `json` is no array, or the store is closed.
     pub fn hand_over(&self, json: &str, orphans: Vec<String>) -> Result<()> {
-        let entries = self.sift(parse_batch(json)?);
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let handover = Handover { entries, orphans: orphans.into_iter().collect() };
+        let Some(handover) = self.sift(parse_batch(json)?, orphans) else { return Ok(()) };
         let ids: Vec<String> = handover.entries.iter().map(|entry| entry.id.clone()).collect();
-        let (conversation, persistor) = (self.conversation, self.clone());
+        let (writing, persistor) = (self.clone(), self.clone());
         let (on_the_way, queued) = (ids.clone(), Instant::now());
         let posted = self.store.post(
-            move |batch| fold(batch, conversation, &handover),
+            move |batch| {
+                let conversation = match writing.conversation() {
+                    ConversationId::NONE => writing.session.row(batch)?,
+                    known => known,
+                };
+                fold(batch, conversation, &handover).map(|()| conversation)
+            },
             move |outcome| {
-                persistor.log_stored(on_the_way.len(), &outcome, queued);
+                persistor.log_stored(on_the_way.len(), outcome.as_ref().err(), queued);
                 match outcome {
-                    Ok(()) => persistor.recovered(),
+                    Ok(conversation) => persistor.recovered(conversation),
                     Err(error) => persistor.failed(&on_the_way, &error),
                 }
             },
@@ -108,10 +162,17 @@ impl Persistor {
         self.lock().notice.take()
     }
 
-    /// What of `entries` is new; marks it as on its way.
-    fn sift(&self, entries: Vec<Entry>) -> Vec<Entry> {
+    /// What is to be stored now: what of `entries` is new, with what was held back; marks it as on its way.
+    fn sift(&self, entries: Vec<Entry>, orphans: Vec<String>) -> Option<Handover> {
         let mut state = self.lock();
-        entries.into_iter().filter(|entry| state.known.insert(entry.id.clone())).collect()
+        let State { known, begun, held, .. } = &mut *state;
+        held.entries.extend(entries.into_iter().filter(|entry| known.insert(entry.id.clone())));
+        held.orphans.extend(orphans);
+        *begun |= held.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
+        if !*begun || held.entries.is_empty() {
+            return None;
+        }
+        Some(std::mem::take(held))
     }
 
     fn failed(&self, ids: &[String], error: &Error) {
@@ -128,8 +189,8 @@ impl Persistor {
         state.notice.get_or_insert(told);
     }
 
-    fn log_stored(&self, entries: usize, outcome: &Result<()>, queued: Instant) {
-        let outcome = outcome.as_ref().map_or_else(|error| error.code().as_str(), |()| "stored");
+    fn log_stored(&self, entries: usize, error: Option<&Error>, queued: Instant) {
+        let outcome = error.map_or("stored", |error| error.code().as_str());
         let fields = [
             ("entries", Field::Count(entries)),
             ("outcome", Field::Name(outcome)),
@@ -138,7 +199,8 @@ impl Persistor {
         self.log.event("entries", &fields);
     }
 
-    fn recovered(&self) {
+    fn recovered(&self, conversation: ConversationId) {
+        self.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();
         state.failures = 0;
         state.rest_until = None;
@@ -146,6 +208,7 @@ impl Persistor {
 
     fn forget(&self, ids: &[String]) {
         let mut state = self.lock();
+        state.begun &= self.conversation() != ConversationId::NONE;
         for id in ids {
             state.known.remove(id);
         }

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::support::{Session, TestStore};
-use crate::ingest::Persistor;
+use crate::ids::ConversationId;
+use crate::ingest::{Persistor, PiSession};
 use crate::log::Log;
 use crate::store::Place;
 
@@ -75,8 +76,7 @@ async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
     let session = Session::new().chat(10, 5);
     let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
-    let conversation = store.ingest("one", &Session::new()).await;
-    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new(), Log::default());
+    let persistor = open(&store).await;
     let set_version = |version: i64| {
         let Place::File(path) = store.store.place() else { panic!("no file") };
         let other = rusqlite::Connection::open(path).unwrap();
@@ -102,16 +102,49 @@ async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
     persistor.hand_over(&slice(0..20), vec![]).unwrap();
     store.store.flush().await.unwrap();
     assert!(!persistor.is_behind() && persistor.accepts() && persistor.known() == 20);
-    assert_eq!(store.visible(conversation, session.leaf()).await.len(), 20);
+    assert_eq!(store.visible(persistor.conversation(), session.leaf()).await.len(), 20);
+}
+
+async fn open(store: &TestStore) -> Persistor {
+    let session = PiSession { id: "one".into(), ..PiSession::default() };
+    Persistor::open(&store.store, session, Log::default()).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_is_stored_with_its_first_message_and_what_came_before_it() {
+    let session = Session::new()
+        .entry("model_change", json!({"modelId": "m"}))
+        .entry("thinking_level_change", json!({}))
+        .user("hello")
+        .entry("label", json!({}));
+    let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
+    let store = TestStore::new();
+    let persistor = open(&store).await;
+    let stored = || store.store.read(|view| view.conversation("one"));
+
+    persistor.hand_over(&slice(0..1), vec![]).unwrap();
+    persistor.hand_over(&slice(1..2), vec![]).unwrap();
+    store.store.flush().await.unwrap();
+    assert_eq!((stored().await.unwrap(), persistor.conversation()), (None, ConversationId::NONE));
+    assert!(persistor.knows("e2"));
+
+    persistor.hand_over(&slice(2..3), vec![]).unwrap();
+    persistor.hand_over(&slice(3..4), vec![]).unwrap();
+    store.store.flush().await.unwrap();
+    let conversation = persistor.conversation();
+    let ids = store.store.read(move |view| view.entry_ids(conversation)).await.unwrap();
+    assert_eq!(ids, ["e1", "e2", "e3", "e4"]);
+    assert_eq!(stored().await.unwrap().map(|session| session.id), Some(conversation));
+    let again = open(&store).await;
+    assert_eq!((again.conversation(), again.known()), (conversation, 4));
 }
 
 #[tokio::test]
 async fn an_entry_whose_parent_the_session_lacks_is_a_root() {
     let entry = json!([{"type": "message", "id": "b", "parentId": "gone", "message": {"role": "user", "content": "hi"}}]);
     let store = TestStore::new();
-    let conversation = store.ingest("one", &Session::new()).await;
-    let persistor = Persistor::new(store.store.clone(), conversation, Vec::new(), Log::default());
+    let persistor = open(&store).await;
     persistor.hand_over(&entry.to_string(), vec!["b".into()]).unwrap();
     store.store.flush().await.unwrap();
-    assert_eq!(texts(&store.visible(conversation, "b").await), ["hi"]);
+    assert_eq!(texts(&store.visible(persistor.conversation(), "b").await), ["hi"]);
 }

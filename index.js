@@ -47,6 +47,9 @@ const REDRAWN_MS = 200;
 /** What the user has heard of how we were set up; it need not be said again at each `/new`. @type {Set<string>} */
 const circumstances = new Set();
 
+/** Stores of sessions that were left, which are writing their last and being closed. @type {Set<Promise<void>>} */
+const closings = new Set();
+
 /** Numbers by which running calls are stopped. */
 let nextOperation = 1;
 
@@ -338,18 +341,23 @@ export default function losslessContext(pi) {
     }),
   );
 
-  pi.on("session_shutdown", async (_event, ctx) => {
-    const closing = session;
+  pi.on("session_shutdown", async (event, ctx) => {
+    const left = session;
     session = undefined;
-    if (!closing) return;
-    try {
-      const engine = await closing.engine;
-      walk(closing, engine);
-      closing.closing = true;
-      await engine.close();
-    } catch (error) {
-      tell(ctx, error);
+    if (left) {
+      try {
+        const engine = await left.engine;
+        walk(left, engine);
+        left.closing = true;
+        const closed = engine.close().finally(() => closings.delete(closed));
+        closings.add(closed);
+      } catch (error) {
+        tell(ctx, error);
+      }
     }
+    // What is typed before another session is there, Pi takes for something said in the one that is going.
+    if (["new", "resume", "fork", "reload"].includes(event.reason)) return;
+    await Promise.allSettled(closings);
   });
 
   /** @param {any[]} specs */

@@ -605,7 +605,9 @@ async function hostAi() {
  * @param {string | undefined} instructions
  * @returns {Promise<void>}
  */
-function compact(ctx, instructions) {
+async function compact(ctx, instructions) {
+  // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
+  await ctx.waitForIdle();
   return new Promise((resolve, reject) => {
     ctx.compact({
       customInstructions: instructions || undefined,

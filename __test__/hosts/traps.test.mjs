@@ -255,6 +255,28 @@ for (const host of hosts) {
       await agreed(project);
     });
 
+    test("/lcm compact in the middle of a run waits for its end", async (t) => {
+      const project = await projectHere(t);
+      const history = project.history();
+      history.talk(40);
+      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+      /** @type {(reply: { text: string }) => void} */
+      let answer = () => {};
+      project.script.turns = [() => new Promise((resolve) => (answer = resolve))];
+      await pi.request("prompt", { message: "Take your time." });
+      await eventually(() => assert.equal(project.turns.length, 1));
+      const compacting = pi.request("prompt", { message: "/lcm compact" });
+      await pi.request("get_state");
+      assert.equal(project.summaryCalls.length, 0);
+      answer({ text: "At leisure." });
+      await compacting;
+      const { entries, lastCompaction } = await project.session(pi);
+      const last = entries.findLast(({ message }) => message);
+      assert.deepEqual([saidBy(last, "assistant"), last.message.stopReason], ["At leisure.", "stop"]);
+      assert.ok(entries.indexOf(lastCompaction) > entries.indexOf(last));
+      await agreed(project);
+    });
+
     test("without a store Pi compacts in its own way, and says why once", async (t) => {
       const project = await projectHere(t, { script: { otherwise: () => ({ text: "Pi's own words." }) } });
       writeFileSync(project.storeDir, "a file where the folder should be");

@@ -52,7 +52,7 @@ export class FakeHost {
       getRegisteredProviderIds: () => [],
     };
     /** What a context has. @type {Record<string, any>} */
-    this.plain = { cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
+    this.plain = { waitForIdle: async () => {}, cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
     this.ctx = new Proxy(this.plain, {
       get: (target, name, receiver) => {
         if (this.stale) throw new Error("This extension ctx is stale after session replacement or reload.");

@@ -27,10 +27,13 @@ import path from "node:path";
  * @property {Promise<Engine>} engine rejects when the store can't be opened
  * @property {Promise<void>} caughtUp when what was said before we were here is handed over
  * @property {boolean} live entries may be handed over one by one: we have caught up
+ * @property {boolean} catchingUp under way
  * @property {boolean} closing nothing more is to be handed over
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
  * @property {{ summary: string, text: string, degraded: boolean } | null} offered the compaction under way
  * @property {boolean} footer whether the footer is wanted
+ * @property {boolean} counting for the footer; `stale` when it has to be done once more
+ * @property {boolean} stale
  */
 
 const require = createRequire(import.meta.url);
@@ -60,6 +63,15 @@ let nextOperation = 1;
  * @throws {Error} a sentence that names the missing file and the remedy
  */
 export function loadEngine() {
+  loaded ??= load();
+  return loaded;
+}
+
+/** The engine, once it is loaded. @type {Native | undefined} */
+let loaded;
+
+/** @returns {Native} */
+function load() {
   const file = `pi-lossless-context.${platform()}.node`;
   const remedy = "reinstall the package, or run `npm run build` in its folder";
   const place = require.resolve("./package.json");
@@ -86,7 +98,12 @@ function platform() {
   const { platform, arch } = process;
   if (platform === "win32") return `${platform}-${arch}-msvc`;
   if (platform !== "linux") return `${platform}-${arch}`;
-  const report = /** @type {any} */ (process.report?.getReport());
+  const { report: reporter } = /** @type {any} */ (process);
+  // A report asks the name server about every connection that is open, and Pi would have to wait for that.
+  const before = reporter?.excludeNetwork;
+  if (reporter) reporter.excludeNetwork = true;
+  const report = reporter?.getReport();
+  if (reporter) reporter.excludeNetwork = before ?? false;
   return `${platform}-${arch}-${report?.header?.glibcVersionRuntime ? "gnu" : "musl"}`;
 }
 
@@ -208,10 +225,13 @@ export default function losslessContext(pi) {
       }),
       caughtUp: Promise.resolve(),
       live: false,
+      catchingUp: false,
       closing: false,
       preamble: null,
       offered: null,
       footer: settings.status,
+      counting: false,
+      stale: false,
     };
     opened.caughtUp = opened.engine.then(async (engine) => {
       opened.preamble = engine.preamble();
@@ -228,11 +248,26 @@ export default function losslessContext(pi) {
    * @param {Session} session
    */
   async function showStatus(ctx, session) {
-    if (!session.footer) return;
+    // Counting takes its time in a long history, and turns may be short.
+    session.stale = true;
+    if (session.counting) return;
+    session.counting = true;
+    try {
+      while (session.stale) {
+        session.stale = false;
+        await showCounts(ctx, session);
+      }
+    } finally {
+      session.counting = false;
+    }
+  }
+
+  /** @type {typeof showStatus} */
+  async function showCounts(ctx, session) {
     try {
       const { text, notice } = unwrap(await (await session.engine).status());
       if (notice) tell(ctx, notice);
-      ctx.ui.setStatus("lcm", text);
+      if (session.footer) ctx.ui.setStatus("lcm", text);
     } catch {
       // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
     }
@@ -240,7 +275,9 @@ export default function losslessContext(pi) {
 
   /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
   const sync = async (_event, ctx, session) => {
-    walk(session, await session.engine);
+    const engine = await session.engine;
+    goOn(session, engine)?.catch((error) => tell(ctx, error));
+    walk(session, engine);
     void showStatus(ctx, session);
   };
 
@@ -248,9 +285,8 @@ export default function losslessContext(pi) {
   const syncAll = async (event, ctx, session) => {
     const engine = await session.engine;
     await sync(event, ctx, session);
-    if (!engine.accepts() || engine.known() >= session.manager.getEntries().length) return;
-    session.caughtUp = session.caughtUp.catch(() => {}).then(() => catchUp(session, engine));
-    session.caughtUp.catch((error) => tell(ctx, error));
+    if (session.live && engine.known() < session.manager.getEntries().length) session.live = false;
+    goOn(session, engine)?.catch((error) => tell(ctx, error));
   };
 
   pi.on("session_start", (_event, ctx) => {
@@ -349,8 +385,9 @@ export default function losslessContext(pi) {
         const engine = await left.engine;
         walk(left, engine);
         left.closing = true;
-        const closed = engine.close().finally(() => closings.delete(closed));
+        const closed = engine.close().catch(() => {});
         closings.add(closed);
+        void closed.then(() => closings.delete(closed));
       } catch (error) {
         tell(ctx, error);
       }
@@ -444,9 +481,22 @@ function settingsFor(native, ctx) {
  */
 async function ready(session) {
   const engine = await session.engine;
+  goOn(session, engine);
   await session.caughtUp;
   walk(session, engine);
   return engine;
+}
+
+/**
+ * Goes on where handing over the past was broken off, once the store takes something again.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+function goOn(session, engine) {
+  if (session.live || session.catchingUp || session.closing || !engine.accepts()) return undefined;
+  session.caughtUp = catchUp(session, engine);
+  return session.caughtUp;
 }
 
 /**
@@ -480,6 +530,21 @@ function walk(session, engine) {
  */
 async function catchUp(session, engine) {
   session.live = false;
+  session.catchingUp = true;
+  try {
+    session.live = await handOverAll(session, engine);
+  } finally {
+    session.catchingUp = false;
+  }
+  walk(session, engine);
+}
+
+/**
+ * @param {Session} session
+ * @param {Engine} engine
+ * @returns {Promise<boolean>} whether nothing was left over
+ */
+async function handOverAll(session, engine) {
   const entries = session.manager.getEntries();
   const missing = engine.known() !== entries.length;
   /** @type {SessionEntry[]} */
@@ -497,10 +562,9 @@ async function catchUp(session, engine) {
     slice = [];
     characters = 0;
     await engine.flush();
-    if (session.closing || !engine.accepts()) return;
+    if (session.closing || !engine.accepts()) return false;
   }
-  session.live = true;
-  walk(session, engine);
+  return true;
 }
 
 /**
@@ -538,7 +602,7 @@ async function cancellable(engine, signal, call) {
  * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
  *
  * @param {ExtensionContext} ctx
- * @param {AbortSignal} abort
+ * @param {AbortSignal | undefined} abort
  * @returns {(call: string) => Promise<string>}
  */
 function modelsOf(ctx, abort) {
@@ -576,13 +640,14 @@ function isExtensions(registry, model) {
  * @param {any} registry whose shape differs between versions of Pi
  * @param {Model | undefined} model
  * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number }} request
- * @param {AbortSignal} abort
+ * @param {AbortSignal | undefined} abort
  */
 async function askPi(registry, model, request, abort) {
   if (!model) throw new Error("no model is chosen");
   const content = [{ type: "text", text: request.prompt }];
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
-  const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
+  const limit = AbortSignal.timeout(request.timeoutMs);
+  const signal = abort ? AbortSignal.any([abort, limit]) : limit;
   const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none" };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
   // Before 0.86 the registry only knew the keys.

@@ -27,6 +27,7 @@ pub fn version() -> String {
 /// JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find.
 #[napi(catch_unwind)]
 pub fn tool_specs() -> String {
+    quiet_panics();
     engine::tool_specs().to_string()
 }
 
@@ -40,6 +41,7 @@ pub fn command_specs() -> String {
 /// answer is JSON: `{"ok": {"settings", "notice"}}`, the notice naming what could not be right, or `{"error"}`.
 #[napi(catch_unwind)]
 pub fn load_settings(sources: String) -> String {
+    quiet_panics();
     answer(engine::load_settings(&sources))
 }
 

@@ -189,8 +189,13 @@ fn as_body(text: &str) -> String {
         let words = line.trim_start();
         match words.strip_prefix("- s-") {
             Some(rest) => format!("· s-{rest}"),
-            None if words.starts_with('#') => words.trim_start_matches(['#', ' ']).to_owned(),
-            None => line.to_owned(),
+            None => match words.trim_start_matches('#') {
+                // A heading; `#123` and `#include` are none.
+                title if title.len() < words.len() && (title.is_empty() || title.starts_with(' ')) => {
+                    title.trim_start().to_owned()
+                }
+                _ => line.to_owned(),
+            },
         }
     };
     let body: Vec<String> = text.trim().lines().map(line).collect();

@@ -19,9 +19,9 @@ pub(super) struct Branch {
     summaries: HashMap<SummaryId, StoredSummary>,
     /// Summaries that an earlier compaction on this branch carries.
     carried: HashSet<SummaryId>,
-    /// Messages stored of the session.
+    /// Messages stored of the session; zero until [`Branch::finish`].
     stored: usize,
-    /// Empty until [`Branch::read_files`].
+    /// Empty until [`Branch::finish`].
     files: Files,
 }
 
@@ -45,13 +45,13 @@ impl Branch {
             summaries.insert(id, view.summary(id)?);
         }
         let carried = view.carried_on(conversation, leaf)?.into_iter().collect();
-        let stored = view.totals(conversation)?.messages;
-        Ok(Self { visible, before, forest, summaries, carried, stored, files: Files::default() })
+        Ok(Self { visible, before, forest, summaries, carried, stored: 0, files: Files::default() })
     }
 
-    /// Reads which files the messages before the kept tail touched; it means opening each of the agent's, so only the
-    /// finished block asks for it.
-    pub(super) fn read_files(mut self, view: &View<'_>) -> Result<Self> {
+    /// Reads what only the finished block asks for, since it costs the length of the history: how much is stored, and
+    /// which files the messages before the kept tail touched.
+    pub(super) fn finish(mut self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
+        self.stored = view.totals(conversation)?.messages;
         let said = self.visible[..self.before].iter().filter(|message| message.seen.role == "assistant");
         for message in said {
             self.files.extend(Message::parse(&view.message(message.seen.id)?.json).files());
@@ -91,6 +91,20 @@ impl Branch {
     /// Where degraded leaf summaries hold.
     pub(super) fn degraded_spans(&self) -> Vec<Span> {
         self.forest.degraded_leaves().into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
+    }
+
+    /// The depths at which degraded condensed summaries hold.
+    pub(super) fn degraded_depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> =
+            self.forest.degraded_groups().into_iter().map(|(depth, _)| depth).collect();
+        depths.dedup();
+        depths
+    }
+
+    /// What the degraded condensed summaries of a depth were made from.
+    pub(super) fn degraded_groups(&self, depth: u32) -> Vec<Vec<SummaryId>> {
+        let groups = self.forest.degraded_groups().into_iter();
+        groups.filter(|(at, _)| *at == depth).map(|(_, children)| children).collect()
     }
 
     /// The oldest summaries of each unbroken run of `depth` in the frontier, `threshold` at a time, while more than that

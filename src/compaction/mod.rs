@@ -31,7 +31,7 @@ use crate::llm::Model;
 use crate::model::CompactionDetails;
 use crate::store::Store;
 use branch::Branch;
-use passes::Pass;
+use passes::{Else, Pass};
 use plan::Cut;
 use summarizer::Summarizer;
 
@@ -185,21 +185,30 @@ impl<'a> Job<'a> {
         }
         self.leaf_pass(&branch, chunks).await?;
         branch = self.read(&kept).await?;
+        for depth in branch.degraded_depths() {
+            self.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
+            branch = self.read(&kept).await?;
+        }
         for depth in 0..u32::try_from(self.settings.max_depth).unwrap_or(u32::MAX) {
             let groups = branch.groups(depth, self.settings.condensation_threshold);
             if !groups.is_empty() {
-                self.condense(&branch, groups).await?;
+                self.condense(&branch, groups, Else::Nothing).await?;
                 branch = self.read(&kept).await?;
             }
         }
-        // Under pressure each round leaves fewer pieces, so it ends.
+        // Under pressure each round leaves fewer pieces, so it ends; one that did not would never.
         while let (false, Some(group)) =
             (branch.fits(self.budget), branch.group_under_pressure(self.settings.condensation_threshold))
         {
-            self.condense(&branch, vec![group]).await?;
+            let pieces = branch.frontier().len();
+            self.condense(&branch, vec![group], Else::Extract).await?;
             branch = self.read(&kept).await?;
+            if branch.frontier().len() >= pieces {
+                break;
+            }
         }
-        let branch = self.store.read(move |view| branch.read_files(view)).await?;
+        let conversation = self.conversation;
+        let branch = self.store.read(move |view| branch.finish(view, conversation)).await?;
         self.compaction(&branch, kept).map(Some)
     }
 
@@ -254,12 +263,12 @@ impl<'a> Job<'a> {
         finish(tasks).await
     }
 
-    async fn condense(&self, branch: &Branch, groups: Vec<Vec<SummaryId>>) -> Result<()> {
+    async fn condense(&self, branch: &Branch, groups: Vec<Vec<SummaryId>>, otherwise: Else) -> Result<()> {
         let mut tasks = JoinSet::new();
         for group in groups {
             let pass = self.pass.clone();
             let sources = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
-            tasks.spawn(async move { pass.condensed(sources).await });
+            tasks.spawn(async move { pass.condensed(sources, otherwise).await });
         }
         finish(tasks).await
     }
@@ -296,11 +305,11 @@ impl<'a> Job<'a> {
 
 /// Waits for all of them. After an abort each still stores the answer it has; any other error stops the rest, whose
 /// finished summaries stay.
-async fn finish(mut tasks: JoinSet<Result<SummaryId>>) -> Result<()> {
+async fn finish(mut tasks: JoinSet<Result<()>>) -> Result<()> {
     let mut outcome = Ok(());
     while let Some(task) = tasks.join_next().await {
         match task.map_err(|error| Error::storing("a summary could not be made", error))? {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(error) if error.code() == Code::Cancelled => outcome = Err(error),
             Err(error) => return Err(error),
         }

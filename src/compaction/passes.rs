@@ -10,8 +10,8 @@ use super::prompts::{self, Material};
 use super::summarizer::{Summarizer, Written};
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
-use crate::ids::{Hash, SummaryId};
-use crate::model::{Message, SummaryRecord};
+use crate::ids::Hash;
+use crate::model::{Message, State, SummaryRecord};
 use crate::store::{NewSummary, Store, StoredSummary};
 use crate::{text, tokens};
 
@@ -21,8 +21,19 @@ const LEAF_TARGET: usize = 600;
 const CONDENSED_TARGET: usize = 900;
 /// No summary aims at more than this share of what it stands for: 1/n.
 const SHRINK: usize = 3;
+/// So little is its own summary: there is nothing for a model to leave out. In tokens.
+const LITTLE: usize = 150;
 /// Messages before a chunk that it is told about, and characters of each.
 const ORIENTATION: (usize, usize) = (3, 160);
+
+/// What becomes of a condensed summary that no model wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Else {
+    /// It is not made: its sources say more than an extract of them.
+    Nothing,
+    /// The extract it is: the block has no room for the sources.
+    Extract,
+}
 
 /// What both passes work with.
 #[derive(Clone)]
@@ -41,7 +52,7 @@ impl Pass {
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn leaf(&self, chunk: Vec<Visible>, before: Vec<Visible>) -> Result<SummaryId> {
+    pub(super) async fn leaf(&self, chunk: Vec<Visible>, before: Vec<Visible>) -> Result<()> {
         let _turn = self.summarizer.turn().await?;
         let skip = before.len().saturating_sub(ORIENTATION.0);
         let before = self.messages(before[skip..].to_vec()).await?;
@@ -58,21 +69,25 @@ impl Pass {
         };
         let source_tokens = chunk.iter().map(|visible| visible.seen.tokens).sum();
         let target = self.target(LEAF_TARGET, source_tokens);
-        let written = self.summarizer.summarise(&material, source_tokens, target, |cap| {
+        let extract = |cap| {
             let messages: Vec<Message> = messages.iter().map(|(_, message)| message.clone()).collect();
             extract::of_messages(&messages, cap)
-        });
-        let written = written.await?;
+        };
+        let written = if source_tokens <= LITTLE {
+            Written { text: extract(source_tokens), state: State::Ok, model: None, usage: None }
+        } else {
+            self.summarizer.summarise(&material, source_tokens, target, extract).await?
+        };
         let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
         let ids = chunk.iter().map(|visible| visible.seen.id).collect();
         self.store_node(0, written, &hashes, Sources::Messages(ids)).await
     }
 
-    /// A condensed summary of `sources`, which follow each other.
+    /// A condensed summary of `sources`, which follow each other; `otherwise` says what if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn condensed(&self, sources: Vec<StoredSummary>) -> Result<SummaryId> {
+    pub(super) async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Else) -> Result<()> {
         let _turn = self.summarizer.turn().await?;
         let depth = 1 + sources.iter().map(|source| source.depth).max().unwrap_or_default();
         let mut history = String::new();
@@ -100,6 +115,9 @@ impl Pass {
             extract::of_summaries(&texts, cap)
         });
         let written = written.await?;
+        if written.state == State::Degraded && otherwise == Else::Nothing {
+            return Ok(());
+        }
         let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
         let ids = sources.iter().map(|source| source.id).collect();
         self.store_node(depth, written, &hashes, Sources::Summaries(ids)).await
@@ -126,7 +144,7 @@ impl Pass {
         written: Written,
         hashes: &[Hash],
         sources: Sources,
-    ) -> Result<SummaryId> {
+    ) -> Result<()> {
         let summary = NewSummary {
             hash: SummaryRecord::identity(depth, written.state, prompts::VERSION, &written.text, hashes),
             depth,
@@ -139,7 +157,7 @@ impl Pass {
             created_at: text::now(),
             sources,
         };
-        self.store.write(move |batch| batch.add_summary(&summary)).await
+        self.store.write(move |batch| batch.add_summary(&summary).map(drop)).await
     }
 }
 

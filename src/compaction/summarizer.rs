@@ -68,9 +68,11 @@ impl Summarizer {
     /// a long history never lies in memory at once.
     ///
     /// # Errors
-    /// Never in fact: the permits are not taken back.
+    /// When the compaction is cancelled.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
-        self.permits.acquire().await.map_err(|_| Error::cancelled())
+        let turn = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
+        // Whoever waited for it must not begin after all.
+        if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(turn) }
     }
 
     /// A summary of `material` of about `target` tokens, smaller than `source_tokens`; without a usable answer what

@@ -58,7 +58,12 @@ pub fn load(sources: &Sources) -> Loaded {
     let mut problems = Vec::new();
     for layer in layers(sources, &mut problems) {
         let places = Places { home: home.as_deref(), base: &layer.base };
-        for (name, value) in &layer.values {
+        // Where a setting stands under both of its names, the right one counts.
+        let by_right =
+            |name: &str| layer.definition(name).is_none_or(|definition| layer.rightly(definition) == name);
+        let mut values: Vec<_> = layer.values.iter().collect();
+        values.sort_by_key(|(name, _)| by_right(name));
+        for (name, value) in values {
             let Some(definition) = layer.definition(name) else {
                 problems.push(format!(
                     "{name} {} is no setting{}",
@@ -82,6 +87,11 @@ pub fn load(sources: &Sources) -> Loaded {
 }
 
 impl Layer {
+    /// A setting's own name here.
+    fn rightly(&self, definition: &Definition) -> String {
+        if self.is_environment { definition.variable() } else { definition.key.to_owned() }
+    }
+
     fn definition(&self, name: &str) -> Option<&'static Definition> {
         DEFINITIONS.iter().find(|definition| match self.is_environment {
             true => {

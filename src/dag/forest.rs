@@ -1,7 +1,7 @@
 //! The summaries that hold on one stretch of one branch, with their spans.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Node, Sources, Span};
 use crate::ids::{MessageId, SummaryId};
@@ -63,21 +63,27 @@ impl Forest {
 
     /// A degraded summary that was made anew no longer counts, nor does what was condensed from it.
     fn drop_superseded(&mut self) {
-        let sound: HashSet<(u32, Span)> = (self.spans.iter())
-            .filter(|(id, _)| !self.nodes[id].degraded)
-            .map(|(id, span)| (self.nodes[id].depth, span.clone()))
-            .collect();
-        let mut by_depth: Vec<SummaryId> = self.spans.keys().copied().collect();
-        by_depth.sort_by_key(|id| (self.nodes[id].depth, *id));
-        for id in by_depth {
-            let node = &self.nodes[&id];
-            let replaced = node.degraded && sound.contains(&(node.depth, self.spans[&id].clone()));
-            let orphaned = match &node.sources {
-                Sources::Messages(_) => false,
-                Sources::Summaries(children) => children.iter().any(|child| !self.spans.contains_key(child)),
-            };
-            if replaced || orphaned {
-                self.spans.remove(&id);
+        let mut by_depth: BTreeMap<u32, Vec<SummaryId>> = BTreeMap::new();
+        for id in self.spans.keys() {
+            by_depth.entry(self.nodes[id].depth).or_default().push(*id);
+        }
+        // Sources are of lower depth: what is left of them is known by then.
+        for ids in by_depth.into_values() {
+            for id in &ids {
+                if let Sources::Summaries(children) = &self.nodes[id].sources
+                    && children.iter().any(|child| !self.spans.contains_key(child))
+                {
+                    self.spans.remove(id);
+                }
+            }
+            // Only what still holds takes the place of another.
+            let sound: HashSet<Span> = (ids.iter().filter(|id| !self.nodes[id].degraded))
+                .filter_map(|id| self.spans.get(id).cloned())
+                .collect();
+            for id in ids {
+                if self.nodes[&id].degraded && self.spans.get(&id).is_some_and(|span| sound.contains(span)) {
+                    self.spans.remove(&id);
+                }
             }
         }
     }
@@ -136,6 +142,20 @@ impl Forest {
             .collect();
         leaves.sort_by_key(|id| self.spans[id].start);
         leaves
+    }
+
+    /// The degraded condensed summaries that hold, with what they were made from, the shallowest first.
+    #[must_use]
+    pub fn degraded_groups(&self) -> Vec<(u32, Vec<SummaryId>)> {
+        let mut groups: Vec<(u32, usize, Vec<SummaryId>)> = (self.spans.iter())
+            .filter(|(id, _)| self.nodes[id].degraded)
+            .filter_map(|(id, span)| match &self.nodes[id].sources {
+                Sources::Messages(_) => None,
+                Sources::Summaries(children) => Some((self.nodes[id].depth, span.start, children.clone())),
+            })
+            .collect();
+        groups.sort();
+        groups.into_iter().map(|(depth, _, children)| (depth, children)).collect()
     }
 
     /// Every summary that holds, deepest first, then from the root on.
@@ -234,6 +254,23 @@ mod tests {
         let visible = messages([0, 1, 3]);
         let forest = Forest::new(&visible, vec![leaf(1, 0..4), leaf(2, 0..2)]);
         assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(2), 0..2), Piece::Message(2)]);
+    }
+
+    #[test]
+    fn what_no_longer_holds_takes_nobody_s_place() {
+        let extract = Node { degraded: true, ..leaf(1, 0..4) };
+        let healed = leaf(4, 0..4);
+        // What a model made of the extract, and the extract that was made of the healed leaf.
+        let nodes = vec![
+            extract,
+            leaf(2, 4..8),
+            condensed(3, 1, [1, 2]),
+            healed,
+            Node { degraded: true, ..condensed(5, 1, [4, 2]) },
+        ];
+        let forest = Forest::new(&messages(0..8), nodes);
+        assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(5), 0..8)]);
+        assert_eq!(forest.degraded_groups(), [(1, vec![SummaryId(4), SummaryId(2)])]);
     }
 
     #[test]

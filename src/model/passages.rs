@@ -66,6 +66,14 @@ pub fn parts(text: &str) -> String {
         }
         if word.chars().any(is_ideograph) {
             bigrams(word).iter().for_each(|pair| push(pair));
+            // 用docker部署: to a tokeniser of words it is one.
+            for run in word.split(is_ideograph).filter(|run| !run.is_empty() && run.len() <= LONGEST_WORD) {
+                push(run);
+                let humps = humps(run);
+                if humps.len() > 1 {
+                    humps.iter().for_each(|hump| push(hump));
+                }
+            }
         } else if word.len() <= LONGEST_WORD {
             let humps = humps(word);
             if humps.len() > 1 {

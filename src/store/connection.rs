@@ -12,7 +12,9 @@ use crate::error::{Code, Error, Result};
 /// Marks a database as ours (`PRAGMA application_id`): "LCM1".
 const APPLICATION_ID: i64 = 0x4c43_4d31;
 /// How long a statement waits for another process's transaction.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
+/// The same where waiting is not worth while.
+pub(super) const BRIEFLY: Duration = Duration::from_millis(50);
 /// How many names beside an occupied one are tried.
 const NAMES: usize = 9;
 

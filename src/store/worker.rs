@@ -148,8 +148,10 @@ impl Store {
     pub async fn checkpoint(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
         self.queue(Box::new(move |connection| {
-            // A reader elsewhere may hold it back; the next one catches up.
+            // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
+            let _ = connection.busy_timeout(connection::BRIEFLY);
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());
         }))?;
         done.await.map_err(|_| Error::closed())

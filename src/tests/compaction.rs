@@ -232,6 +232,90 @@ async fn a_model_that_never_gives_a_usable_answer_is_given_up_too() {
     assert!(compaction.summary.contains("none missing"));
 }
 
+/// A model that summarises messages and fails to condense summaries.
+fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    ScriptedModel::new(move |request| {
+        // The ids of summaries stand in such a prompt, and in no other.
+        if request.prompt.contains("[s-") {
+            return Err(Failure::useless("the answer has no text"));
+        }
+        let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let text = format!("Stretch {n}\n{}", "what happened in it ".repeat(12));
+        Ok(Reply { text, model: Some("scripted/model".into()), usage: None })
+    })
+}
+
+async fn depths(store: &TestStore, conversation: ConversationId) -> Vec<(u32, usize, usize)> {
+    let read = store.store.read(move |view| view.depths(conversation)).await.unwrap();
+    read.iter().map(|depth| (depth.depth, depth.summaries, depth.degraded)).collect()
+}
+
+#[tokio::test]
+async fn good_leaves_do_not_give_way_to_an_extract_of_them_while_there_is_room() {
+    let session = Session::new().chat(60, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let compaction = compacted(compact.run(&fails_to_condense()).await);
+    assert!(compaction.summary.contains("none missing, 0 degraded"), "{}", compaction.summary);
+    let leaves = depths(&store, conversation).await;
+    assert!(leaves.len() == 1 && leaves[0].1 > 7, "{leaves:?}");
+    // Nothing stands in the way of a model that answers.
+    compacted(compact.run(&ScriptedModel::helpful()).await);
+    assert_eq!(depths(&store, conversation).await.len(), 2);
+}
+
+#[tokio::test]
+async fn without_room_they_do_and_a_model_that_answers_makes_them_anew() {
+    let session = Session::new().chat(90, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
+        .with(|settings, _| settings.max_summary_tokens = 1_000);
+    let compaction = compacted(compact.run(&fails_to_condense()).await);
+    assert!(!compaction.summary.contains(" 0 degraded"), "{}", compaction.summary);
+    let healed = compacted(compact.run(&ScriptedModel::helpful()).await);
+    assert!(healed.summary.contains("none missing, 0 degraded"), "{}", healed.summary);
+    let expected = visible_before(&store, conversation, session.leaf(), session.leaf()).await;
+    assert_eq!(covered(&store, &healed.summary).await, expected);
+}
+
+#[tokio::test]
+async fn healing_and_failing_by_turns_always_comes_to_an_end() {
+    let session = Session::new().chat(90, 30).user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf())
+        .with(|settings, _| settings.max_summary_tokens = 1_000);
+    let (failing, helpful) = (ScriptedModel::failing(), ScriptedModel::helpful());
+    for model in [&failing, &fails_to_condense(), &failing, &helpful, &fails_to_condense(), &helpful] {
+        let compaction = compacted(compact.run(model).await);
+        assert!(compaction.summary.contains("none missing"), "{}", compaction.summary);
+    }
+}
+
+#[tokio::test]
+async fn a_few_words_need_no_model() {
+    let store = TestStore::new();
+    let session = Session::new().chat(20, 30).user("tail");
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    compacted(compact.run(&ScriptedModel::helpful()).await);
+
+    let longer = session.assistant("Done.").user("Thanks!");
+    store.ingest("one", &longer).await;
+    let model = ScriptedModel::helpful();
+    let again = Compact::new(&store, conversation, longer.leaf(), longer.leaf());
+    let compaction = compacted(again.run(&model).await);
+    assert_eq!(model.prompts(), [""; 0]);
+    assert!(
+        compaction.summary.contains("tail") && compaction.summary.contains("0 degraded"),
+        "{}",
+        compaction.summary
+    );
+}
+
 #[tokio::test]
 async fn when_pis_cut_would_keep_nothing_visible_the_users_request_stays() {
     let session = Session::new()

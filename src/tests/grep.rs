@@ -25,7 +25,7 @@ fn work() -> Session {
         .assistant(
             "The connection was refused because postgres was not running; I restarted the compactions.",
         )
-        .user("昨天的构建失败了，请检查部署脚本。")
+        .user("昨天的构建失败了，请检查部署脚本。用podman发布了apiGateway端。")
         .assistant("Deployed. See docs/deploy.md for HTTPServer settings.")
         .user("What about the cache?")
         .assistant("The weather is fine.")
@@ -79,6 +79,8 @@ async fn identifiers_paths_phrases_questions_and_ideographs_find_their_message_f
         ("构建失败", "昨天的«构建失败»了"),
         ("昨天为什么构建失败", "«昨天»的«构建失败»了"),
         ("部署", "«部署»脚本"),
+        ("podman", "用«podman»发布"),
+        ("gateway", "api«Gateway»端"),
         ("8443", "«8443»"),
     ] {
         let answer = asking.grep(json!({"query": query})).await;
@@ -283,6 +285,15 @@ async fn what_lies_on_another_branch_or_in_another_session_says_so() {
     assert_eq!(
         line("beluga", "project").await,
         "· user · 2025-11-20 09:12 UTC · in another session: the «beluga» plan"
+    );
+}
+
+#[tokio::test]
+async fn a_question_nobody_answered_is_not_said_to_be_answered_elsewhere() {
+    let asking = Asking::about(&Session::new().chat(2, 5).user("what was the frobnicator port?")).await;
+    assert_eq!(
+        asking.grep(json!({"query": "frobnicator port"})).await,
+        "Nothing found for `frobnicator port` in 5 messages of this session."
     );
 }
 

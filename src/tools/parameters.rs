@@ -7,6 +7,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::model::read_json;
 use crate::text;
 
 /// Keys of a schema that say nothing to a model and that some provider refuses.
@@ -63,9 +64,13 @@ pub(super) fn read<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T
     let wrong = |what: String| Error::invalid(format!("{tool}: {what}"));
     let mut object: Map<String, Value> = match arguments.trim() {
         "" | "null" => Map::new(),
-        text => serde_json::from_str(text).map_err(|_| {
-            wrong(format!("the arguments must be a JSON object, not `{}`", text::one_line(text, 60)))
-        })?,
+        text => match read_json(text) {
+            Ok(Value::Object(object)) => object,
+            _ => {
+                let shown = text::one_line(text, 60);
+                return Err(wrong(format!("the arguments must be a JSON object, not `{shown}`")));
+            }
+        },
     };
     object.retain(|_, value| !value.is_null());
     serde_json::from_value(Value::Object(object)).map_err(|error| {

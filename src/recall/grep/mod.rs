@@ -176,11 +176,14 @@ pub fn grep(
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
-    let (messages, summaries) = view.searchable(search.conversation())?;
-    findings.searched = Searched {
-        messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
-        summaries: if question.kinds == Kinds::Messages { 0 } else { summaries },
-    };
+    // Only whoever found nothing asks how much was looked through; counting costs the length of the history.
+    if findings.hits.is_empty() {
+        let (messages, summaries) = view.searchable(search.conversation())?;
+        findings.searched = Searched {
+            messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
+            summaries: if question.kinds == Kinds::Messages { 0 } else { summaries },
+        };
+    }
     Ok(findings)
 }
 

@@ -257,12 +257,16 @@ fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
             ..Filter::default()
         };
         let hits = search.view.search_messages(expression, &filter, PASSAGES)?;
-        let messages: HashSet<MessageId> = hits.into_iter().map(|hit| hit.message).collect();
+        let found: HashSet<MessageId> = hits.into_iter().map(|hit| hit.message).collect();
         let mut sessions: HashSet<ConversationId> = HashSet::new();
-        for message in &messages {
-            sessions.extend(search.view.sessions_of(*message)?);
+        for message in found {
+            let places = search.view.sessions_of(message)?;
+            // This session was searched: what of it fits is the very question that is being answered.
+            if !places.contains(&search.scope.conversation) {
+                elsewhere.messages += 1;
+                sessions.extend(places);
+            }
         }
-        elsewhere.messages = messages.len();
         elsewhere.sessions = sessions.len();
     }
     Ok(elsewhere)

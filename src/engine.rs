@@ -211,13 +211,14 @@ impl Engine {
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
         let conversation = self.persistor.conversation();
-        let totals = self.store.read(move |view| view.totals(conversation)).await?;
+        let totals = self.store.read(move |view| view.summary_totals(conversation)).await?;
+        let messages = self.persistor.said().await?;
         let bytes = self.store.bytes().await?;
         let summaries = match totals.summaries {
             0 => String::new(),
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
-        let text = format!("LCM: {} msgs{summaries} | {}", totals.messages, text::megabytes(bytes));
+        let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
         Ok(Status { text, notice: self.persistor.take_notice() })
     }
 

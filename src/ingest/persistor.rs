@@ -61,6 +61,12 @@ struct State {
     begun: bool,
     /// Entries from before the first message.
     held: Handover,
+    /// Hand-overs that were stored.
+    stored: usize,
+    /// Messages that were said in them.
+    said: usize,
+    /// Messages that were said before them, once that was counted.
+    said_before: Option<usize>,
     /// What the user should hear about, once.
     notice: Option<String>,
     /// Failures in a row.
@@ -141,12 +147,14 @@ impl Persistor {
                     ConversationId::NONE => writing.session.row(batch)?,
                     known => known,
                 };
-                fold(batch, conversation, &handover).map(|()| conversation)
+                fold(batch, conversation, &handover)?;
+                let entries = handover.entries.iter().map(|entry| entry.id.as_str());
+                Ok((conversation, batch.said_by(conversation, entries)?))
             },
             move |outcome| {
                 persistor.log_stored(on_the_way.len(), outcome.as_ref().err(), queued);
                 match outcome {
-                    Ok(conversation) => persistor.recovered(conversation),
+                    Ok((conversation, said)) => persistor.recovered(conversation, said),
                     Err(error) => persistor.failed(&on_the_way, &error),
                 }
             },
@@ -199,9 +207,33 @@ impl Persistor {
         self.log.event("entries", &fields);
     }
 
-    fn recovered(&self, conversation: ConversationId) {
+    /// Messages that the session shows on any branch. Counting them costs the length of the session, so that is done once.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn said(&self) -> Result<usize> {
+        let stored = {
+            let state = self.lock();
+            if let Some(before) = state.said_before {
+                return Ok(before + state.said);
+            }
+            state.stored
+        };
+        let conversation = self.conversation();
+        let said = self.store.read(move |view| view.said_in(conversation)).await?;
+        let mut state = self.lock();
+        // If something was stored meanwhile, nobody knows whether it was counted: then the next one who asks counts anew.
+        if state.stored == stored {
+            state.said_before = Some(said.saturating_sub(state.said));
+        }
+        Ok(said)
+    }
+
+    fn recovered(&self, conversation: ConversationId, said: usize) {
         self.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();
+        state.stored += 1;
+        state.said += said;
         state.failures = 0;
         state.rest_until = None;
     }

@@ -51,8 +51,6 @@ pub struct StoredMessage {
 pub struct Totals {
     /// Messages it shows on any branch.
     pub messages: usize,
-    /// Entries the store has of it.
-    pub entries: usize,
     /// Summaries of its messages.
     pub summaries: usize,
     /// How many of them are degraded.
@@ -280,17 +278,45 @@ impl<'c> View<'c> {
         sessions.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
+    /// Messages that a session shows on any branch; costs the length of the session.
+    pub fn said_in(&self, conversation: ConversationId) -> Result<usize> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT count(DISTINCT m.id) FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND m.kind IN (0, 1)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// How many of these entries show a message that was said.
+    pub fn said_by<'a>(
+        &self,
+        conversation: ConversationId,
+        entries: impl Iterator<Item = &'a str>,
+    ) -> Result<usize> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind IN (0, 1)",
+            )
+            .map_err(reading)?;
+        let mut said = 0;
+        for entry in entries {
+            said += query
+                .query_row(params![conversation.0, entry], |row| row.get::<_, usize>(0))
+                .map_err(reading)?;
+        }
+        Ok(said)
+    }
+
     /// Counts of one session.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
-        let (messages, entries) = (self.connection)
-            .prepare_cached(
-                "SELECT count(DISTINCT m.id), count(*)
-                   FROM entries e
-                   LEFT JOIN messages m ON m.id = e.message_id AND m.kind IN (0, 1)
-                  WHERE e.conversation_id = ?1",
-            )
-            .and_then(|mut query| query.query_row([conversation.0], |row| Ok((row.get(0)?, row.get(1)?))))
-            .map_err(reading)?;
+        Ok(Totals { messages: self.said_in(conversation)?, ..self.summary_totals(conversation)? })
+    }
+
+    /// Counts of the summaries of one session; `messages` is left at zero.
+    pub fn summary_totals(&self, conversation: ConversationId) -> Result<Totals> {
         let (summaries, degraded, depth) = (self.connection)
             .prepare_cached(
                 "SELECT count(*), coalesce(sum(state = 'degraded'), 0), coalesce(max(depth), 0)
@@ -304,7 +330,7 @@ impl<'c> View<'c> {
                 query.query_row([conversation.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             })
             .map_err(reading)?;
-        Ok(Totals { messages, entries, summaries, degraded, depth })
+        Ok(Totals { messages: 0, summaries, degraded, depth })
     }
 
     /// Messages stored for the whole project.

@@ -6,7 +6,7 @@ use super::support::{Session, TestStore};
 use crate::ids::ConversationId;
 use crate::ingest::{Persistor, PiSession};
 use crate::log::Log;
-use crate::store::Place;
+use crate::store::{Place, View};
 
 fn texts(messages: &[Value]) -> Vec<&str> {
     messages
@@ -31,8 +31,9 @@ async fn handing_everything_over_twice_changes_nothing() {
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     store.ingest("one", &session).await;
-    let totals = store.store.read(move |view| view.totals(conversation)).await.unwrap();
-    assert_eq!((totals.messages, totals.entries), (10, 11));
+    let read =
+        move |view: &View<'_>| Ok((view.totals(conversation)?.messages, view.entry_ids(conversation)?.len()));
+    assert_eq!(store.store.read(read).await.unwrap(), (10, 11));
 }
 
 #[tokio::test]
@@ -137,6 +138,25 @@ async fn a_session_is_stored_with_its_first_message_and_what_came_before_it() {
     assert_eq!(stored().await.unwrap().map(|session| session.id), Some(conversation));
     let again = open(&store).await;
     assert_eq!((again.conversation(), again.known()), (conversation, 4));
+}
+
+#[tokio::test]
+async fn messages_are_counted_once_and_then_followed() {
+    let session = Session::new()
+        .chat(3, 5)
+        .message(json!({"role": "system", "content": "prompt"}))
+        .entry("label", json!({}))
+        .message(json!({"role": "bashExecution", "command": "ls", "output": "", "excludeFromContext": true}));
+    let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
+    let store = TestStore::new();
+    let persistor = open(&store).await;
+    assert_eq!(persistor.said().await.unwrap(), 0);
+    for (range, said) in [(0..2, 2), (2..6, 6), (6..8, 6), (8..9, 7)] {
+        persistor.hand_over(&slice(range), vec![]).unwrap();
+        store.store.flush().await.unwrap();
+        assert_eq!(persistor.said().await.unwrap(), said);
+    }
+    assert_eq!(open(&store).await.said().await.unwrap(), 7);
 }
 
 #[tokio::test]

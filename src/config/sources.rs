@@ -318,6 +318,16 @@ mod tests {
     }
 
     #[test]
+    fn of_two_spellings_the_right_one_counts() {
+        let (right, other) = ("largeFileThresholdTokens", "largFileThresholdTokens");
+        for lcm in [json!({right: 2000, other: 3000}), json!({other: 3000, right: 2000})] {
+            assert_eq!(World::new().global(lcm).load().settings.large_file_threshold_tokens, 2_000);
+        }
+        let world = World::new().environment(&variable(right), "2000").environment(&variable(other), "3000");
+        assert_eq!(world.load().settings.large_file_threshold_tokens, 2_000);
+    }
+
+    #[test]
     fn paths_begin_where_a_user_expects() {
         let home = std::env::home_dir().unwrap();
         let world = World::new();

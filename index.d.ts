@@ -78,6 +78,19 @@ export declare class Engine {
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null): Promise<string>;
   /** Runs `/lcm <line>`. The answer is JSON: `{"ok": text}` or `{"error"}`. */
   command(line: string, leafId?: string | undefined | null): Promise<string>;
+  /**
+   * Runs `/lcm import <line>` to its end, or until the engine is closed. `folders` is JSON: `sessionDir`, where this
+   * project's sessions lie, and `allSessions`, where the folders of all projects' do. The answer is JSON: `{"ok": text}` or
+   * `{"error"}`.
+   */
+  import(line: string, folders: string): Promise<string>;
+  /** How far the import is that is under way, or null. */
+  importProgress(): string | null;
+  /**
+   * What to tell the user of sessions that could be imported; `folders` as for `import`. The answer is JSON, `{"ok": text
+   * or null}` or `{"error"}`; there is a text once in a project's life at most.
+   */
+  offerImport(folders: string): Promise<string>;
   /** What the footer shows, as JSON: `{"ok": {text, notice}}` or `{"error"}`. A notice is given once. */
   status(): Promise<string>;
   /** Stops an operation, under way or yet to begin. */

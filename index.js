@@ -47,11 +47,19 @@ const SLICE = { characters: 256 * 1024, entries: 500 };
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
 
+/** How long a session's end waits for its past, which may be long. */
+const PATIENCE_MS = 2000;
+
 /** What the user has heard of how we were set up; it need not be said again at each `/new`. @type {Set<string>} */
 const circumstances = new Set();
 
-/** Stores of sessions that were left, which are writing their last and being closed. @type {Set<Promise<void>>} */
-const closings = new Set();
+/**
+ * Stores of sessions that were left, which are writing their last and being closed. Kept where every evaluation of this file
+ * finds them: some Pis evaluate it anew for each session.
+ *
+ * @type {Set<Promise<void>>}
+ */
+const closings = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.closings")] ??= new Set());
 
 /** Numbers by which running calls are stopped. */
 let nextOperation = 1;
@@ -188,7 +196,10 @@ export default function losslessContext(pi) {
     registerCommand(JSON.parse(native.commandSpecs()));
     const opened = open(native, ctx, settings);
     session = opened;
-    opened.caughtUp.then(() => showStatus(ctx, opened)).catch(() => {});
+    opened.caughtUp
+      .then(() => showStatus(ctx, opened))
+      .then(() => offerImport(ctx, opened))
+      .catch(() => {});
   }
 
   /**
@@ -220,7 +231,8 @@ export default function losslessContext(pi) {
     const opened = {
       id: options.sessionId,
       manager,
-      engine: native.Engine.open(JSON.stringify(options)).catch((error) => {
+      // One after the other: whoever opens a database while another lets go of it may find it locked.
+      engine: Promise.allSettled(closings).then(() => native.Engine.open(JSON.stringify(options))).catch((error) => {
         throw new Error(`${messageOf(error)}. Until that is mended nothing is stored, and Pi compacts in its own way.`);
       }),
       caughtUp: Promise.resolve(),
@@ -271,6 +283,41 @@ export default function losslessContext(pi) {
     } catch {
       // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
     }
+  }
+
+  /**
+   * Tells once in a project's life of sessions from before, to somebody who can do something about them.
+   *
+   * @param {ExtensionContext} ctx
+   * @param {Session} session
+   */
+  async function offerImport(ctx, session) {
+    if (!["tui", "rpc"].includes(modeOf(ctx))) return;
+    const text = unwrap(await (await session.engine).offerImport(sessionFolders(session)));
+    if (text) quietly(() => ctx.ui.notify(text, "info"));
+  }
+
+  /**
+   * `/lcm import`: each slice on the engine's threads, with a line in the footer as long as it lasts.
+   *
+   * @param {ExtensionContext} ctx
+   * @param {string} line
+   */
+  async function importSessions(ctx, line) {
+    const asked = current();
+    const engine = await ready(asked);
+    /** @param {string | undefined} text */
+    const show = (text) => quietly(() => ctx.ui.setStatus("lcm-import", text));
+    const showing = setInterval(() => show(engine.importProgress() ?? undefined), 200);
+    try {
+      say(ctx, unwrap(await engine.import(line, sessionFolders(asked))));
+    } catch (error) {
+      say(ctx, messageOf(error), "error");
+    } finally {
+      clearInterval(showing);
+      show(undefined);
+    }
+    void showStatus(ctx, asked);
   }
 
   /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
@@ -383,6 +430,8 @@ export default function losslessContext(pi) {
     if (left) {
       try {
         const engine = await left.engine;
+        // What was said while the past is still being handed over waits behind it; the next start would bring it too.
+        if (!left.live) await Promise.race([left.caughtUp.catch(() => {}), patience()]);
         walk(left, engine);
         left.closing = true;
         const closed = engine.close().catch(() => {});
@@ -435,6 +484,13 @@ export default function losslessContext(pi) {
             await compact(ctx, rest?.trim());
             // Elsewhere the notification of `session_compact` has said so.
             if (modeOf(ctx) === "print" && lastReport) say(ctx, lastReport);
+            return;
+          }
+          if (name === "import") {
+            const done = importSessions(ctx, rest ?? "");
+            // The TUI takes nothing else until a command has ended.
+            if (modeOf(ctx) === "tui") done.catch((error) => tell(ctx, error));
+            else await done;
             return;
           }
           const asked = current();
@@ -711,6 +767,11 @@ function modeOf(ctx) {
   return asked === "json" ? "json" : "print";
 }
 
+/** Where Pi keeps its sessions, as JSON. @param {Session} session */
+function sessionFolders({ manager }) {
+  return JSON.stringify({ sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") });
+}
+
 /** Where Pi keeps its settings and sessions. */
 function agentDir() {
   const dir = process.env.PI_CODING_AGENT_DIR;
@@ -733,6 +794,11 @@ function unwrap(answer) {
 /** @param {unknown} error */
 function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** A while that does not keep Pi from leaving. @returns {Promise<void>} */
+function patience() {
+  return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
 }
 
 /** @param {() => void} action that may find its context stale */

@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::import::Importer;
 use crate::compaction::{self, Outcome, Request};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Error, Result};
-use crate::ids::Hash;
+use crate::ingest::import::{Folders, Home};
 use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store};
+use crate::store::{Place, Store, real_path};
 use crate::tools::Block;
 use crate::{commands, text, tools};
 
@@ -58,6 +59,8 @@ pub struct Engine {
     log: Log,
     persistor: Persistor,
     has_history: AtomicBool,
+    home: Home,
+    importer: Importer,
     /// What can be cancelled, by the caller's number for it.
     operations: Mutex<HashMap<u32, CancellationToken>>,
 }
@@ -70,6 +73,12 @@ impl Engine {
     pub async fn open(options: Options) -> Result<Self> {
         let store = open_store(&options).await?;
         let log = log_beside(&store, &options.settings);
+        let home = Home {
+            store: store.clone(),
+            cwd: real_path(&options.cwd),
+            db_dir: options.settings.db_dir.clone(),
+            session_id: options.session_id.clone(),
+        };
         let Options { session_id, session_file, parent_session, settings, .. } = options;
         let session = PiSession { id: session_id.clone(), file: session_file, parent_file: parent_session };
         let persistor = Persistor::open(&store, session, log.clone()).await?;
@@ -83,6 +92,8 @@ impl Engine {
             settings,
             log,
             has_history: AtomicBool::new(has_history),
+            home,
+            importer: Importer::default(),
             operations: Mutex::default(),
         })
     }
@@ -204,6 +215,34 @@ impl Engine {
         commands::run(&self.store, &self.scope(leaf), line).await
     }
 
+    /// Answers `/lcm import <line>`, when all is imported. `folders` is [`Folders`] as JSON.
+    ///
+    /// # Errors
+    /// What the user should read.
+    pub async fn import(&self, line: &str, folders: &str) -> Result<String> {
+        let started = Instant::now();
+        let folders: Folders = read_json("where Pi keeps its sessions", folders)?;
+        let answer = self.importer.run(&self.home, &folders, line).await;
+        let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
+        self.log
+            .event("import", &[("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))]);
+        answer
+    }
+
+    /// How far the import is that is under way.
+    #[must_use]
+    pub fn import_progress(&self) -> Option<String> {
+        self.importer.progress()
+    }
+
+    /// What to tell the user of sessions that could be imported; once in a project's life.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn offer_import(&self, folders: &str) -> Result<Option<String>> {
+        commands::import::offer(&self.home, &read_json("where Pi keeps its sessions", folders)?).await
+    }
+
     /// The footer, and what the user should hear.
     ///
     /// # Errors
@@ -232,6 +271,7 @@ impl Engine {
         for cancel in self.lock().values() {
             cancel.cancel();
         }
+        self.importer.close().await;
         self.store.close().await;
         self.log.event("close", &[]);
     }
@@ -302,19 +342,12 @@ fn log_beside(store: &Store, settings: &Settings) -> Log {
 }
 
 async fn open_store(options: &Options) -> Result<Store> {
-    let cwd = std::fs::canonicalize(&options.cwd).unwrap_or_else(|_| options.cwd.clone());
-    let cwd = cwd.to_string_lossy().into_owned();
+    let cwd = options.cwd.clone();
     let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
-    let name = project_name(&cwd);
     // Opening waits for the disk.
-    tokio::task::spawn_blocking(move || Store::open(dir.as_deref(), &name, &cwd))
+    tokio::task::spawn_blocking(move || Store::of_project(dir.as_deref(), &real_path(&cwd)))
         .await
         .map_err(|error| Error::storing("failed to open the history store", error))?
-}
-
-/// The file name of a project's database: the first 16 hexadecimal digits of the hash of its folder.
-fn project_name(cwd: &str) -> String {
-    Hash::plain(cwd.as_bytes()).to_string()[..16].to_owned()
 }
 
 fn read_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T> {

@@ -141,6 +141,27 @@ impl Engine {
         Ok(answer(self.inner.command(&line, leaf_id).await))
     }
 
+    /// Runs `/lcm import <line>` to its end, or until the engine is closed. `folders` is JSON: `sessionDir`, where this
+    /// project's sessions lie, and `allSessions`, where the folders of all projects' do. The answer is JSON: `{"ok": text}` or
+    /// `{"error"}`.
+    #[napi(js_name = "import")]
+    pub async fn import_sessions(&self, line: String, folders: String) -> napi::Result<String> {
+        Ok(answer(self.inner.import(&line, &folders).await))
+    }
+
+    /// How far the import is that is under way, or null.
+    #[napi(catch_unwind)]
+    pub fn import_progress(&self) -> Option<String> {
+        self.inner.import_progress()
+    }
+
+    /// What to tell the user of sessions that could be imported; `folders` as for `import`. The answer is JSON, `{"ok": text
+    /// or null}` or `{"error"}`; there is a text once in a project's life at most.
+    #[napi]
+    pub async fn offer_import(&self, folders: String) -> napi::Result<String> {
+        Ok(answer(self.inner.offer_import(&folders).await))
+    }
+
     /// What the footer shows, as JSON: `{"ok": {text, notice}}` or `{"error"}`. A notice is given once.
     #[napi]
     pub async fn status(&self) -> napi::Result<String> {

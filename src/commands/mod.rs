@@ -1,5 +1,6 @@
 //! `/lcm …`: what a person asks about the history, answered in plain text.
 
+pub mod import;
 mod tree;
 
 use crate::error::Result;
@@ -22,6 +23,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "stats", help: "messages, summaries, sizes" },
     Command { name: "tree", help: "the summaries of this branch, and what each stands for" },
     Command { name: "compact", help: "compact now; words after it say what to focus on" },
+    Command { name: "import", help: import::HELP },
 ];
 
 /// The sub-commands, for help and completion.
@@ -30,7 +32,8 @@ pub fn list() -> &'static [Command] {
     COMMANDS
 }
 
-/// Answers `/lcm <line>`, asked from `scope`. `compact` is Pi's to run: here it is only listed.
+/// Answers `/lcm <line>`, asked from `scope`. `compact` is Pi's to run, and `import` has an answer of its own
+/// ([`import::Importer`]): here they are only listed.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -42,6 +45,7 @@ pub async fn run(store: &Store, scope: &Scope, line: &str) -> Result<String> {
             Ok(stats(&overview, store.bytes().await?, store.place()))
         }
         "tree" => Ok(tree::render(&look(store, scope).await?)),
+        "import" => Ok(import::USAGE.into()),
         "compact" => Ok("Pi runs /lcm compact; this session has nothing to run it with.".into()),
         other => Ok(format!("There is no /lcm {}.\n{}", one_line(other, 40), commands())),
     }

@@ -3,9 +3,12 @@
 //! The store is a fold over session entries: handing an entry over twice changes nothing, and the same entries give the
 //! same rows whichever way they came, so start, resume, fork, `/tree`, a crash and an import need no cases of their own.
 
+pub mod file;
 mod fold;
+pub mod import;
 mod persistor;
 mod restore;
+mod stringify;
 
 pub use fold::{Handover, fold};
 pub use persistor::{Persistor, PiSession};

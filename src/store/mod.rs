@@ -7,7 +7,9 @@
 mod batch;
 mod codec;
 mod connection;
+mod importing;
 mod migrations;
+mod project;
 mod search;
 mod summaries;
 mod view;
@@ -15,6 +17,7 @@ mod worker;
 
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary};
 pub use connection::Place;
+pub use project::real_path;
 pub use search::{Filter, Hit, SummaryHit};
 pub use summaries::{DepthCount, Edges, StoredSummary};
 pub use view::{Conversation, StoredMessage, Totals, View};

@@ -8,6 +8,7 @@ mod compaction;
 mod describe;
 mod expand;
 mod grep;
+mod import;
 mod ingest;
 mod opening;
 mod support;

@@ -1,0 +1,213 @@
+/**
+ * `/lcm import` on the real Pi: what Pi wrote before the extension was there ends up in the store as if it had been there
+ * all along.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { filler } from "../support/history.mjs";
+import { aProject, eventually } from "../support/project.mjs";
+import { jsonOf } from "../support/session-file.mjs";
+import { databasesIn } from "../support/store.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
+
+/**
+ * The store has the sessions' entries in their places, and the exact JSON of every message.
+ * @param {Project} project
+ * @param {SessionFile[]} sessions
+ */
+function assertStored(project, sessions) {
+  for (const session of sessions) {
+    const stored = project.inStore((store) => store.entries(session.id));
+    for (const [at, entry] of session.entries.entries()) {
+      assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at}`);
+    }
+    assert.equal(stored.length, session.entries.length);
+  }
+}
+
+/** What the user was told. @param {import("../support/project.mjs").Pi} pi @returns {string[]} */
+const notices = (pi) => pi.ui("notify").map(({ message }) => message);
+
+/** Two sessions and a fork, said to a Pi without the extension. @param {Project} project */
+async function before(project) {
+  const pi = project.startPi([], null);
+  await pi.prompt("Guten Tag, 你好, 👋🏽 and \u2028 too");
+  await pi.prompt("run it");
+  await pi.request("bash", { command: "echo seen" });
+  await pi.prompt("go on");
+  const { messages } = await pi.request("get_fork_messages");
+  await pi.request("fork", { entryId: messages.at(-1).entryId });
+  await pi.prompt("another way");
+  await pi.request("new_session");
+  await pi.prompt("something else");
+  await pi.stop();
+}
+
+const script = {
+  turns: [{ text: "Hello.", thinking: "A greeting." }, { toolCalls: [{ id: "call_a", name: "bash", arguments: { command: "echo 1" } }] }],
+};
+
+test("older sessions are offered once, and imported as if they had been there all along", async (t) => {
+  const project = await aProject(t, { script });
+  await before(project);
+  const old = project.sessions();
+  assert.equal(old.length, 3);
+
+  const pi = project.startPi();
+  await pi.waitFor(() => notices(pi).length > 0);
+  assert.deepEqual(notices(pi), ["LCM: this project has 3 older sessions. /lcm import keeps them too."]);
+  await pi.prompt("/lcm import");
+  const messages = new Set(old.flatMap(({ entries }) => entries.map(jsonOf).filter((json) => json && !json.startsWith('{"role":"system"')))).size;
+  assert.match(notices(pi)[1], new RegExp(`^3 sessions: ${messages} messages new, \\d+ known already$`));
+  assertStored(project, old);
+
+  await pi.prompt("/lcm import");
+  assert.match(notices(pi)[2], /^3 sessions: 0 messages new, \d+ known already$/);
+  assertStored(project, old);
+  await pi.stop();
+
+  const again = project.startPi();
+  await again.prompt("/lcm stats");
+  assert.equal(notices(again).length, 1);
+  await again.stop();
+  assert.equal(project.summaryCalls.length, 0);
+
+  await t.test("and what was said in them is found", async () => {
+    project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "something else", session: "project" } }] }];
+    await project.runPi(["-p", "look for it"]);
+    assert.match(project.lastTurn.raw, /found|something else/);
+  });
+});
+
+test("in print mode nothing is offered, and the report is what is printed", async (t) => {
+  const project = await aProject(t);
+  project.history("old-one").write(project.sessionDir);
+  const history = project.history("old-two");
+  history.talk(3);
+  history.write(project.sessionDir);
+  writeFileSync(path.join(project.sessionDir, "broken.jsonl"), "no session\n");
+  const said = await project.runPi(["-p", "hello"]);
+  assert.equal(said.stdout, "Understood.\n");
+  const { stdout } = await project.runPi(["-p", "/lcm import"]);
+  const report = "2 sessions: 6 messages new, \\d known already, 1 session in which nothing was said left out, 1 file could not be read \\(broken\\.jsonl: it is no session of Pi's\\)";
+  assert.match(stdout, new RegExp(`^${report}\\n`));
+  const wrong = await project.runPi(["-p", "/lcm import /nowhere/at/all.jsonl"]);
+  assert.match(wrong.stdout, /^there is no \/nowhere\/at\/all\.jsonl\n/);
+});
+
+test("a file of version 1 is imported before Pi migrates it, and its messages are not doubled afterwards", async (t) => {
+  const project = await aProject(t);
+  const timestamp = "2025-11-02T08:00:00.000Z";
+  const said = (/** @type {any} */ message) => ({ type: "message", timestamp, message });
+  const lines = [
+    { type: "session", id: "019a4f00-0000-7000-8000-00000000abcd", timestamp, cwd: project.cwd, provider: "demo", modelId: "demo-model", thinkingLevel: "off" },
+    said({ role: "user", content: "from long ago", timestamp: 1 }),
+    said({ role: "assistant", content: [{ type: "text", text: "yes" }], api: "openai-completions", provider: "demo", model: "demo-model", usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } }, stopReason: "stop", timestamp: 2 }),
+    said({ role: "hookMessage", customType: "hook", content: "by a hook", display: true, timestamp: 3 }),
+  ];
+  const file = path.join(project.sessionDir, "2025-11-02T08-00-00-000Z_old.jsonl");
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const { stdout } = await project.runPi(["-p", "/lcm import"]);
+  assert.match(stdout, /^1 session: 3 messages new, 0 known already\n/);
+  const pi = project.startPi(["--session", file]);
+  await pi.prompt("go on");
+  await eventually(() => {
+    const session = project.sessions().find(({ file: name }) => name === file);
+    assert.ok(session);
+    const said = session.entries.map(jsonOf).filter((json) => json !== null);
+    const stored = project.inStore((store) => store.entries(session.id));
+    const known = new Set(stored.map(({ json }) => json));
+    assert.deepEqual(said.filter((json) => !known.has(json)), []);
+    assert.equal(project.inStore((store) => store.count("messages")), said.length);
+  });
+});
+
+test("a message that another program wrote is stored as JavaScript reads and writes it", async (t) => {
+  const project = await aProject(t);
+  const history = project.history();
+  history.user("the first");
+  const random = seeded(7);
+  const odd = Array.from({ length: 1000 }, () => anyJson(random, 0));
+  const file = history.write(project.sessionDir);
+  const lines = odd.map((value, n) => `{"type":"message", "id":"odd${n}", "parentId":null, "timestamp":"2026-11-02T08:00:00.000Z", "message": {"role":"odd", "n":${n}, "value":${value}}}\n`);
+  writeFileSync(file, lines.join(""), { flag: "a" });
+  await project.runPi(["-p", "/lcm import"]);
+  const stored = new Map(project.inStore((store) => store.entries(history.id)).map(({ id, json }) => [id, json]));
+  for (const [n, line] of lines.entries()) assert.equal(stored.get(`odd${n}`), JSON.stringify(JSON.parse(line).message), line);
+});
+
+test("every project's sessions go each into its own project's store", async (t) => {
+  const project = await aProject(t);
+  const dir = path.join(project.agentDir, "sessions", "--elsewhere--");
+  mkdirSync(dir, { recursive: true });
+  for (const [id, cwd] of [["mine", project.cwd], ["theirs", "/elsewhere"]]) {
+    const history = project.history(id);
+    history.header.cwd = cwd;
+    history.talk(2);
+    history.write(dir);
+  }
+  const { stdout } = await project.runPi(["-p", "/lcm import --all"]);
+  assert.match(stdout, /^2 sessions of 2 projects: 8 messages new, 0 known already\n/);
+  assert.equal(databasesIn(project.storeDir).length, 2);
+});
+
+test("a long import leaves the session free, shows how far it is, and can be stopped and taken up again", async (t) => {
+  const project = await aProject(t);
+  for (let session = 0; session < 6; session++) {
+    const history = project.history(`long-${session}`);
+    for (let n = 0; n < 40; n++) {
+      history.user(`question ${session} ${n}`);
+      history.assistant(filler(`${session} ${n}`, 15_000));
+    }
+    history.write(project.sessionDir);
+  }
+  const terminal = project.openTerminal();
+  await terminal.waitFor((screen) => screen.includes("this project has 6 older sessions"), "the offer");
+  await terminal.send("/lcm import");
+  await terminal.waitFor((screen) => /LCM: importing, \d of 6 sessions, [\d,]+ messages? new/.test(screen), "the progress");
+  await terminal.send("still there?");
+  await terminal.waitFor((screen) => screen.includes("Understood."), "an answer");
+  await terminal.send("/lcm import --stop");
+  await terminal.waitFor((screen) => /stopped after \d of\s+6\s+files|6 sessions: 480/.test(screen), "the report");
+  await terminal.waitFor((screen) => !screen.includes("LCM: importing"), "the progress is gone");
+  await terminal.send("/lcm import");
+  await terminal.waitFor((screen) => /^ *6 sessions: \d+ messages new, \d+ known already/m.test(screen), "the second report");
+  await terminal.send("/quit");
+  await terminal.exit;
+  assert.equal(project.inStore((store) => store.count("messages WHERE role = 'assistant'")), 6 * 40 + 1);
+});
+
+/** @param {number} state */
+function seeded(state) {
+  return (/** @type {number} */ below) => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return (state >>> 8) % below;
+  };
+}
+
+/**
+ * Any JSON, written oddly.
+ * @param {(below: number) => number} random
+ * @param {number} depth
+ * @returns {string}
+ */
+function anyJson(random, depth) {
+  const blank = () => ["", " ", "\t", "\r"][random(4)];
+  const many = (/** @type {() => string} */ item) => Array.from({ length: random(5) }, () => `${blank()}${item()}${blank()}`).join(",");
+  const hex = () => Array.from({ length: 4 }, () => "0123456789abcdefABCDEF"[random(22)]).join("");
+  const letter = () => ["a", "é", "字", "👋", '\\"', "\\\\", "\\/", "\\b", "\\n", "\u2028", "\u007f", `\\u${hex()}`, `\\ud8${hex().slice(2)}`, `\\udc${hex().slice(2)}`, "\\u0041", "\\u0000"][random(16)];
+  const text = () => `"${Array.from({ length: random(6) }, letter).join("")}"`;
+  const key = () => (random(3) === 0 ? `"${["0", "1", "10", "2", "01", "4294967294", "4294967295", "-1", "__proto__"][random(9)]}"` : random(2) ? text() : '"same"');
+  const digits = () => Array.from({ length: 1 + random(22) }, () => random(10)).join("");
+  const number = () => `${random(2) ? "-" : ""}${random(4) ? `${1 + random(9)}${digits()}` : "0"}${random(2) ? `.${digits()}` : ""}${random(3) ? "" : `${"eE"[random(2)]}${["", "+", "-"][random(3)]}${random(330)}`}`;
+  const kind = random(depth > 4 ? 4 : 6);
+  if (kind === 0) return ["true", "false", "null"][random(3)];
+  if (kind < 3) return number();
+  if (kind === 3) return text();
+  if (kind === 4) return `[${many(() => anyJson(random, depth + 1))}]`;
+  return `{${many(() => `${key()}${blank()}:${blank()}${anyJson(random, depth + 1)}`)}}`;
+}

@@ -1,0 +1,180 @@
+//! `/lcm import`: what is to be imported, how far it is, and what came of it, in words.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, Result};
+use crate::ingest::import::{Folders, Home, Progress, Report, Source, Unreadable, import, older_sessions};
+use crate::text::{grouped, one_line};
+
+/// Files that could not be read are named up to this many.
+const NAMED: usize = 3;
+
+pub(super) const HELP: &str =
+    "keep this project's older sessions too; PATH: a file's or folder's instead; --all: every project's";
+
+pub(super) const USAGE: &str = "/lcm import takes in this project's older sessions; /lcm import PATH a session file, or those in a \
+                                folder, as part of this project; /lcm import --all every project's, each into its own \
+                                project's history; /lcm import --stop stops";
+
+/// The imports of an open session, one at a time.
+#[derive(Debug, Default)]
+pub struct Importer {
+    /// Held by the one that runs.
+    turn: tokio::sync::Mutex<()>,
+    progress: Progress,
+    /// Stops the one that runs.
+    cancel: Mutex<CancellationToken>,
+    /// Stops that one and whatever would begin after it.
+    closing: CancellationToken,
+}
+
+enum Wish {
+    Import(Source),
+    Stop,
+}
+
+impl Importer {
+    /// Answers `/lcm import <line>`, when all is done.
+    ///
+    /// # Errors
+    /// What the user should read.
+    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<String> {
+        let wish = read(line)?;
+        let turn = self.turn.try_lock();
+        let source = match (wish, turn.is_ok()) {
+            (Wish::Stop, true) => return Ok("No import is under way.".into()),
+            (Wish::Stop, false) => {
+                self.lock().cancel();
+                return Ok("The import is being stopped.".into());
+            }
+            (Wish::Import(_), false) => {
+                return Ok(format!(
+                    "An import is under way ({}). /lcm import --stop stops it.",
+                    self.words()
+                ));
+            }
+            (Wish::Import(source), true) => source,
+        };
+        let cancel = self.closing.child_token();
+        *self.lock() = cancel.clone();
+        let report = import(home, folders, &source, &self.progress, &cancel).await?;
+        Ok(render(&report, &source, folders))
+    }
+
+    /// How far the import is, for the footer; `None` when none is under way.
+    #[must_use]
+    pub fn progress(&self) -> Option<String> {
+        self.turn.try_lock().is_err().then(|| format!("LCM: importing, {}", self.words()))
+    }
+
+    /// Stops the import, if one is under way, and waits until it has ended; there will be no other.
+    pub async fn close(&self) {
+        self.closing.cancel();
+        drop(self.turn.lock().await);
+    }
+
+    fn words(&self) -> String {
+        let read = |number: &std::sync::atomic::AtomicUsize| number.load(Ordering::Relaxed);
+        let Progress { files, done, messages } = &self.progress;
+        format!("{} of {}, {} new", read(done), many(read(files), "session"), many(read(messages), "message"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CancellationToken> {
+        self.cancel.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What to tell a user whose project has sessions that are not stored; `None` where there is nothing to tell.
+///
+/// # Errors
+/// When the store fails.
+pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
+    let sessions = older_sessions(home, folders).await?;
+    let them = if sessions == 1 { "it" } else { "them" };
+    Ok((sessions > 0).then(|| {
+        format!("LCM: this project has {}. /lcm import keeps {them} too.", many(sessions, "older session"))
+    }))
+}
+
+fn read(line: &str) -> Result<Wish> {
+    let line = line.trim();
+    match line {
+        "" => Ok(Wish::Import(Source::Project)),
+        "--all" => Ok(Wish::Import(Source::Everything)),
+        "--stop" => Ok(Wish::Stop),
+        _ if line.starts_with("--") => {
+            Err(Error::invalid(format!("there is no {}: {USAGE}", one_line(line, 40))))
+        }
+        _ => Ok(Wish::Import(Source::Path(path(line)))),
+    }
+}
+
+/// A path as a person types it: in quotes or not, from the home folder or not.
+fn path(line: &str) -> PathBuf {
+    let inner = ['"', '\''].into_iter().find_map(|quote| line.strip_prefix(quote)?.strip_suffix(quote));
+    let line = inner.unwrap_or(line);
+    match (line.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(line),
+    }
+}
+
+fn render(report: &Report, source: &Source, folders: &Folders) -> String {
+    let Report { files, sessions, projects, new, known, silent, broken, failed, stopped } = report;
+    if *files == 0 {
+        return match source {
+            Source::Path(path) => format!("There are no session files in {}.", path.display()),
+            Source::Project => {
+                format!("There are no older sessions of this project in {}.", folders.session_dir.display())
+            }
+            Source::Everything => {
+                format!("There are no older sessions in {}.", folders.all_sessions.display())
+            }
+        };
+    }
+    let of = match source {
+        Source::Everything => format!(" of {}", many(*projects, "project")),
+        _ => String::new(),
+    };
+    let mut out = format!(
+        "{}{of}: {} new, {} known already",
+        many(*sessions, "session"),
+        many(*new, "message"),
+        grouped(*known)
+    );
+    if *silent > 0 {
+        out += &format!(", {} in which nothing was said left out", many(*silent, "session"));
+    }
+    if *broken > 0 {
+        out += &format!(", {} left out", many(*broken, "broken line"));
+    }
+    if !failed.is_empty() {
+        out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));
+    }
+    if let Some(done) = stopped {
+        out += &format!(
+            "; stopped after {done} of {}: the same command goes on from there",
+            many(*files, "file")
+        );
+    }
+    out
+}
+
+fn reasons(failed: &[Unreadable]) -> String {
+    let named =
+        failed.iter().take(NAMED).map(|file| format!("{}: {}", one_line(&file.name, 80), file.reason));
+    let mut reasons: Vec<String> = named.collect();
+    if failed.len() > NAMED {
+        reasons.push(format!("and {} more", grouped(failed.len() - NAMED)));
+    }
+    reasons.join("; ")
+}
+
+/// `1 message`, `8,431 messages`.
+fn many(n: usize, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}

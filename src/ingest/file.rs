@@ -1,0 +1,264 @@
+//! A session file, read line by line and understood as Pi understands it, whatever version wrote it.
+//!
+//! Pi skips lines that are no JSON, ignores entries without an id, and shows an entry as a root if its parent is not
+//! there; so does this. What Pi migrates in memory when it opens an older file is migrated here in the same way: in
+//! version 1 entries have no ids and follow one another, before version 3 a custom message is called `hookMessage`.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::fold::Handover;
+use super::stringify::stringify;
+use crate::error::{Error, Result};
+use crate::model::{Content, parse_batch, read_json};
+
+/// Characters of JSON that are stored in one transaction: other sessions get their turn in between.
+const SLICE: usize = 256 * 1024;
+/// The first line of a session stands within this, or Pi does not find it either.
+const HEADER: usize = 1024 * 1024;
+/// A longer line is no string that JavaScript could hold.
+const LINE: usize = 512 * 1024 * 1024;
+
+/// What a session file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Pi's id of the session.
+    pub id: String,
+    /// The folder it was about.
+    pub cwd: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
+}
+
+/// A session file, opened and read up to somewhere.
+pub struct SessionFile {
+    lines: Lines,
+    header: Header,
+    version: f64,
+    /// Entries of version 1 so far: their ids are made of this.
+    unnamed: usize,
+    /// Ids of the entries so far.
+    seen: HashSet<String>,
+    /// Lines that could not be read.
+    broken: usize,
+}
+
+impl SessionFile {
+    /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// When it can't be read, or is no session.
+    pub fn open(path: &Path) -> Result<Self> {
+        let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
+        let file = match path.metadata().map_err(unreadable)?.is_file() {
+            true => File::open(path).map_err(unreadable)?,
+            false => return Err(Error::invalid("it is no file")),
+        };
+        let mut lines = Lines { reader: BufReader::with_capacity(SLICE, file) };
+        let (header, version) = read_header(&mut lines)?;
+        Ok(Self { lines, header, version, unnamed: 0, seen: HashSet::new(), broken: 0 })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Lines so far that could not be read and were left out.
+    #[must_use]
+    pub fn broken(&self) -> usize {
+        self.broken
+    }
+
+    /// The next entries, about [`SLICE`] characters of them; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// When the file can't be read on.
+    pub fn slice(&mut self) -> Result<Option<Handover>> {
+        let mut batch = String::from("[");
+        while batch.len() < SLICE {
+            let Some(entry) = self.entry()? else { break };
+            if batch.len() > 1 {
+                batch.push(',');
+            }
+            batch.push_str(&entry);
+        }
+        if batch.len() == 1 {
+            return Ok(None);
+        }
+        batch.push(']');
+        let entries = parse_batch(&batch)?;
+        let mut orphans = HashSet::new();
+        for entry in &entries {
+            if entry.parent.as_ref().is_some_and(|parent| !self.seen.contains(parent)) {
+                orphans.insert(entry.id.clone());
+            }
+            self.seen.insert(entry.id.clone());
+        }
+        Ok(Some(Handover { entries, orphans }))
+    }
+
+    /// Is anything said in what is left of it?
+    ///
+    /// # Errors
+    /// When the file can't be read on.
+    pub fn says_anything(&mut self) -> Result<bool> {
+        while let Some(slice) = self.slice()? {
+            if says_anything(&slice) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The next entry as `JSON.stringify` would give it after Pi has migrated it.
+    fn entry(&mut self) -> Result<Option<String>> {
+        while let Some(line) = self.lines.next(LINE)? {
+            let json = match &line {
+                Line::Text(text) if text.trim().is_empty() => continue,
+                Line::Text(text) => stringify(text),
+                Line::TooLong => None,
+            };
+            let Some(json) = json else {
+                self.broken += 1;
+                continue;
+            };
+            match Shape::of(&json) {
+                Some(shape) if !shape.is("session") => {
+                    let renamed = self.renamed(&shape);
+                    return Ok(Some(self.placed(renamed.unwrap_or(json))));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Version 2: a custom message went by another role.
+    fn renamed(&self, entry: &Shape<'_>) -> Option<String> {
+        let message = entry.message.filter(|_| self.version < 3.0 && entry.is("message"))?;
+        let role = Shape::of(message.get())?.role?;
+        (role.get() == r#""hookMessage""#).then(|| {
+            let message = assigned(message.get(), r#""role":"custom""#);
+            assigned(entry.json, &format!("\"message\":{message}"))
+        })
+    }
+
+    /// Version 1: each entry hangs below the one before. The ids that Pi gives are random; these are the same each time, so
+    /// that an import can be repeated. To Pi's they are no rivals: the messages are the same by their lineage.
+    fn placed(&mut self, json: String) -> String {
+        if self.version >= 2.0 {
+            return json;
+        }
+        let parent = match self.unnamed {
+            0 => "null".into(),
+            n => format!("\"v1-{n}\""),
+        };
+        self.unnamed += 1;
+        assigned(&json, &format!("\"id\":\"v1-{}\",\"parentId\":{parent}", self.unnamed))
+    }
+}
+
+/// Is any of these a message?
+pub(super) fn says_anything(handover: &Handover) -> bool {
+    handover.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)))
+}
+
+fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {
+    let mut left = HEADER;
+    while let Some(Line::Text(line)) = lines.next(left)? {
+        left = left.saturating_sub(line.len());
+        let Some(first) = stringify(&line).and_then(|json| read_json(&json).ok()) else { continue };
+        // As in JavaScript: what counts as nothing is skipped.
+        if matches!(&first, Value::Null | Value::Bool(false)) || first == "" || first.as_f64() == Some(0.0) {
+            continue;
+        }
+        let text = |key: &str| first[key].as_str().filter(|text| !text.is_empty()).map(ToOwned::to_owned);
+        return match (first["type"] == "session", first["id"].as_str()) {
+            (true, Some(id)) => {
+                let header = Header { id: id.to_owned(), cwd: text("cwd"), parent: text("parentSession") };
+                Ok((header, first["version"].as_f64().unwrap_or(1.0)))
+            }
+            _ => break,
+        };
+    }
+    Err(Error::invalid("it is no session of Pi's"))
+}
+
+/// `object`, as [`stringify`] gave it, after fields were assigned to in JavaScript.
+fn assigned(object: &str, fields: &str) -> String {
+    let body = object.strip_suffix('}').unwrap_or(object);
+    let comma = if body == "{" { "" } else { "," };
+    stringify(&format!("{body}{comma}{fields}}}")).unwrap_or_else(|| object.to_owned())
+}
+
+/// What of an object decides how it is understood.
+struct Shape<'a> {
+    json: &'a str,
+    kind: Option<&'a RawValue>,
+    role: Option<&'a RawValue>,
+    message: Option<&'a RawValue>,
+}
+
+impl<'a> Shape<'a> {
+    fn of(json: &'a str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Fields<'a> {
+            #[serde(rename = "type", borrow)]
+            kind: Option<&'a RawValue>,
+            #[serde(borrow)]
+            role: Option<&'a RawValue>,
+            #[serde(borrow)]
+            message: Option<&'a RawValue>,
+        }
+        // A list would pass for its fields in a row.
+        let object = json.starts_with('{').then_some(json)?;
+        let Fields { kind, role, message } = serde_json::from_str(object).ok()?;
+        Some(Self { json, kind, role, message })
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.kind.is_some_and(|json| json.get().trim_matches('"') == kind)
+    }
+}
+
+/// The lines of a file, ended by `\n` alone, as Pi takes them.
+struct Lines {
+    reader: BufReader<File>,
+}
+
+enum Line {
+    Text(String),
+    /// More than can be held.
+    TooLong,
+}
+
+impl Lines {
+    /// The next line, if it has at most `max` bytes. What is no UTF-8 in it becomes U+FFFD.
+    fn next(&mut self, max: usize) -> Result<Option<Line>> {
+        let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
+        let mut line = Vec::new();
+        let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+        let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        } else if read > max {
+            self.reader.skip_until(b'\n').map_err(failed)?;
+            return Ok(Some(Line::TooLong));
+        }
+        Ok(Some(Line::Text(match String::from_utf8(line) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        })))
+    }
+}

@@ -1,0 +1,386 @@
+//! Sessions from before: Pi's session files, found, read and folded in.
+//!
+//! Each slice of a file is a transaction, so an import that was stopped goes on where it stood by being started again, and
+//! the open session writes in between. A file that can't be read costs that file alone.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::file::{Header, SessionFile, says_anything};
+use super::fold::{Handover, fold};
+use crate::error::{Code, Error, Result};
+use crate::ids::ConversationId;
+use crate::store::{Place, Store, real_path};
+use crate::text;
+
+/// The project that an import is started in, and the session that is open in it.
+#[derive(Clone)]
+pub struct Home {
+    /// The project's store.
+    pub store: Store,
+    /// Its folder, a [`real_path`].
+    pub cwd: String,
+    /// Where other projects' databases lie.
+    pub db_dir: PathBuf,
+    /// Pi's id of the open session: that one is stored as it grows.
+    pub session_id: String,
+}
+
+/// Where Pi keeps its sessions.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Folders {
+    /// The folder of this project's sessions; some users have one for all projects.
+    pub session_dir: PathBuf,
+    /// The folder of the folders of all projects.
+    pub all_sessions: PathBuf,
+}
+
+/// What to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A session file, or the session files in a folder: into this project's store, whatever they were about.
+    Path(PathBuf),
+    /// The sessions of this project.
+    Project,
+    /// The sessions of every project, each into its own project's store.
+    Everything,
+}
+
+/// How far an import is.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Files to read.
+    pub files: AtomicUsize,
+    /// Files that are done.
+    pub done: AtomicUsize,
+    /// Messages that were new.
+    pub messages: AtomicUsize,
+}
+
+/// What came of an import.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Files that were looked at, or would have been.
+    pub files: usize,
+    /// Sessions that are stored now.
+    pub sessions: usize,
+    /// Projects they belong to.
+    pub projects: usize,
+    /// Messages that were not stored before.
+    pub new: usize,
+    /// Messages of these sessions that were.
+    pub known: usize,
+    /// Sessions in which nothing was ever said; they are not stored.
+    pub silent: usize,
+    /// Lines that could not be read.
+    pub broken: usize,
+    /// Files that could not be read.
+    pub failed: Vec<Unreadable>,
+    /// After how many files it was stopped, if it was.
+    pub stopped: Option<usize>,
+}
+
+/// A file that could not be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Unreadable {
+    fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Self { name, reason: reason.to_string() }
+    }
+}
+
+/// A session file, and whose it is.
+struct Found {
+    path: PathBuf,
+    /// The project, for those of other projects.
+    cwd: Option<String>,
+}
+
+/// What came of one file.
+struct Taken {
+    new: usize,
+    known: usize,
+    broken: usize,
+    said: bool,
+}
+
+/// Imports.
+///
+/// # Errors
+/// When there is no such file, or the store fails. What was imported until then stays.
+pub async fn import(
+    home: &Home,
+    folders: &Folders,
+    source: &Source,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<Report> {
+    if *home.store.place() == Place::Memory {
+        return Err(Error::invalid(
+            "this session's history is in memory only: start Pi without --no-session to import into the project's",
+        ));
+    }
+    let (found, failed) = {
+        let (home, folders, source) = (home.clone(), folders.clone(), source.clone());
+        aside(move || find(&home, &folders, &source)).await??
+    };
+    let files = found.len() + failed.len();
+    progress.files.store(files, Ordering::Relaxed);
+    progress.done.store(failed.len(), Ordering::Relaxed);
+    progress.messages.store(0, Ordering::Relaxed);
+    let mut run = Run { home, progress, cancel, report: Report { files, failed, ..Report::default() } };
+    let outcome = run.all(&found).await;
+    let Run { mut report, .. } = run;
+    match outcome {
+        Ok(()) => {}
+        Err(error) if matches!(error.code(), Code::Cancelled | Code::Closed) => {
+            report.stopped = Some(progress.done.load(Ordering::Relaxed));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(report)
+}
+
+/// How many sessions of this project the store does not know; asked once in a store's life, afterwards there are none to
+/// tell of.
+///
+/// # Errors
+/// When the store fails.
+pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
+    if *home.store.place() == Place::Memory {
+        return Ok(0);
+    }
+    let asked = home.store.read(|view| Ok((view.import_was_offered()?, view.session_ids()?)));
+    let (offered, known) = asked.await?;
+    if offered {
+        return Ok(0);
+    }
+    let (sessions, looking) = (folders.session_dir.clone(), home.clone());
+    let count = aside(move || {
+        let known: HashSet<String> = known.into_iter().collect();
+        let files = session_files(&sessions).unwrap_or_default();
+        let unknown = files.iter().filter(|file| {
+            let Ok(mut file) = SessionFile::open(file) else { return false };
+            let header = file.header();
+            let new = !known.contains(&header.id) && looking.is_own(header);
+            new && file.says_anything().unwrap_or(false)
+        });
+        unknown.count()
+    });
+    let count = count.await?;
+    let first = home.store.write(|batch| batch.note_import_offered(text::now())).await?;
+    Ok(if first { count } else { 0 })
+}
+
+impl Home {
+    /// Is this another session of this project than the one that is open?
+    fn is_own(&self, header: &Header) -> bool {
+        let cwd = header.cwd.as_ref().map(|cwd| real_path(Path::new(cwd)));
+        cwd.as_ref() == Some(&self.cwd) && header.id != self.session_id
+    }
+}
+
+/// An import under way.
+struct Run<'a> {
+    home: &'a Home,
+    progress: &'a Progress,
+    cancel: &'a CancellationToken,
+    report: Report,
+}
+
+impl Run<'_> {
+    async fn all(&mut self, found: &[Found]) -> Result<()> {
+        // Files of one project stand together, so that its store is opened once.
+        for files in found.chunk_by(|one, other| one.cwd == other.cwd) {
+            let cwd = files.first().and_then(|file| file.cwd.clone()).filter(|cwd| *cwd != self.home.cwd);
+            let Some(cwd) = cwd else {
+                self.project(files, &self.home.store.clone()).await?;
+                continue;
+            };
+            let dir = self.home.db_dir.clone();
+            match aside(move || Store::of_project(Some(&dir), &cwd)).await? {
+                Ok(store) => {
+                    let outcome = self.project(files, &store).await;
+                    store.close().await;
+                    outcome?;
+                }
+                Err(error) => {
+                    for file in files {
+                        self.failed(&file.path, &error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
+        let before = self.report.sessions;
+        for file in files {
+            match self.file(&file.path, store).await {
+                Ok(taken) => {
+                    self.report.sessions += usize::from(taken.said);
+                    self.report.silent += usize::from(!taken.said);
+                    self.report.new += taken.new;
+                    self.report.known += taken.known;
+                    self.report.broken += taken.broken;
+                    self.progress.done.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
+                Err(error) => return Err(error),
+            }
+        }
+        self.report.projects += usize::from(self.report.sessions > before);
+        store.checkpoint().await
+    }
+
+    async fn file(&mut self, path: &Path, store: &Store) -> Result<Taken> {
+        let opened = path.to_owned();
+        let mut file = aside(move || SessionFile::open(&opened)).await??;
+        let session = Arc::new((file.header().clone(), path.to_string_lossy().into_owned()));
+        let id = session.0.id.clone();
+        let (mut conversation, known) = store
+            .read(move |view| match view.conversation(&id)? {
+                Some(known) => Ok((Some(known.id), view.entry_ids(known.id)?)),
+                None => Ok((None, Vec::new())),
+            })
+            .await?;
+        let known: HashSet<String> = known.into_iter().collect();
+        let mut waiting = Handover::default();
+        let mut new = 0;
+        loop {
+            let (read, slice) = aside(move || {
+                let slice = file.slice();
+                (file, slice)
+            })
+            .await?;
+            file = read;
+            let Some(slice) = slice? else { break };
+            if self.cancel.is_cancelled() {
+                return Err(Error::cancelled());
+            }
+            waiting.entries.extend(slice.entries.into_iter().filter(|entry| !known.contains(&entry.id)));
+            waiting.orphans.extend(slice.orphans);
+            // A session is stored with its first message.
+            if waiting.entries.is_empty() || (conversation.is_none() && !says_anything(&waiting)) {
+                continue;
+            }
+            let (handover, session) = (std::mem::take(&mut waiting), Arc::clone(&session));
+            let (row, added) = store.write(move |batch| add(batch, &session, &handover)).await?;
+            conversation = Some(row);
+            new += added;
+            self.progress.messages.fetch_add(added, Ordering::Relaxed);
+        }
+        let broken = file.broken();
+        let Some(conversation) = conversation else {
+            return Ok(Taken { new, known: 0, broken, said: false });
+        };
+        let all = store.read(move |view| view.said_in(conversation)).await?;
+        Ok(Taken { new, known: all.saturating_sub(new), broken, said: true })
+    }
+
+    fn failed(&mut self, path: &Path, error: &Error) {
+        self.report.failed.push(Unreadable::new(path, error));
+        self.progress.done.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Folds a slice in; says where, and how many messages were new.
+fn add(
+    batch: &crate::store::Batch<'_>,
+    session: &(Header, String),
+    handover: &Handover,
+) -> Result<(ConversationId, usize)> {
+    let (header, file) = session;
+    let conversation = match batch.conversation(&header.id)? {
+        // What is known of it comes from Pi itself; this file may be a copy.
+        Some(known) => known.id,
+        None => batch.conversation_row(&header.id, Some(file), header.parent.as_deref(), text::now())?,
+    };
+    let last = batch.last_message()?;
+    fold(batch, conversation, handover)?;
+    Ok((conversation, batch.messages_after(last)?))
+}
+
+/// The files to import, those of one project together and its oldest first, and those that are no sessions.
+fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, Vec<Unreadable>)> {
+    let paths = match source {
+        Source::Path(path) => {
+            let path = Path::new(&home.cwd).join(path);
+            match (path.is_dir(), path.exists()) {
+                (true, _) => session_files(&path)?,
+                (false, true) => vec![path],
+                (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
+            }
+        }
+        Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
+        Source::Everything => everywhere(folders),
+    };
+    if let Source::Path(_) = source {
+        return Ok((paths.into_iter().map(|path| Found { path, cwd: None }).collect(), Vec::new()));
+    }
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    for path in paths {
+        let file = match SessionFile::open(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                failed.push(Unreadable::new(&path, &error));
+                continue;
+            }
+        };
+        let header = file.header();
+        if header.id == home.session_id || (*source == Source::Project && !home.is_own(header)) {
+            continue;
+        }
+        match &header.cwd {
+            Some(cwd) => found.push(Found { path, cwd: Some(real_path(Path::new(cwd))) }),
+            None => failed.push(Unreadable::new(&path, "it names no project")),
+        }
+    }
+    found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
+    Ok((found, failed))
+}
+
+/// The session files of all projects.
+fn everywhere(folders: &Folders) -> Vec<PathBuf> {
+    let mut dirs = vec![folders.session_dir.clone()];
+    let projects = folders.all_sessions.read_dir().into_iter().flatten().flatten();
+    dirs.extend(projects.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    let mut seen = HashSet::new();
+    dirs.retain(|dir| dir.canonicalize().is_ok_and(|real| seen.insert(real)));
+    dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
+}
+
+/// The session files right in a folder, by name, which is by age.
+fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |error| Error::invalid(format!("the folder {} can't be read: {error}", dir.display()));
+    let mut files = Vec::new();
+    for entry in dir.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Runs `work` where waiting for the disk does no harm.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::storing("a bug in the engine stopped an import", error))
+}

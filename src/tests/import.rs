@@ -1,0 +1,391 @@
+//! `/lcm import`: session files into the store.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::commands::import::{Importer, offer};
+use crate::dag::Step;
+use crate::ingest::import::{Folders, Home, Progress, Source, import};
+use crate::store::{Store, real_path};
+
+/// A machine with one project, its store, and Pi's folders of sessions.
+struct Machine {
+    dir: tempfile::TempDir,
+    home: Home,
+    folders: Folders,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for folder in ["project", "sessions/--project--", "sessions/--other--", "db"] {
+            fs::create_dir_all(at(folder)).unwrap();
+        }
+        let cwd = real_path(&at("project"));
+        let home = Home {
+            store: Store::of_project(Some(&at("db")), &cwd).unwrap(),
+            cwd,
+            db_dir: at("db"),
+            session_id: "open".into(),
+        };
+        let folders = Folders { session_dir: at("sessions/--project--"), all_sessions: at("sessions") };
+        Self { dir, home, folders }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a session file of this project.
+    fn write(&self, name: &str, id: &str, entries: &[Value]) -> PathBuf {
+        let header = json!({"type": "session", "version": 3, "id": id, "cwd": self.home.cwd});
+        let path = self.folders.session_dir.join(name);
+        fs::write(&path, lines(&header, entries)).unwrap();
+        path
+    }
+
+    async fn run(&self, line: &str) -> String {
+        Importer::default().run(&self.home, &self.folders, line).await.unwrap()
+    }
+
+    /// Session, entry, entry above and lineage of all that is stored, in words.
+    async fn digest(&self) -> Vec<String> {
+        let read = self.home.store.read(|view| {
+            let mut rows = Vec::new();
+            for session in view.session_ids()? {
+                let conversation = view.conversation(&session)?.unwrap().id;
+                for entry in view.entry_ids(conversation)? {
+                    let branch = view.branch(conversation, &entry)?;
+                    rows.push(format!("{session} {entry} {:?}", branch.last().map(|entry| &entry.step)));
+                }
+            }
+            rows.sort();
+            Ok(rows)
+        });
+        read.await.unwrap()
+    }
+
+    /// The JSON of a session's messages in order.
+    async fn messages(&self, session: &str) -> Vec<String> {
+        let session = session.to_owned();
+        let read = self.home.store.read(move |view| {
+            let conversation = view.conversation(&session)?.unwrap().id;
+            let mut messages = Vec::new();
+            for entry in view.entry_ids(conversation)? {
+                let branch = view.branch(conversation, &entry)?;
+                if let Some((Step::Message(message), row)) =
+                    branch.last().map(|entry| (&entry.step, entry.row))
+                {
+                    messages.push((row.0, view.message(message.id)?.json));
+                }
+            }
+            messages.sort();
+            Ok(messages.into_iter().map(|(_, json)| json).collect())
+        });
+        read.await.unwrap()
+    }
+}
+
+fn lines(header: &Value, entries: &[Value]) -> String {
+    let mut out = format!("{header}\n");
+    for entry in entries {
+        writeln!(out, "{entry}").unwrap();
+    }
+    out
+}
+
+#[tokio::test]
+async fn an_import_gives_the_rows_that_a_live_session_gives_and_twice_changes_nothing() {
+    let session = Session::new()
+        .entry("model_change", json!({"modelId": "m"}))
+        .chat(40, 300)
+        .entry("custom_message", json!({"customType": "note", "content": "hi"}))
+        .at("e9")
+        .user("another way");
+    let machine = Machine::new();
+    machine.write("a.jsonl", "one", &session.entries);
+    assert_eq!(machine.run("").await, "1 session: 82 messages new, 0 known already");
+    let imported = machine.digest().await;
+    assert_eq!(machine.run("").await, "1 session: 0 messages new, 82 known already");
+    assert_eq!(machine.digest().await, imported);
+
+    let live = Machine::new();
+    let handed = session.json();
+    let write = live.home.store.write(move |batch| {
+        let conversation = batch.conversation_row("one", None, None, 0)?;
+        let entries = crate::model::parse_batch(&handed)?;
+        crate::ingest::fold(
+            batch,
+            conversation,
+            &crate::ingest::Handover { entries, orphans: Default::default() },
+        )
+    });
+    write.await.unwrap();
+    assert_eq!(live.digest().await, imported);
+}
+
+#[tokio::test]
+async fn every_message_of_the_demo_s_session_is_stored_byte_for_byte() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/session.jsonl");
+    let text = fs::read_to_string(&demo).unwrap();
+    // Cut out of the lines by hand: the message of an entry stands last.
+    let expected: Vec<String> = (text.lines())
+        .filter_map(|line| {
+            let (kind, rest) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
+            match kind {
+                "message" => Some(rest.split_once(r#","message":"#)?.1.strip_suffix('}')?.to_owned()),
+                "custom_message" => {
+                    let timestamp = rest.find(r#""timestamp""#)?;
+                    Some(format!(r#"{{"type":"custom_message",{}"#, &rest[timestamp..]))
+                }
+                _ => None,
+            }
+        })
+        .collect();
+    assert_eq!(expected.len(), 459);
+    let machine = Machine::new();
+    let report = machine.run(&format!("\"{}\"", demo.display())).await;
+    assert_eq!(report, "1 session: 459 messages new, 0 known already");
+    let stored = machine.messages("019a4f3c-2b10-7c55-9d0e-6b1f0c4a7e21").await;
+    for (stored, expected) in stored.iter().zip(&expected) {
+        assert_eq!(stored, expected);
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_another_program_wrote_becomes_what_pi_would_hand_over() {
+    let machine = Machine::new();
+    let path = machine.write("a.jsonl", "one", &[]);
+    let odd = "{ \"type\": \"message\",\t\"id\": \"a\", \"parentId\": null, \"message\": { \"role\": \"user\", \
+               \"content\": \"\\u00e9\\/\\ud800\", \"2\": 1.0, \"1\": 1e2, \"content\": \"last\\u0021\" } }\r\n";
+    let header = fs::read_to_string(&path).unwrap();
+    fs::write(&path, header + odd).unwrap();
+    machine.run("").await;
+    assert_eq!(machine.messages("one").await, [r#"{"1":100,"2":1,"role":"user","content":"last!"}"#]);
+}
+
+#[tokio::test]
+async fn a_fork_adds_what_it_has_beyond_its_parent() {
+    let parent = Session::new().chat(5, 10);
+    let fork = parent.clone().at("e6").user("another way").assistant("so be it");
+    let machine = Machine::new();
+    machine.write("2_parent.jsonl", "parent", &parent.entries);
+    machine.write("3_fork.jsonl", "fork", &fork.entries);
+    assert_eq!(machine.run("").await, "2 sessions: 12 messages new, 10 known already");
+}
+
+#[tokio::test]
+async fn summaries_come_back_without_a_model() {
+    let session = Session::new().chat(12, 30);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compaction = compacted(
+        Compact::new(&store, conversation, session.leaf(), "e23").run(&ScriptedModel::helpful()).await,
+    );
+    let made = compaction.details.summaries.len();
+    assert!(made > 1);
+    let entry =
+        json!({"summary": compaction.summary, "firstKeptEntryId": "e23", "details": compaction.details});
+    let machine = Machine::new();
+    machine.write("a.jsonl", "one", &session.entry("compaction", entry).entries);
+    machine.run("").await;
+    let kept = machine.home.store.read(|view| view.has_history_beside(view.conversation("one")?.unwrap().id));
+    assert!(kept.await.unwrap(), "{made} summaries are restored");
+}
+
+#[tokio::test]
+async fn a_file_of_version_1_gets_the_same_ids_each_time_and_its_messages_are_those_of_the_migrated_one() {
+    let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 5});
+    let time = "2025-12-01T09:00:00.000Z";
+    let entries = [
+        json!({"type": "model_change", "timestamp": time, "provider": "p", "modelId": "m"}),
+        json!({"type": "message", "timestamp": time, "message": said("one")}),
+        json!({"type": "message", "timestamp": time, "message": {"role": "hookMessage", "customType": "c", "content": "two"}}),
+        json!({"type": "compaction", "timestamp": time, "summary": "s", "firstKeptEntryIndex": 2}),
+        json!({"type": "message", "timestamp": time, "message": said("three")}),
+    ];
+    let machine = Machine::new();
+    let header =
+        json!({"type": "session", "id": "old", "timestamp": time, "cwd": machine.home.cwd, "provider": "p"});
+    let path = machine.folders.session_dir.join("a.jsonl");
+    fs::write(&path, lines(&header, &entries)).unwrap();
+    assert_eq!(machine.run("").await, "1 session: 3 messages new, 0 known already");
+    let expected = [
+        r#"{"role":"user","content":"one","timestamp":5}"#,
+        r#"{"role":"custom","customType":"c","content":"two"}"#,
+        r#"{"role":"user","content":"three","timestamp":5}"#,
+    ];
+    assert_eq!(machine.messages("old").await, expected);
+    assert_eq!(machine.run("").await, "1 session: 0 messages new, 3 known already");
+
+    // As Pi rewrites it, with random ids.
+    let mut above = Value::Null;
+    let migrated: Vec<Value> = (entries.iter().zip(1..))
+        .map(|(entry, n)| {
+            let mut entry = entry.clone();
+            entry["id"] = json!(format!("{n:08x}"));
+            entry["parentId"] = std::mem::replace(&mut above, entry["id"].clone());
+            if entry["message"]["role"] == "hookMessage" {
+                entry["message"]["role"] = json!("custom");
+            }
+            entry
+        })
+        .collect();
+    machine.write("a.jsonl", "old", &migrated);
+    assert_eq!(machine.run("").await, "1 session: 0 messages new, 3 known already");
+}
+
+#[tokio::test]
+async fn what_is_broken_in_a_file_is_counted_and_the_rest_is_stored() {
+    let session = Session::new().chat(4, 10);
+    let machine = Machine::new();
+    let path = machine.write("a.jsonl", "one", &session.entries);
+    let mut text: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(ToOwned::to_owned).collect();
+    // The third entry, and the last one cut off by a crash.
+    text[3].truncate(40);
+    text[8].truncate(40);
+    text.insert(4, String::new());
+    text.insert(5, "null".into());
+    fs::write(&path, text.join("\n")).unwrap();
+    assert_eq!(machine.run("").await, "1 session: 6 messages new, 0 known already, 2 broken lines left out");
+    // As in Pi, what hung below the broken line is a root.
+    let read = machine.home.store.read(|view| {
+        let conversation = view.conversation("one")?.unwrap().id;
+        Ok(view.branch(conversation, "e7")?.iter().map(|entry| entry.entry_id.clone()).collect::<Vec<_>>())
+    });
+    assert_eq!(read.await.unwrap(), ["e4", "e5", "e6", "e7"]);
+}
+
+#[tokio::test]
+async fn an_import_that_was_stopped_goes_on_where_it_stood() {
+    let machine = Machine::new();
+    for n in 0..3 {
+        machine.write(&format!("{n}.jsonl"), &format!("s{n}"), &Session::new().chat(60 + n, 900).entries);
+    }
+    let (progress, cancel) = (Progress::default(), CancellationToken::new());
+    cancel.cancel();
+    let stopped =
+        import(&machine.home, &machine.folders, &Source::Project, &progress, &cancel).await.unwrap();
+    assert_eq!((stopped.stopped, stopped.new), (Some(0), 0));
+
+    let whole = Machine::new();
+    for n in 0..3 {
+        whole.write(&format!("{n}.jsonl"), &format!("s{n}"), &Session::new().chat(60 + n, 900).entries);
+    }
+    whole.run("").await;
+    let cancel = CancellationToken::new();
+    let running = import(&machine.home, &machine.folders, &Source::Project, &progress, &cancel);
+    let stopping = async {
+        while progress.messages.load(std::sync::atomic::Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    };
+    let (report, ()) = tokio::join!(running, stopping);
+    assert!(report.unwrap().stopped.is_some());
+    let report = machine.run("").await;
+    assert!(report.starts_with("3 sessions: ") && !report.contains("; stopped"), "{report}");
+    assert_eq!(machine.digest().await, whole.digest().await);
+}
+
+#[tokio::test]
+async fn nothing_is_imported_any_more_once_the_session_is_closed() {
+    let machine = Machine::new();
+    machine.write("a.jsonl", "one", &Session::new().chat(2, 5).entries);
+    let importer = Importer::default();
+    importer.close().await;
+    assert_eq!(
+        importer.run(&machine.home, &machine.folders, "").await.unwrap(),
+        "0 sessions: 0 messages new, 0 known already; stopped after 0 of 1 file: the same command goes on from there"
+    );
+}
+
+#[tokio::test]
+async fn all_takes_each_session_into_its_own_project_s_store() {
+    let machine = Machine::new();
+    fs::create_dir(machine.at("other")).unwrap();
+    machine.write("a.jsonl", "mine", &Session::new().chat(2, 5).entries);
+    for (id, cwd) in [("theirs", machine.at("other")), ("gone", PathBuf::from("/nowhere/at/all"))] {
+        let header = json!({"type": "session", "version": 3, "id": id, "cwd": cwd});
+        let path = machine.at("sessions/--other--").join(format!("{id}.jsonl"));
+        fs::write(path, lines(&header, &Session::new().user(id).entries)).unwrap();
+    }
+    fs::write(machine.at("sessions/--other--/notes.jsonl"), "{\"a\":1}\n").unwrap();
+    assert_eq!(
+        machine.run("--all").await,
+        "3 sessions of 3 projects: 6 messages new, 0 known already, 1 file could not be read (notes.jsonl: it is no \
+         session of Pi's)"
+    );
+    for (id, cwd) in [("theirs", real_path(&machine.at("other"))), ("gone", "/nowhere/at/all".into())] {
+        let store = Store::of_project(Some(&machine.home.db_dir), &cwd).unwrap();
+        assert!(store.read(move |view| Ok(view.session_ids()? == [id])).await.unwrap());
+    }
+    // Without --all another project's sessions stay out, even from a folder that all share.
+    fs::copy(machine.at("sessions/--other--/theirs.jsonl"), machine.folders.session_dir.join("b.jsonl"))
+        .unwrap();
+    assert_eq!(machine.run("").await, "1 session: 0 messages new, 4 known already");
+}
+
+#[tokio::test]
+async fn what_cannot_be_imported_is_said_in_one_sentence() {
+    let machine = Machine::new();
+    let importer = Importer::default();
+    let refused =
+        async |line: &str| importer.run(&machine.home, &machine.folders, line).await.unwrap_err().to_string();
+    assert_eq!(refused("/nowhere/x.jsonl").await, "there is no /nowhere/x.jsonl");
+    assert!(refused("--everything").await.starts_with("there is no --everything: /lcm import takes in"));
+    assert_eq!(
+        importer.run(&machine.home, &machine.folders, "--stop").await.unwrap(),
+        "No import is under way."
+    );
+    let none =
+        format!("There are no older sessions of this project in {}.", machine.folders.session_dir.display());
+    assert_eq!(machine.run("").await, none);
+
+    let page = machine.at("project/page.html");
+    fs::write(&page, "<html>\n").unwrap();
+    assert_eq!(
+        machine.run("page.html").await,
+        "0 sessions: 0 messages new, 0 known already, 1 file could not be read (page.html: it is no session of Pi's)"
+    );
+    machine.write("a.jsonl", "silent", &Session::new().entry("model_change", json!({})).entries);
+    machine.write("open.jsonl", "open", &Session::new().user("said just now").entries);
+    assert_eq!(
+        machine.run("").await,
+        "0 sessions: 0 messages new, 0 known already, 1 session in which nothing was said left out"
+    );
+    assert!(machine.home.store.read(|view| Ok(view.conversations()? == 0)).await.unwrap());
+    let private = Home { store: Store::of_project(None, "/p").unwrap(), ..machine.home.clone() };
+    let error = importer.run(&private, &machine.folders, "").await.unwrap_err().to_string();
+    assert!(error.contains("in memory only"), "{error}");
+}
+
+#[tokio::test]
+async fn older_sessions_are_told_of_once() {
+    let machine = Machine::new();
+    machine.write("a.jsonl", "known", &Session::new().user("known").entries);
+    let path = machine.folders.session_dir.join("a.jsonl");
+    machine.run(&path.display().to_string()).await;
+    machine.write("b.jsonl", "one", &Session::new().user("one").entries);
+    machine.write("c.jsonl", "two", &Session::new().chat(1, 1).entries);
+    machine.write("d.jsonl", "silent", &[]);
+    machine.write("e.jsonl", "open", &Session::new().user("just now").entries);
+    fs::write(machine.folders.session_dir.join("f.jsonl"), "no session").unwrap();
+    let told = offer(&machine.home, &machine.folders).await.unwrap();
+    assert_eq!(told.as_deref(), Some("LCM: this project has 2 older sessions. /lcm import keeps them too."));
+    assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_project_without_older_sessions_is_never_bothered() {
+    let machine = Machine::new();
+    assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
+    machine.write("b.jsonl", "one", &Session::new().user("one").entries);
+    assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
+}

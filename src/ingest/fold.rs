@@ -1,5 +1,6 @@
 //! The fold itself: entries, parents before children, become rows in one transaction.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::restore::restore;
@@ -18,6 +19,21 @@ pub struct Handover {
     pub orphans: HashSet<String>,
 }
 
+/// Stores the summaries that entries carry which are stored already, where the store has lost them.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
+    for entry in &handover.entries {
+        if let Content::Compaction(Some(details)) = &entry.content
+            && let Some(row) = batch.entry_row(conversation, &entry.id)?
+        {
+            restore(batch, conversation, &entry.id, row, details)?;
+        }
+    }
+    Ok(())
+}
+
 /// What a message extends: the last message at or above its parent entry.
 type Head = Option<(MessageId, Hash, i64)>;
 
@@ -28,17 +44,38 @@ type Head = Option<(MessageId, Hash, i64)>;
 /// was lost, and this one must not be stored with a gap above it.
 pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
-        if batch.entry_row(conversation, &entry.id)?.is_some() {
-            continue;
-        }
+        let Some(id) = free_id(batch, conversation, entry)? else { continue };
         let parent = parent_of(batch, conversation, entry, &handover.orphans)?;
         let above = match parent {
             Some(parent) => batch.head_of(parent)?,
             None => None,
         };
-        add(batch, conversation, entry, parent, above)?;
+        add(batch, conversation, &id, entry, parent, above)?;
     }
     Ok(())
+}
+
+/// The id to store an entry under; `None` if it is stored.
+///
+/// Ids are unique within a session, but a damaged file may repeat one. The first entry has it, and what hangs below. Another
+/// message under the same id is kept beside it, where search finds it.
+fn free_id<'e>(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    entry: &'e Entry,
+) -> Result<Option<Cow<'e, str>>> {
+    let is_taken = |id: &str| Ok(batch.entry_row(conversation, id)?.is_some());
+    if !is_taken(&entry.id)? {
+        return Ok(Some(Cow::from(&entry.id)));
+    }
+    let Content::Message(json) = &entry.content else { return Ok(None) };
+    if let Some(stored) = batch.shown_by(conversation, &entry.id)?
+        && batch.message(stored)?.json == *json
+    {
+        return Ok(None);
+    }
+    let beside = format!("{} {}", entry.id, Hash::plain(json.as_bytes()));
+    Ok(if is_taken(&beside)? { None } else { Some(Cow::from(beside)) })
 }
 
 fn parent_of(
@@ -58,6 +95,7 @@ fn parent_of(
 fn add(
     batch: &Batch<'_>,
     conversation: ConversationId,
+    id: &str,
     entry: &Entry,
     parent: Option<EntryId>,
     above: Head,
@@ -86,7 +124,7 @@ fn add(
         Content::Compaction(_) => EntryRole::Compaction,
         Content::Other => EntryRole::Link,
     };
-    let row = batch.add_entry(conversation, &NewEntry { entry_id: &entry.id, parent, role, head })?;
+    let row = batch.add_entry(conversation, &NewEntry { entry_id: id, parent, role, head })?;
     if let Content::Compaction(Some(details)) = &entry.content {
         restore(batch, conversation, &entry.id, row, details)?;
     }

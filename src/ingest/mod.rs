@@ -10,5 +10,5 @@ mod persistor;
 mod restore;
 mod stringify;
 
-pub use fold::{Handover, fold};
+pub use fold::{Handover, fold, restore_carried};
 pub use persistor::{Persistor, PiSession};

@@ -174,7 +174,11 @@ impl Persistor {
     fn sift(&self, entries: Vec<Entry>, orphans: Vec<String>) -> Option<Handover> {
         let mut state = self.lock();
         let State { known, begun, held, .. } = &mut *state;
-        held.entries.extend(entries.into_iter().filter(|entry| known.insert(entry.id.clone())));
+        let new: HashSet<String> =
+            entries.iter().map(|entry| &entry.id).filter(|id| !known.contains(*id)).cloned().collect();
+        // An id that comes twice here is for the fold to judge.
+        held.entries.extend(entries.into_iter().filter(|entry| new.contains(&entry.id)));
+        known.extend(new);
         held.orphans.extend(orphans);
         *begun |= held.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
         if !*begun || held.entries.is_empty() {

@@ -4,7 +4,6 @@
 //! `context_edit` changes what the model sees of an earlier entry; `compaction` may carry summaries of ours. All other
 //! kinds, known or not, only link their children to their parent.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::read_json;
@@ -45,29 +44,6 @@ pub enum Content {
     Other,
 }
 
-/// An entry's fields as they stand. Each is read on its own, so that a field of another shape than expected never costs
-/// the entry its place in the tree, and with it all that hangs below.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Raw<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    parent_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    timestamp: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    target_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    replacement: Option<&'a RawValue>,
-    #[serde(borrow)]
-    details: Option<&'a RawValue>,
-}
-
 /// The field as text, if it is text.
 fn string(field: Option<&RawValue>) -> Option<String> {
     match read_json(field?.get()).ok()? {
@@ -87,33 +63,35 @@ pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
     Ok(raw.into_iter().filter_map(|value| parse(value.get())).collect())
 }
 
+/// Each field is read on its own, so that one of another shape than expected never costs the entry its place in the tree,
+/// and with it all that hangs below.
 fn parse(json: &str) -> Option<Entry> {
-    let raw: Raw<'_> = serde_json::from_str(json).ok()?;
-    let timestamp = string(raw.timestamp).and_then(|iso| text::parse_iso(&iso)).unwrap_or_default();
-    let content = match (string(raw.kind).unwrap_or_default().as_str(), raw.message) {
+    let fields = fields(json)?;
+    let named = |key| named(&fields, key);
+    let timestamp = string(named("timestamp")).and_then(|iso| text::parse_iso(&iso)).unwrap_or_default();
+    let content = match (string(named("type")).unwrap_or_default().as_str(), named("message")) {
         ("message", Some(message)) => Content::Message(message.get().to_owned()),
-        ("custom_message" | "branch_summary", _) => Content::Message(without_place(json)),
-        ("context_edit", _) => match string(raw.target_id) {
+        ("custom_message" | "branch_summary", _) => Content::Message(without_place(&fields)),
+        ("context_edit", _) => match string(named("targetId")) {
             Some(target) => {
-                Content::Edit { target, replacement: raw.replacement.map(|value| value.get().to_owned()) }
+                let replacement = named("replacement").map(|value| value.get().to_owned());
+                Content::Edit { target, replacement }
             }
             None => Content::Other,
         },
         ("compaction", _) => {
-            Content::Compaction(raw.details.and_then(|details| CompactionDetails::parse(details.get())))
+            Content::Compaction(named("details").and_then(|details| CompactionDetails::parse(details.get())))
         }
         _ => Content::Other,
     };
-    Some(Entry { id: string(raw.id)?, parent: string(raw.parent_id), timestamp, content })
+    Some(Entry { id: string(named("id"))?, parent: string(named("parentId")), timestamp, content })
 }
 
 /// The entry's JSON without `id` and `parentId`, which differ between sessions that show the same message (a session
 /// file of version 1 gets its ids when Pi migrates it).
-fn without_place(json: &str) -> String {
-    match fields(json) {
-        Some(fields) => object(fields.iter().filter(|(key, _)| key != "id" && key != "parentId")),
-        None => json.to_owned(),
-    }
+fn without_place(fields: &[Field<'_>]) -> String {
+    let placed = |(key, _): &&Field<'_>| matches!(key.get(), r#""id""# | r#""parentId""#);
+    object(fields.iter().filter(|field| !placed(field)).map(|(key, value)| (key.get(), value.get())))
 }
 
 /// `json` of a message with its content replaced, as Pi shows it after a context edit.
@@ -121,32 +99,52 @@ fn without_place(json: &str) -> String {
 /// `replacement` is the edit's own JSON, `{"content": …}`.
 #[must_use]
 pub fn with_replacement(json: &str, replacement: &str) -> String {
-    let content = fields(replacement).and_then(|fields| fields.into_iter().find(|(key, _)| key == "content"));
-    let (Some(fields), Some((_, content))) = (fields(json), content) else {
+    let edit = fields(replacement).unwrap_or_default();
+    let content = edit.iter().find(|(key, _)| is_named(key, "content"));
+    let (Some(message), Some((key, content))) = (fields(json), content) else {
         return replacement.to_owned();
     };
-    let is_text = content.get().starts_with('"');
-    let blocks = matches!(Message::parse(json).role, Role::Assistant | Role::ToolResult);
+    let role = Message::parse(json).role;
+    let blocks = matches!(role, Role::Assistant | Role::ToolResult);
     // Pi wraps a bare string for the roles whose content is a list of blocks.
-    let content = match is_text && blocks {
-        true => RawValue::from_string(format!("[{{\"type\":\"text\",\"text\":{}}}]", content.get()))
-            .unwrap_or(content),
-        false => content,
-    };
-    let edited: Vec<_> = fields
-        .into_iter()
-        .map(|(key, value)| if key == "content" { (key, content.clone()) } else { (key, value) })
-        .collect();
-    object(edited.iter())
+    let wrapped = (blocks && content.get().starts_with('"'))
+        .then(|| format!("[{{\"type\":\"text\",\"text\":{}}}]", content.get()));
+    let content = (key.get(), wrapped.as_deref().unwrap_or(content.get()));
+    let mut edited: Vec<_> = message.iter().map(|(key, value)| (key.get(), value.get())).collect();
+    match edited.iter_mut().find(|(key, _)| *key == content.0) {
+        Some(field) => *field = content,
+        // Files edited by hand have messages without content.
+        None if blocks || matches!(role, Role::User | Role::Custom) => edited.push(content),
+        None => {}
+    }
+    object(edited.into_iter())
 }
 
-type Field = (String, Box<RawValue>);
+/// The replacements of which [`with_replacement`] can have made `rendition` out of `json`.
+#[must_use]
+pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
+    let mut found = vec![rendition.to_owned()];
+    let edited = fields(rendition).unwrap_or_default();
+    if let Some((_, content)) = edited.iter().find(|(key, _)| is_named(key, "content")) {
+        let content = content.get();
+        found.push(format!("{{\"content\":{content}}}"));
+        let wrapped = content.strip_prefix("[{\"type\":\"text\",\"text\":");
+        found.extend(
+            wrapped.and_then(|rest| rest.strip_suffix("}]")).map(|text| format!("{{\"content\":{text}}}")),
+        );
+    }
+    found.retain(|replacement| with_replacement(json, replacement) == rendition);
+    found
+}
 
-/// The fields of a JSON object in their order, each value as the text it is.
-fn fields(json: &str) -> Option<Vec<Field>> {
+type Field<'a> = (&'a RawValue, &'a RawValue);
+
+/// The fields of a JSON object in their order, as the text they are. Keys too: `JSON.stringify` writes some that serde
+/// cannot read.
+fn fields(json: &str) -> Option<Vec<Field<'_>>> {
     struct Fields;
     impl<'de> serde::de::Visitor<'de> for Fields {
-        type Value = Vec<Field>;
+        type Value = Vec<Field<'de>>;
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             f.write_str("an object")
         }
@@ -165,10 +163,18 @@ fn fields(json: &str) -> Option<Vec<Field>> {
     serde::Deserializer::deserialize_map(&mut reader, Fields).ok()
 }
 
-fn object<'a>(fields: impl Iterator<Item = &'a Field>) -> String {
-    let body: Vec<String> = fields
-        .map(|(key, value)| format!("{}:{}", serde_json::Value::from(key.as_str()), value.get()))
-        .collect();
+fn is_named(key: &RawValue, name: &str) -> bool {
+    key.get().strip_prefix('"').and_then(|key| key.strip_suffix('"')) == Some(name)
+}
+
+/// The value of a field, if it is there and not `null`.
+fn named<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a RawValue> {
+    let (_, value) = fields.iter().find(|(key, _)| is_named(key, name))?;
+    (value.get() != "null").then_some(value)
+}
+
+fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let body: Vec<String> = fields.map(|(key, value)| format!("{key}:{value}")).collect();
     format!("{{{}}}", body.join(","))
 }
 
@@ -222,5 +228,19 @@ mod tests {
             with_replacement(json, r#"{"content":"short"}"#),
             r#"{"role":"toolResult","toolCallId":"c","content":[{"type":"text","text":"short"}],"isError":false}"#
         );
+    }
+
+    #[test]
+    fn the_replacement_is_found_again_in_the_rendition() {
+        for (json, replacement) in [
+            (r#"{"role":"toolResult","content":"long","n":1}"#, r#"{"content":"short"}"#),
+            (r#"{"role":"user","content":"long"}"#, r#"{"content":[{"type":"text","text":"short"}]}"#),
+            (r#"{"role":"user","content":"long"}"#, r#"{"content":7}"#),
+            ("[1]", r#"{"content":"short"}"#),
+        ] {
+            let rendition = with_replacement(json, replacement);
+            assert!(replacements(json, &rendition).iter().any(|found| found == replacement), "{rendition}");
+        }
+        assert!(replacements(r#"{"role":"user","content":1}"#, r#"{"role":"usher","content":2}"#).is_empty());
     }
 }

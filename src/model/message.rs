@@ -10,6 +10,13 @@ use serde_json::Value;
 
 use crate::{text, tokens};
 
+/// serde_json stops at 128 levels; what is around a value counts too.
+const DEEPEST: usize = 100;
+/// What serde_json's own keys begin with, for numbers and for raw values, where one comes first in an object.
+const SERDE_KEY: &str = r#"{"$serde_json::private::"#;
+/// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
+const LONGEST_WORD: usize = 200;
+
 /// Who speaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -128,14 +135,16 @@ impl Files {
 }
 
 impl Message {
-    /// Reads a stored message. What is no JSON object that serde can hold becomes one text part with the raw text, so
-    /// that it can still be found and shown.
+    /// Reads a stored message. What is no JSON object is content that nobody said, what is no JSON at all one text part
+    /// with the raw text, so that it can still be found and shown.
     #[must_use]
     pub fn parse(json: &str) -> Self {
-        match read_json(json) {
-            Ok(Value::Object(object)) => Self::read(&Value::Object(object)),
-            _ => Self::of(Role::Other("unreadable".into()), vec![Part::Text(json.to_owned())]),
-        }
+        let parts = match read_json(json) {
+            Ok(Value::Object(object)) => return Self::read(&Value::Object(object)),
+            Ok(content) => parts_of(&content),
+            Err(_) => vec![Part::Text(json.to_owned())],
+        };
+        Self::of(Role::Other("unreadable".into()), parts)
     }
 
     fn of(role: Role, parts: Vec<Part>) -> Self {
@@ -178,7 +187,8 @@ impl Message {
     }
 
     /// What search looks at: text, tool calls as name and argument strings, bash as `$ command` and output. What our
-    /// own tools were asked and answered is left out, or every search would find itself and copies of what it found.
+    /// own tools were asked and answered is left out, or every search would find itself and copies of what it found;
+    /// so is base64 wherever it stands, in which nobody can search.
     #[must_use]
     pub fn searchable(&self) -> String {
         if self.role == Role::System || self.is_recall_echo() {
@@ -195,7 +205,7 @@ impl Message {
                 Part::ToolCall { .. } | Part::Thinking(_) | Part::Image { .. } => {}
             }
         }
-        out
+        without_base64(out)
     }
 
     /// What a reader gets who asks for the message: every part, text exactly as it stands. A message of one text part
@@ -318,13 +328,16 @@ impl Message {
     }
 }
 
-/// Reads JSON as `JSON.stringify` writes it: half of a surrogate pair, which it writes as an escape and serde_json refuses,
-/// becomes U+FFFD.
+/// Reads JSON as `JSON.stringify` writes it, also where serde_json refuses to: half of a surrogate pair becomes U+FFFD, what
+/// is nested too deeply a string with its JSON, and a key that means something to serde_json itself gets a blank.
 ///
 /// # Errors
-/// What serde_json says.
+/// When it is no JSON.
 pub fn read_json(json: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(json).or_else(|_| serde_json::from_str(&without_lone_surrogates(json)))
+    serde_json::from_str(json).or_else(|_| {
+        let json = without_lone_surrogates(json).replace(SERDE_KEY, &format!("{SERDE_KEY} "));
+        serde_json::from_str(&shallow(&json))
+    })
 }
 
 fn is_recall_tool(name: &str) -> bool {
@@ -358,7 +371,7 @@ fn parts_of(content: &Value) -> Vec<Part> {
         Value::String(text) => vec![Part::Text(text.clone())],
         Value::Array(blocks) => blocks.iter().map(part_of).collect(),
         Value::Null => Vec::new(),
-        other => vec![Part::Text(other.to_string())],
+        other => vec![part_of(other)],
     }
 }
 
@@ -404,6 +417,65 @@ fn without_lone_surrogates(json: &str) -> String {
     out
 }
 
+/// `json` with each value that is nested deeper than [`DEEPEST`] as a string that holds its JSON.
+fn shallow(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut depth, mut copied) = (0_usize, 0);
+    let mut bytes = json.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'"' => {
+                let mut escaped = false;
+                // To the end of the string.
+                bytes.find(|(_, byte)| {
+                    let was_escaped = escaped;
+                    escaped = !was_escaped && *byte == b'\\';
+                    !was_escaped && *byte == b'"'
+                });
+            }
+            b'[' | b'{' => {
+                if depth == DEEPEST {
+                    out.push_str(&json[copied..at]);
+                    copied = at;
+                }
+                depth += 1;
+            }
+            b']' | b'}' => {
+                depth = depth.saturating_sub(1);
+                if depth == DEEPEST {
+                    out.push_str(&Value::from(&json[copied..=at]).to_string());
+                    copied = at + 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    out.push_str(&json[copied..]);
+    out
+}
+
+/// `text` with an ellipsis for each run of base64.
+fn without_base64(text: String) -> String {
+    let mut out = String::new();
+    let (mut copied, mut run) = (0, 0);
+    for (at, byte) in text.bytes().chain([b' ']).enumerate() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') {
+            continue;
+        }
+        if at - run >= LONGEST_WORD || (at > run && text.as_bytes()[..run].ends_with(b";base64,")) {
+            out.push_str(&text[copied..run]);
+            out.push('…');
+            copied = at;
+        }
+        run = at + 1;
+    }
+    if copied == 0 {
+        return text;
+    }
+    out.push_str(&text[copied..]);
+    out
+}
+
 /// The surrogate that `text` begins with as a `\uXXXX` escape.
 fn surrogate(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
@@ -438,8 +510,38 @@ mod tests {
         {
             assert!(!Message::parse(odd).readable().is_empty(), "{odd}");
         }
-        let deep = format!(r#"{{"role":"user","content":{}1{}}}"#, "[".repeat(500), "]".repeat(500));
-        assert_eq!(Message::parse(&deep).readable(), deep);
+    }
+
+    #[test]
+    fn what_is_nested_deeply_is_read_like_anything_else() {
+        let deep = format!("{}\"]\\\" needle\"{}", r#"[{"a":"#.repeat(500), "}]".repeat(500));
+        let json = format!(
+            r#"{{"role":"bashExecution","details":{deep},"output":"hay","excludeFromContext":true}}"#
+        );
+        let message = Message::parse(&json);
+        assert!(message.private && message.searchable() == "$ \nhay", "{message:?}");
+        let message = Message::parse(&format!(r#"{{"role":"user","content":{deep}}}"#));
+        assert!(message.role == Role::User && message.readable().contains("needle"), "{message:?}");
+    }
+
+    #[test]
+    fn keys_of_serdes_own_mean_nothing() {
+        for key in ["Number", "RawValue"] {
+            let odd = format!(r#"{{"$serde_json::private::{key}":"no \"{{\" number"}}"#);
+            let message = Message::parse(&format!(r#"{{"role":"user","content":"hay","details":{odd}}}"#));
+            assert!(message.role == Role::User && message.readable() == "hay", "{message:?}");
+        }
+    }
+
+    #[test]
+    fn base64_is_not_searched_wherever_it_stands() {
+        let data = "iVBORw0KGgo/+AAA".repeat(20);
+        let json = format!(
+            r#"{{"role":"user","content":"see data:image/png;base64,iVBOR== and {data}, é{data}é"}}"#
+        );
+        let message = Message::parse(&json);
+        assert_eq!(message.searchable(), "see data:image/png;base64,… and …, é…é");
+        assert_eq!(message.readable().len() + r#"{"role":"user","content":""}"#.len(), json.len());
     }
 
     #[test]

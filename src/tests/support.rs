@@ -101,14 +101,19 @@ impl Session {
 pub struct TestStore {
     pub store: Store,
     /// Goes with the store.
-    _dir: tempfile::TempDir,
+    _dir: Option<tempfile::TempDir>,
 }
 
 impl TestStore {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
-        Self { store, _dir: dir }
+        Self { store, _dir: Some(dir) }
+    }
+
+    /// One whose folder is another's.
+    pub fn beside(store: Store) -> Self {
+        Self { store, _dir: None }
     }
 
     /// Folds all entries of a session in.

@@ -1,0 +1,592 @@
+//! The store is a fold over Pi's session trees: the same entries give the same store, whichever way they came.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::dag::visible;
+use crate::ingest::{Persistor, PiSession};
+use crate::log::Log;
+use crate::store::{Place, Store, View};
+
+/// A session file: its entries in the order in which Pi appended them.
+#[derive(Clone, Debug, Default)]
+struct File {
+    entries: Vec<Value>,
+    count: usize,
+}
+
+/// What happens next in a random project. The numbers choose where and with what.
+#[derive(Clone, Debug)]
+struct Event {
+    what: u8,
+    session: Index,
+    parent: u8,
+    place: Index,
+    text: u8,
+}
+
+fn id_of(entry: &Value) -> &str {
+    entry["id"].as_str().unwrap()
+}
+
+impl File {
+    /// Some entry's id, or one that nobody has.
+    fn pick(&self, place: Index) -> String {
+        match place.index(self.entries.len() + 1) {
+            at if at < self.entries.len() => id_of(&self.entries[at]).to_owned(),
+            _ => "nobody".into(),
+        }
+    }
+
+    fn append(&mut self, event: &Event, kind: &str, fields: Value) {
+        let leaf = self.entries.last().map(|entry| entry["id"].clone()).unwrap_or_default();
+        let parent = match event.parent {
+            0 => Value::Null,
+            1 => json!("gone"),
+            2..=6 => match self.pick(event.place) {
+                id if id == "nobody" => leaf,
+                id => id.into(),
+            },
+            _ => leaf,
+        };
+        self.count += 1;
+        // Many are equal. That equal texts have equal times is for messages that carry no time: such a message has that of
+        // the entry that brought it first, and this must not depend on which came first.
+        let time = format!("2026-11-20T09:00:0{}.000Z", event.text % 4 / 2);
+        let mut entry =
+            json!({"type": kind, "id": format!("e{}", self.count), "parentId": parent, "timestamp": time});
+        entry.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.entries.push(entry);
+    }
+
+    fn happen(&mut self, event: &Event) {
+        let text = ["go on", "no", "Ünïcode 日本語 getUserName2", "word ".repeat(200).trim()]
+            [usize::from(event.text % 4)]
+        .to_owned();
+        let blocks = json!([{"type": "text", "text": text}]);
+        let target = self.pick(event.place);
+        let message = |message: Value| ("message", json!({"message": message}));
+        let edit =
+            |replacement: Value| ("context_edit", json!({"targetId": target, "replacement": replacement}));
+        let compaction = |details: Value| {
+            (
+                "compaction",
+                json!({"summary": text, "firstKeptEntryId": target, "tokensBefore": 9, "details": details}),
+            )
+        };
+        let record = json!({
+            "id": "ab".repeat(32), "depth": 0, "text": text, "tokens": 1, "state": "ok", "model": null, "promptVersion": 1,
+            "createdAt": 1, "usage": null, "sources": [target],
+        });
+        let (kind, fields) = match event.what {
+            0..=4 => message(json!({"role": "user", "content": text, "timestamp": 1_763_629_920_000_i64})),
+            5..=7 => message(json!({"role": "assistant", "content": blocks, "timestamp": 5})),
+            8 => message(json!({"role": "user", "timestamp": 7})),
+            9 | 10 => {
+                message(json!({"role": "toolResult", "toolName": "ls", "toolCallId": "c", "content": blocks}))
+            }
+            11 => message(json!({"role": "bashExecution", "command": text, "output": "out"})),
+            12 => message(
+                json!({"role": "bashExecution", "command": text, "output": "", "excludeFromContext": true}),
+            ),
+            13 => message(json!({"role": "system", "content": text})),
+            14 => message(json!({"role": "oracle", "body": text})),
+            15 => message(json!({"role": "custom", "customType": "x", "content": text})),
+            16 => ("custom_message", json!({"customType": "note", "content": text, "display": true})),
+            17 => ("branch_summary", json!({"fromId": target, "summary": text})),
+            18..=20 => edit(Value::Null),
+            21..=23 => edit(json!({"content": text})),
+            24 => edit(json!({"content": blocks, "more": 1})),
+            25 => ("label", json!({"targetId": target, "label": text})),
+            26 => ("model_change", json!({"provider": "p", "modelId": text})),
+            27 => compaction(Value::Null),
+            28 => compaction(json!({"readFiles": [], "lcm": text})),
+            29 => compaction(json!({"lcm": 1, "summaries": [record, {}], "frontier": []})),
+            30 => compaction(
+                json!({"lcm": 1, "summaries": [record], "frontier": [], "covered": 1, "readFiles": [], "modifiedFiles": []}),
+            ),
+            _ => match self.entries.get(event.place.index(self.entries.len().max(1))).cloned() {
+                // A line that stands in the file twice.
+                Some(again) => return self.entries.push(again),
+                None => return,
+            },
+        };
+        self.append(event, kind, fields);
+    }
+
+    /// What `/fork` and `/clone` write: the branch under the same ids, labels left out.
+    fn fork(&self, place: Index) -> Self {
+        let path = Tree::of(self).path(&self.pick(place)).into_iter().cloned().collect::<Vec<_>>();
+        let mut fork = Self { entries: Vec::new(), count: self.count };
+        for mut entry in path.into_iter().filter(|entry| entry["type"] != "label") {
+            entry["parentId"] = fork.entries.last().map(|above| above["id"].clone()).unwrap_or_default();
+            fork.entries.push(entry);
+        }
+        fork
+    }
+
+    /// Entries whose parent is nowhere, as the shim names them.
+    fn orphans(&self) -> Vec<String> {
+        let ids: HashSet<&str> = self.entries.iter().map(id_of).collect();
+        let hangs = |entry: &&Value| entry["parentId"].as_str().is_some_and(|parent| !ids.contains(parent));
+        self.entries.iter().filter(hangs).map(|entry| id_of(entry).to_owned()).collect()
+    }
+
+    /// The entries in another order, parents before children.
+    fn reordered(&self, mut dice: Dice<'_>) -> Vec<Value> {
+        let orphans: HashSet<String> = self.orphans().into_iter().collect();
+        let (mut waiting, mut ordered, mut done) = (self.entries.clone(), Vec::new(), HashSet::new());
+        while !waiting.is_empty() {
+            let ready = |entry: &Value| match entry["parentId"].as_str() {
+                Some(parent) => done.contains(parent) || orphans.contains(id_of(entry)),
+                None => true,
+            };
+            let ready: Vec<usize> = (0..waiting.len()).filter(|at| ready(&waiting[*at])).collect();
+            // Often the next of the file, so that long runs stay together.
+            let pick = if dice.roll(3) > 0 { ready[0] } else { ready[dice.roll(ready.len())] };
+            let entry = waiting.remove(pick);
+            done.insert(id_of(&entry).to_owned());
+            ordered.push(entry);
+        }
+        ordered
+    }
+}
+
+fn project(events: &[Event]) -> Vec<File> {
+    let mut files = vec![File::default()];
+    for event in events {
+        let at = event.session.index(files.len());
+        match event.what {
+            39 if files.len() < 4 => files.push(files[at].fork(event.place)),
+            38 if files.len() < 4 => files.push(files[at].clone()),
+            37 if files.len() < 4 => files.push(File::default()),
+            _ => files[at].happen(event),
+        }
+    }
+    files
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = (0_u8..40, any::<Index>(), 0_u8..30, any::<Index>(), any::<u8>())
+        .prop_map(|(what, session, parent, place, text)| Event { what, session, parent, place, text });
+    prop::collection::vec(event, 1..60)
+}
+
+/// Pi's rules, told once more and as plainly as can be.
+struct Tree<'f> {
+    entries: HashMap<&'f str, &'f Value>,
+}
+
+impl<'f> Tree<'f> {
+    fn of(file: &'f File) -> Self {
+        Self { entries: file.entries.iter().map(|entry| (id_of(entry), entry)).collect() }
+    }
+
+    /// The entries from the root to `leaf`.
+    fn path(&self, leaf: &str) -> Vec<&'f Value> {
+        let mut path = Vec::new();
+        let mut next = self.entries.get(leaf);
+        while let Some(entry) = next {
+            path.insert(0, *entry);
+            next = entry["parentId"].as_str().and_then(|parent| self.entries.get(parent));
+        }
+        path
+    }
+
+    /// The message that an entry says, if it says one.
+    fn message(entry: &Value) -> Option<Value> {
+        match entry["type"].as_str()? {
+            "message" => Some(entry["message"].clone()),
+            "custom_message" | "branch_summary" => {
+                let mut message = entry.clone();
+                message.as_object_mut()?.retain(|key, _| key != "id" && key != "parentId");
+                Some(message)
+            }
+            _ => None,
+        }
+    }
+
+    fn visible(&self, leaf: &str) -> Vec<String> {
+        let path = self.path(leaf);
+        let mut seen = Vec::new();
+        for entry in &path {
+            let Some(mut message) = Self::message(entry) else { continue };
+            if message["role"] == "system" || message["excludeFromContext"] == true {
+                continue;
+            }
+            let edit =
+                path.iter().rfind(|edit| edit["type"] == "context_edit" && edit["targetId"] == entry["id"]);
+            match edit.map(|edit| &edit["replacement"]) {
+                Some(Value::Null) => continue,
+                Some(replacement) => {
+                    let content = &replacement["content"];
+                    let kind = (message["type"].as_str(), message["role"].as_str());
+                    match kind {
+                        (_, Some("assistant" | "toolResult")) if content.is_string() => {
+                            message["content"] = json!([{"type": "text", "text": content}]);
+                        }
+                        (_, Some("user" | "assistant" | "toolResult" | "custom"))
+                        | (Some("custom_message"), _) => {
+                            message["content"] = content.clone();
+                        }
+                        _ => {}
+                    }
+                }
+                None => {}
+            }
+            seen.push(message.to_string());
+        }
+        seen
+    }
+}
+
+/// Random numbers out of the test case.
+#[derive(Clone)]
+struct Dice<'d> {
+    bytes: std::iter::Cycle<std::slice::Iter<'d, u8>>,
+}
+
+impl<'d> Dice<'d> {
+    fn new(bytes: &'d [u8], skip: usize) -> Self {
+        let mut bytes = bytes.iter().cycle();
+        bytes.nth(skip);
+        Self { bytes }
+    }
+
+    fn roll(&mut self, sides: usize) -> usize {
+        usize::from(*self.bytes.next().unwrap()) % sides
+    }
+}
+
+/// One process with its own store over the file of the project.
+struct Process {
+    store: Store,
+    persistors: Vec<Persistor>,
+}
+
+impl Process {
+    async fn start(dir: &Path, sessions: usize) -> Self {
+        let store = Store::open(Some(dir), "project", "/project").unwrap();
+        let mut persistors = Vec::new();
+        for session in 0..sessions {
+            let session = PiSession { id: format!("session {session}"), ..PiSession::default() };
+            persistors.push(Persistor::open(&store, session, Log::default()).await.unwrap());
+        }
+        Self { store, persistors }
+    }
+
+    fn path(&self) -> PathBuf {
+        match self.store.place() {
+            Place::File(path) => path.clone(),
+            Place::Memory => panic!("no file"),
+        }
+    }
+
+    /// Hands over what of `entries` this process does not know to be stored, in slices.
+    async fn catch_up(&self, session: usize, entries: &[Value], orphans: &[String], slice: usize) {
+        let persistor = &self.persistors[session];
+        let unknown: Vec<&Value> = entries.iter().filter(|entry| !persistor.knows(id_of(entry))).collect();
+        for slice in unknown.chunks(slice) {
+            persistor.hand_over(&json!(slice).to_string(), orphans.to_vec()).unwrap();
+        }
+        self.store.flush().await.unwrap();
+    }
+}
+
+/// What a store holds, whatever its rows are numbered. Left out is what rightly depends on the order of handing over:
+///
+/// - when a session was seen;
+/// - the rendition for an edit of an entry on another branch: the edit changes nothing there nor here, and has a rendition
+///   only if that branch came before.
+fn digest(path: &Path) -> BTreeSet<String> {
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, messages_fts, 'row');
+        CREATE VIRTUAL TABLE temp.summary_words USING fts5vocab(main, summaries_fts, 'row')",
+        )
+        .unwrap();
+    let lines = |sql: &str| {
+        let mut query = connection.prepare(sql).unwrap();
+        let columns = query.column_count();
+        let mut found = query.query([]).unwrap();
+        let mut lines = Vec::new();
+        while let Some(row) = found.next().unwrap() {
+            let values: Vec<String> = (0..columns)
+                .map(|at| format!("{:?}", row.get::<_, rusqlite::types::Value>(at).unwrap()))
+                .collect();
+            lines.push(values.join(" | "));
+        }
+        lines
+    };
+    let mut digest = BTreeSet::new();
+    for (table, sql) in [
+        ("session", "SELECT session_id, file, parent_session FROM conversations"),
+        (
+            "message",
+            "SELECT hex(m.lineage), hex(p.lineage), m.height, m.kind, m.role, m.tool_name, m.tokens,
+                    m.timestamp,
+                    m.codec, m.bytes, m.first_passage IS NULL, m.passages, hex(m.json)
+               FROM messages m LEFT JOIN messages p ON p.id = m.parent_id WHERE m.kind <> 3",
+        ),
+        (
+            "entry",
+            "WITH RECURSIVE above (id, at) AS (
+                 SELECT id, parent_id FROM entries
+                 UNION ALL
+                 SELECT above.id, e.parent_id FROM above JOIN entries e ON e.id = above.at WHERE e.parent_id IS NOT NULL),
+             applies (id) AS (
+                 SELECT e.id FROM entries e JOIN above ON above.id = e.id
+                   JOIN entries t ON t.id = above.at AND t.entry_id = e.target)
+             SELECT c.session_id, e.entry_id, p.entry_id, hex(h.lineage),
+                    CASE WHEN e.kind <> 2 OR e.id IN applies THEN e.kind ELSE 0 END,
+                    CASE WHEN e.kind <> 2 OR e.id IN applies
+                         THEN hex(m.lineage) || m.kind || hex(o.lineage) || m.tokens || m.timestamp || hex(m.json) || m.passages END,
+                    CASE WHEN e.id IN applies THEN e.target END
+               FROM entries e JOIN conversations c ON c.id = e.conversation_id
+               LEFT JOIN entries p ON p.id = e.parent_id
+               LEFT JOIN messages m ON m.id = e.message_id
+               LEFT JOIN messages o ON o.id = m.parent_id
+               LEFT JOIN messages h ON h.id = e.head_id",
+        ),
+        (
+            "summary",
+            "SELECT hex(hash), depth, text, s.tokens, state, model, prompt_version, usage, created_at, hex(f.lineage),
+                    hex(l.lineage), messages, from_time, to_time
+               FROM summaries s JOIN messages f ON f.id = first_message JOIN messages l ON l.id = last_message",
+        ),
+        (
+            "edge",
+            "SELECT hex(s.hash), ordinal, hex(m.lineage), hex(t.hash)
+               FROM summary_sources e JOIN summaries s ON s.id = e.summary_id
+               LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries t ON t.id = e.source_id",
+        ),
+        (
+            "carried",
+            "SELECT c.session_id, e.entry_id, hex(s.hash)
+               FROM carried k JOIN entries e ON e.id = k.entry_id JOIN conversations c ON c.id = e.conversation_id
+               JOIN summaries s ON s.id = k.summary_id",
+        ),
+        ("word", "SELECT term, doc, cnt FROM temp.words"),
+        ("summary word", "SELECT term, doc, cnt FROM temp.summary_words"),
+    ] {
+        for line in lines(sql) {
+            assert!(digest.insert(format!("{table}: {line}")), "twice: {table}: {line}");
+        }
+    }
+    digest
+}
+
+fn assert_same(one: &BTreeSet<String>, other: &BTreeSet<String>) {
+    let (missing, added): (Vec<_>, Vec<_>) =
+        (one.difference(other).collect(), other.difference(one).collect());
+    assert!(missing.is_empty() && added.is_empty(), "missing: {missing:#?}\nadded: {added:#?}");
+}
+
+/// The store of a project whose sessions are handed over one after the other, each in one piece.
+async fn plainly(dir: &Path, files: &[File]) -> BTreeSet<String> {
+    let process = Process::start(dir, files.len()).await;
+    for (session, file) in files.iter().enumerate() {
+        process.catch_up(session, &file.entries, &file.orphans(), usize::MAX).await;
+    }
+    let digest = digest(&process.path());
+    process.store.close().await;
+    digest
+}
+
+/// Two processes over one file hand the same sessions over as it comes: in slices, in other orders, in turns, restarted in
+/// between, some writes failing. In the end each catches up.
+async fn wildly(dir: &Path, files: &[File], bytes: &[u8]) -> BTreeSet<String> {
+    let mut dice = Dice::new(bytes, 0);
+    let mut processes = [Process::start(dir, files.len()).await, Process::start(dir, files.len()).await];
+    let order = |who, session: usize| files[session].reordered(Dice::new(bytes, who + session));
+    let orders: [Vec<Vec<Value>>; 2] =
+        [0, 1].map(|who| (0..files.len()).map(|session| order(who, session)).collect());
+    let orphans: Vec<Vec<String>> = files.iter().map(File::orphans).collect();
+    let mut reached = vec![[0; 2]; files.len()];
+    for _ in 0..files.iter().map(|file| file.entries.len()).sum() {
+        let (who, session, slice) = (dice.roll(2), dice.roll(files.len()), 1 + dice.roll(5));
+        let entries = &orders[who][session];
+        let until = (reached[session][who] + 1 + dice.roll(9)).min(entries.len());
+        if dice.roll(4) == 0 {
+            let other = Connection::open(processes[who].path()).unwrap();
+            let version: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+            other.pragma_update(None, "user_version", 99).unwrap();
+            processes[who].catch_up(session, &entries[..until], &orphans[session], slice).await;
+            other.pragma_update(None, "user_version", version).unwrap();
+            // The next entries hang from what was just lost.
+            let further = json!(&entries[until..(until + 2).min(entries.len())]).to_string();
+            processes[who].persistors[session].hand_over(&further, orphans[session].clone()).unwrap();
+            processes[who].store.flush().await.unwrap();
+        } else {
+            processes[who].catch_up(session, &entries[..until], &orphans[session], slice).await;
+            reached[session][who] = until;
+        }
+        if dice.roll(6) == 0 {
+            processes[who].store.close().await;
+            processes[who] = Process::start(dir, files.len()).await;
+        }
+    }
+    for (who, process) in processes.iter().enumerate() {
+        for (session, entries) in orders[who].iter().enumerate() {
+            process.catch_up(session, entries, &orphans[session], 1 + dice.roll(9)).await;
+        }
+    }
+    let digest = digest(&processes[0].path());
+    for process in processes {
+        process.store.close().await;
+    }
+    digest
+}
+
+/// Everything once more through the fold itself, whatever the persistor knows.
+async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
+    let store = Store::open(Some(dir), "project", "/project").unwrap();
+    for (session, file) in files.iter().enumerate() {
+        let (batch, orphans) = (json!(file.entries).to_string(), file.orphans());
+        let fold = move |batch_: &crate::store::Batch<'_>| {
+            let Some(known) = batch_.conversation(&format!("session {session}"))? else { return Ok(()) };
+            let entries = crate::model::parse_batch(&batch)?;
+            crate::ingest::fold(
+                batch_,
+                known.id,
+                &crate::ingest::Handover { entries, orphans: orphans.into_iter().collect() },
+            )
+        };
+        store.write(fold).await.unwrap();
+    }
+    let Place::File(path) = store.place().clone() else { panic!("no file") };
+    let digest = digest(&path);
+    store.close().await;
+    digest
+}
+
+/// The lineages there must be: one for each different run of messages from a root.
+fn lineages(files: &[File]) -> usize {
+    let mut runs = BTreeSet::new();
+    for file in files.iter().filter(|file| file.entries.iter().any(|entry| Tree::message(entry).is_some())) {
+        let tree = Tree::of(file);
+        for entry in file.entries.iter().filter(|entry| Tree::message(entry).is_some()) {
+            let run: Vec<String> = tree
+                .path(id_of(entry))
+                .into_iter()
+                .filter_map(Tree::message)
+                .map(|message| message.to_string())
+                .collect();
+            runs.insert(run);
+        }
+    }
+    runs.len()
+}
+
+async fn assert_visible(dir: &Path, files: &[File]) {
+    let store = Store::open(Some(dir), "project", "/project").unwrap();
+    for (session, file) in files.iter().enumerate() {
+        let leaves: Vec<String> = file.entries.iter().map(|entry| id_of(entry).to_owned()).collect();
+        let read = move |view: &View<'_>| {
+            let mut seen = BTreeMap::new();
+            let Some(known) = view.conversation(&format!("session {session}"))? else { return Ok(None) };
+            for leaf in leaves {
+                let texts = visible(&view.branch(known.id, &leaf)?)
+                    .iter()
+                    .map(|v| Ok(view.message(v.seen.id)?.json))
+                    .collect::<crate::error::Result<Vec<_>>>()?;
+                seen.insert(leaf, texts);
+            }
+            Ok(Some(seen))
+        };
+        let tree = Tree::of(file);
+        match store.read(read).await.unwrap() {
+            Some(seen) => {
+                for (leaf, seen) in seen {
+                    assert_eq!(seen, tree.visible(&leaf), "at {leaf}");
+                }
+            }
+            None => assert!(!file.entries.iter().any(|entry| Tree::message(entry).is_some())),
+        }
+    }
+    store.close().await;
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whichever_way_the_entries_come_the_store_is_the_same(
+        events in events(),
+        bytes in prop::collection::vec(any::<u8>(), 64..200),
+    ) {
+        let files = project(&events);
+        block_on(async {
+            let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            let plain = plainly(one.path(), &files).await;
+            assert_same(&plain, &wildly(other.path(), &files, &bytes).await);
+            assert_same(&plain, &again(one.path(), &files).await);
+            assert_same(&plain, &again(other.path(), &files).await);
+        });
+    }
+
+    #[test]
+    fn every_leaf_shows_what_pi_shows_and_equal_beginnings_are_stored_once(events in events()) {
+        let files = project(&events);
+        block_on(async {
+            let dir = tempfile::tempdir().unwrap();
+            let digest = plainly(dir.path(), &files).await;
+            assert_eq!(digest.iter().filter(|line| line.starts_with("message: ")).count(), lineages(&files));
+            assert_visible(dir.path(), &files).await;
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_lost_store_is_rebuilt_summaries_and_all() {
+    let store = TestStore::new();
+    let Place::File(path) = store.store.place().clone() else { panic!("no file") };
+    let edit = |target: &str, content: Value| json!({"targetId": target, "replacement": content});
+    let mut one = Session::new()
+        .chat(20, 30)
+        .entry("context_edit", edit("e3", Value::Null))
+        .entry("context_edit", edit("e4", json!({"content": "put more briefly"})))
+        .message(json!({"role": "bashExecution", "command": "env", "output": "SECRET", "excludeFromContext": true}))
+        .chat(80, 30);
+    let mut sessions = Vec::new();
+    for round in 0..3 {
+        let id = format!("session {round}");
+        let conversation = store.ingest(&id, &one).await;
+        let compact = Compact::new(&store, conversation, one.leaf(), one.leaf());
+        let compaction = compacted(compact.run(&ScriptedModel::helpful()).await);
+        assert!(!compaction.details.summaries.is_empty());
+        let fields = json!({"summary": compaction.summary, "details": compaction.details});
+        one = one.entry("compaction", fields).chat(15, 30);
+        store.ingest(&id, &one).await;
+        sessions.push((id, one.clone()));
+        // The next round is a fork: it goes on with what its parent has.
+        one = one.entry("label", json!({"targetId": "e1", "label": "fork"})).user(&format!("round {round}"));
+    }
+    let before = digest(&path);
+    assert!(before.iter().filter(|line| line.starts_with("carried: ")).count() > 30);
+    for table in ["summary", "edge", "summary word"] {
+        assert!(before.iter().any(|line| line.starts_with(&format!("{table}: "))), "{table}");
+    }
+
+    // A fork may come before the session it was made from.
+    for order in [[0, 1, 2], [2, 0, 1]] {
+        let rebuilt = TestStore::new();
+        for at in order {
+            let (id, session): &(String, Session) = &sessions[at];
+            rebuilt.ingest(id, session).await;
+        }
+        let Place::File(path) = rebuilt.store.place().clone() else { panic!("no file") };
+        assert_same(&before, &digest(&path));
+    }
+}

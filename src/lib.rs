@@ -22,7 +22,7 @@
 //! | 6 | [`binding`]: the only home of napi |
 //! | 5 | [`engine`]: one open session; plain data in and out |
 //! | 4 | [`tools`], [`commands`]: what is asked and answered, in words |
-//! | 3 | [`ingest`], [`compaction`], [`recall`]: the three walks |
+//! | 3 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`doctor`]: is all as it must be? |
 //! | 2 | [`store`]: the only home of SQL; [`llm`]: asking a model |
 //! | 1 | [`model`]: Pi's JSON, read; [`dag`]: validity and frontier; [`config`]: the settings |
 //! | 0 | [`error`], [`ids`], [`log`], [`tokens`], [`text`] |
@@ -52,6 +52,7 @@ pub mod llm;
 pub mod store;
 
 pub mod compaction;
+pub mod doctor;
 pub mod ingest;
 pub mod recall;
 

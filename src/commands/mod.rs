@@ -1,5 +1,6 @@
 //! `/lcm …`: what a person asks about the history, answered in plain text.
 
+mod doctor;
 pub mod import;
 mod tree;
 
@@ -23,6 +24,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "stats", help: "messages, summaries, sizes" },
     Command { name: "tree", help: "the summaries of this branch, and what each stands for" },
     Command { name: "compact", help: "compact now; words after it say what to focus on" },
+    Command { name: "doctor", help: doctor::HELP },
     Command { name: "import", help: import::HELP },
 ];
 
@@ -45,6 +47,10 @@ pub async fn run(store: &Store, scope: &Scope, line: &str) -> Result<String> {
             Ok(stats(&overview, store.bytes().await?, store.place()))
         }
         "tree" => Ok(tree::render(&look(store, scope).await?)),
+        "doctor" => {
+            let rest = line.trim_start().strip_prefix("doctor").unwrap_or_default();
+            doctor::run(store, scope.conversation, rest).await
+        }
         "import" => Ok(import::USAGE.into()),
         "compact" => Ok("Pi runs /lcm compact; this session has nothing to run it with.".into()),
         other => Ok(format!("There is no /lcm {}.\n{}", one_line(other, 40), commands())),

@@ -299,7 +299,7 @@ impl<'t> Batch<'t> {
         Ok(next.unwrap_or(1))
     }
 
-    fn index(&self, sql: &str, rowid: i64, body: &str) -> Result<()> {
+    pub(super) fn index(&self, sql: &str, rowid: i64, body: &str) -> Result<()> {
         self.connection
             .prepare_cached(sql)
             .and_then(|mut insert| insert.execute(params![rowid, body, parts(body)]))

@@ -10,7 +10,7 @@ use super::migrations;
 use crate::error::{Code, Error, Result};
 
 /// Marks a database as ours (`PRAGMA application_id`): "LCM1".
-const APPLICATION_ID: i64 = 0x4c43_4d31;
+pub(super) const APPLICATION_ID: i64 = 0x4c43_4d31;
 /// How long a statement waits for another process's transaction.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// The same where waiting is not worth while.

@@ -4,17 +4,23 @@
 //! this folder sees a connection: work is handed in as a closure over a [`View`] (reading) or a [`Batch`] (one writing
 //! transaction), and neither can be held across an `await`.
 
+mod audit;
 mod batch;
 mod codec;
 mod connection;
 mod importing;
 mod migrations;
 mod project;
+mod repair;
 mod search;
 mod summaries;
 mod view;
 mod worker;
 
+pub use audit::{
+    AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, FileFacts,
+    Horizon, Index, Source,
+};
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary};
 pub use connection::Place;
 pub use project::real_path;

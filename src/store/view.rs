@@ -73,7 +73,7 @@ pub(super) fn kind_to_sql(kind: MessageKind) -> i64 {
     }
 }
 
-fn kind_from_sql(kind: i64) -> MessageKind {
+pub(super) fn kind_from_sql(kind: i64) -> MessageKind {
     match kind {
         0 => MessageKind::Conversation,
         1 => MessageKind::Private,

@@ -6,6 +6,7 @@ mod asking;
 mod commands;
 mod compaction;
 mod describe;
+mod doctor;
 mod exact;
 mod expand;
 mod fold;

@@ -8,7 +8,7 @@ const FLOORS: [&[&str]; 7] = [
     &["error", "ids", "log", "text", "tokens"],
     &["config", "dag", "model"],
     &["llm", "store"],
-    &["compaction", "ingest", "recall"],
+    &["compaction", "doctor", "ingest", "recall"],
     &["commands", "tools"],
     &["engine"],
     &["binding"],

@@ -1,0 +1,151 @@
+//! `/lcm doctor`: what was checked, what is wrong, and what to do about it, in words.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::doctor::{Check, Doctor, Files, Finding, Mended, Outcome, Reading, Remedy, Report, Slice};
+use crate::error::{Error, Result};
+use crate::ids::ConversationId;
+use crate::ingest::file::SessionFile;
+use crate::ingest::{Handover, fold, restore_carried};
+use crate::store::{Batch, Place, Store};
+use crate::text::{grouped, one_line};
+
+pub(super) const HELP: &str =
+    "check everything that is stored; --fix: mend what can be mended, after a backup";
+
+const USAGE: &str =
+    "/lcm doctor checks everything that is stored; /lcm doctor --fix mends it, after a backup";
+
+/// Answers `/lcm doctor <line>`; `open` is the session that asks.
+pub(super) async fn run(store: &Store, open: ConversationId, line: &str) -> Result<String> {
+    let doctor = Doctor { store: store.clone(), files: Arc::new(SessionFiles), open };
+    match line.trim() {
+        "" => {
+            let report = doctor.check().await?;
+            Ok(format!("{}\n\n{}", render(&report), advice(&report, store.place())))
+        }
+        "--fix" => Ok(outcome(&doctor.fix().await?, store.place())),
+        other => Err(Error::invalid(format!("there is no {}: {USAGE}", one_line(other, 40)))),
+    }
+}
+
+/// Session files as an import reads them.
+struct SessionFiles;
+
+struct Open(SessionFile);
+
+impl Files for SessionFiles {
+    fn open(&self, path: &Path) -> Result<Box<dyn Reading>> {
+        Ok(Box::new(Open(SessionFile::open(path)?)))
+    }
+
+    fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()> {
+        let Slice { entries, orphans } = slice;
+        let handover = Handover { entries, orphans };
+        fold(batch, conversation, &handover)?;
+        restore_carried(batch, conversation, &handover)
+    }
+}
+
+impl Reading for Open {
+    fn session_id(&self) -> &str {
+        &self.0.header().id
+    }
+
+    fn slice(&mut self) -> Result<Option<Slice>> {
+        Ok(self.0.slice()?.map(|Handover { entries, orphans }| Slice { entries, orphans }))
+    }
+}
+
+fn outcome(outcome: &Outcome, place: &Place) -> String {
+    match outcome {
+        Outcome::Sound(report) => format!("{}\n\nThere is nothing to mend.", render(report)),
+        Outcome::Helpless(report) | Outcome::Damaged(report) => {
+            format!("{}\n\nNothing was changed. {}", render(report), advice(report, place))
+        }
+        Outcome::Mended(mended) => {
+            let Mended { before, backup, done, after } = &**mended;
+            let done: Vec<String> =
+                done.iter().map(|(n, what)| format!("  {}× {what}", grouped(*n))).collect();
+            format!(
+                "Before\n{}\n\nThe database as it was: {}\n\nDone\n{}\n\nAfter\n{}\n\n{}",
+                render(before),
+                backup.display(),
+                done.join("\n"),
+                render(after),
+                advice(after, place)
+            )
+        }
+    }
+}
+
+fn render(report: &Report) -> String {
+    report.checks.iter().map(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// `Messages       ok     467 messages`, with a line for each thing that is wrong.
+fn lines(check: &Check) -> String {
+    let verdict = if check.is_sound() { "ok" } else { "WRONG" };
+    let seen = check.seen.iter().map(|(n, noun)| match *noun {
+        "format" => format!("format {n}"),
+        noun => many(*n, noun),
+    });
+    let seen: Vec<String> = seen.chain(check.notes.iter().cloned()).collect();
+    let mut out = format!("{:<14} {verdict:<6} {}", check.name, seen.join(", "));
+    out.truncate(out.trim_end().len());
+    for finding in &check.findings {
+        out += &format!("\n  {}", found(finding));
+    }
+    if let Some(why) = &check.unfinished {
+        out += &format!("\n  the check could not be finished: {why}");
+    }
+    out
+}
+
+/// `3× the text has another length than is noted: m-1a2b3c4d5e, m-…, m-…`
+fn found(finding: &Finding) -> String {
+    let Finding { what, count, named, .. } = finding;
+    let named: Vec<String> = named.iter().map(|name| one_line(name, 120)).collect();
+    let more = if *count > named.len() { ", …" } else { "" };
+    format!("{}× {what}: {}{more}", grouped(*count), named.join(", "))
+}
+
+fn advice(report: &Report, place: &Place) -> String {
+    if report.is_sound() {
+        return "All is as it must be.".into();
+    }
+    let mut advice = Vec::new();
+    if report.calls_for(Remedy::Fix) {
+        advice.push("/lcm doctor --fix mends what it can, after a backup.".to_owned());
+    }
+    let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
+    if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Anew), place) {
+        advice.push(format!(
+            "What is wrong with the file itself, with messages or with the tree is never mended in place. To have the \
+             history made anew from Pi's session files: quit Pi, move {} away (and -wal and -shm beside it), start Pi \
+             again in this session, and run /lcm import for the older ones; summaries come back too. Keep the old file: \
+             sessions whose file is gone are in it alone, and there is no tool yet to take them out of it.",
+            path.display()
+        ));
+    }
+    if report.calls_for(Remedy::None) {
+        advice.push(
+            "A branch that is not covered is a bug: please report it. Messages are not lost by it.".into(),
+        );
+    }
+    advice.join("\n")
+}
+
+fn many(n: usize, noun: &str) -> String {
+    let (first, rest) = noun.split_once(' ').unwrap_or((noun, ""));
+    let words = crate::text::count(n, first);
+    let (_, word) = words.split_once(' ').unwrap_or(("", &words));
+    let rest = if rest.is_empty() { String::new() } else { format!(" {rest}") };
+    format!("{} {}{rest}", grouped(n), plural(word))
+}
+
+/// `branches`, which the general rule does not know.
+fn plural(word: &str) -> String {
+    word.strip_suffix("branchs").map_or_else(|| word.to_owned(), |stem| format!("{stem}branches"))
+}

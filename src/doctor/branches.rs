@@ -1,0 +1,60 @@
+//! Branches: that the frontier of each, taken as compaction takes it, stands for every visible message exactly once. What a
+//! summary stands for is read from its edges, all the way down.
+
+use std::collections::HashMap;
+
+use super::report::{Check, Remedy};
+use crate::dag::{Forest, Piece, Sources, visible};
+use crate::error::Result;
+use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::store::View;
+
+/// The messages below summaries, as far as they were needed.
+pub(super) type Below = HashMap<SummaryId, Vec<MessageId>>;
+
+pub(super) fn check(
+    view: &View<'_>,
+    conversation: ConversationId,
+    leaf: &str,
+    session: &str,
+    below: &mut Below,
+    check: &mut Check,
+) -> Result<()> {
+    let branch = visible(&view.branch(conversation, leaf)?);
+    let seen: Vec<MessageId> = branch.iter().map(|message| message.seen.id).collect();
+    let frontier = Forest::new(&seen, view.nodes_on(&seen)?).frontier();
+    let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
+    for piece in &frontier {
+        match piece {
+            Piece::Message(at) => covered.extend(seen.get(*at)),
+            Piece::Summary(id, _) => covered.extend(messages_below(view, *id, below)?),
+        }
+    }
+    check.saw(1, "branch");
+    let summaries = frontier.iter().filter(|piece| matches!(piece, Piece::Summary(..))).count();
+    check.saw(summaries, "summary in place");
+    if covered != seen {
+        check.find(Remedy::None, "its frontier does not stand for each visible message once", || {
+            format!("{leaf} of session {session}")
+        });
+    }
+    Ok(())
+}
+
+/// What holds on a branch is made of what holds there, down to messages: this ends.
+fn messages_below<'b>(view: &View<'_>, id: SummaryId, below: &'b mut Below) -> Result<&'b [MessageId]> {
+    if !below.contains_key(&id) {
+        let messages = match view.edges(id)?.sources {
+            Sources::Messages(messages) => messages,
+            Sources::Summaries(sources) => {
+                let mut all = Vec::new();
+                for source in sources {
+                    all.extend(messages_below(view, source, below)?);
+                }
+                all
+            }
+        };
+        below.insert(id, messages);
+    }
+    Ok(below.get(&id).map_or(&[], Vec::as_slice))
+}

@@ -1,0 +1,128 @@
+//! Entries: that each session's tree hangs together, and that every entry says rightly which message stands at or above it.
+//! What its children extend is taken from there.
+
+use std::collections::HashMap;
+
+use super::Findings;
+use super::report::{Check, Remedy};
+use crate::dag::MessageKind;
+use crate::error::Result;
+use crate::ids::{EntryId, MessageId};
+use crate::store::{AuditedConversation, AuditedEntry, Horizon, View};
+
+/// The last message at or above an entry; `None` inside where there is none, outside where that can't be known.
+type Head = Option<Option<MessageId>>;
+
+pub(super) fn check(
+    view: &View<'_>,
+    conversation: &AuditedConversation,
+    horizon: &Horizon,
+    check: &mut Check,
+    found: &mut Findings,
+) -> Result<()> {
+    let entries = view.audit_entries(conversation.id, horizon.entry)?;
+    check.saw(entries.len(), "entry");
+    let tree = Tree { entries: &entries, session: &conversation.session_id };
+    let reached = tree.walk(check, found);
+    if reached < entries.len() {
+        found.circles.insert(conversation.id);
+    }
+    Ok(())
+}
+
+struct Tree<'a> {
+    entries: &'a [AuditedEntry],
+    session: &'a str,
+}
+
+impl Tree<'_> {
+    /// From the roots to the leaves; says how many entries that reaches.
+    fn walk(&self, check: &mut Check, found: &mut Findings) -> usize {
+        let rows: HashMap<EntryId, usize> =
+            self.entries.iter().enumerate().map(|(at, entry)| (entry.id, at)).collect();
+        let shown: HashMap<&str, Option<MessageId>> = (self.entries.iter())
+            .map(|entry| (entry.entry_id.as_str(), entry.message.filter(|_| entry.kind == 1)))
+            .collect();
+        let mut below: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut waiting: Vec<(usize, Head)> = Vec::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            match entry.parent {
+                None => waiting.push((at, Some(None))),
+                Some(parent) => match rows.get(&parent) {
+                    Some(parent) => below.entry(*parent).or_default().push(at),
+                    None => {
+                        found.torn.insert(entry.id);
+                        check.find(Remedy::Fix, "the entry above is not there", || self.name(entry));
+                        waiting.push((at, None));
+                    }
+                },
+            }
+        }
+        let mut reached = vec![false; self.entries.len()];
+        while let Some((at, above)) = waiting.pop() {
+            reached[at] = true;
+            let entry = &self.entries[at];
+            self.content(entry, above, &shown, check);
+            let head = match (entry.kind, entry.message) {
+                (1, Some(message)) => Some(Some(message)),
+                _ => above,
+            };
+            if let Some(head) = head
+                && head != entry.head
+            {
+                found.heads.push((entry.id, head));
+                check.find(Remedy::Fix, "another message stands last at or above than is noted", || {
+                    self.name(entry)
+                });
+            }
+            waiting.extend(below.get(&at).into_iter().flatten().map(|child| (*child, head)));
+        }
+        for (entry, _) in self.entries.iter().zip(&reached).filter(|(_, reached)| !**reached) {
+            check.find(Remedy::Anew, "no root is above: it hangs in a circle", || self.name(entry));
+        }
+        reached.into_iter().filter(|reached| *reached).count()
+    }
+
+    /// Does the entry show what it may, and does that follow what stands above?
+    fn content(
+        &self,
+        entry: &AuditedEntry,
+        above: Head,
+        shown: &HashMap<&str, Option<MessageId>>,
+        check: &mut Check,
+    ) {
+        let name = || self.name(entry);
+        match (entry.kind, entry.message, entry.shown) {
+            (1, None, _) | (1 | 2, Some(_), None) => {
+                check.find(Remedy::Anew, "the message it shows is not there", name);
+            }
+            (1, Some(_), Some((MessageKind::Edited, _))) => {
+                check.find(Remedy::Anew, "it shows an edited rendition as if that had been said", name);
+            }
+            (1, Some(_), Some((_, before))) if above.is_some_and(|above| above != before) => {
+                check.find(Remedy::Anew, "its message follows another one than stands above it", name);
+            }
+            (1, ..) => {}
+            (2, message, rendition) => {
+                let of = entry.target.as_deref().and_then(|target| *shown.get(target)?);
+                let right = match (message, rendition) {
+                    (Some(_), Some((kind, original))) => {
+                        kind == MessageKind::Edited && original.is_some() && original == of
+                    }
+                    _ => entry.target.is_some(),
+                };
+                if !right {
+                    check.find(Remedy::Anew, "it edits an entry that does not show what it replaces", name);
+                }
+            }
+            (_, Some(_), _) => {
+                check.find(Remedy::Anew, "it shows a message and is none of the kinds that do", name);
+            }
+            _ => {}
+        }
+    }
+
+    fn name(&self, entry: &AuditedEntry) -> String {
+        format!("{} of session {}", entry.entry_id, self.session)
+    }
+}

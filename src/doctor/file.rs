@@ -1,0 +1,53 @@
+//! The database as a file: what SQLite says of it, whose it is, and whether every row that is named is there.
+
+use super::Findings;
+use super::report::{Check, Remedy};
+use crate::error::Result;
+use crate::store::View;
+
+pub(super) fn check(
+    view: &View<'_>,
+    check: &mut Check,
+    index: &mut Check,
+    found: &mut Findings,
+) -> Result<()> {
+    let facts = view.file_facts()?;
+    check.saw(usize::try_from(facts.version).unwrap_or_default(), "format");
+    if !facts.ours {
+        check.find(Remedy::Anew, "it does not bear the mark of this program", || "application_id".into());
+    }
+    if facts.version != facts.current {
+        check.find(Remedy::Anew, "it is of another format than this version writes", || {
+            format!("{} and {}", facts.version, facts.current)
+        });
+    }
+    for line in view.integrity()? {
+        if line.contains("FTS5 table") || line.starts_with("fts5: ") {
+            found.index_is_broken = true;
+            index.find(Remedy::Fix, "SQLite says", || line);
+        } else if line.contains("from index ") || line.contains("entries in index ") {
+            found.reindex = true;
+            check.find(Remedy::Fix, "SQLite says of its own index", || line);
+        } else {
+            found.file_is_damaged = true;
+            check.find(Remedy::Anew, "SQLite says", || line);
+        }
+    }
+    for row in view.dangling()? {
+        let name = || match row.row {
+            Some(id) => format!("{} {id} to {}", row.table, row.into),
+            None => format!("{} to {}", row.table, row.into),
+        };
+        match (row.table.as_str(), row.into.as_str()) {
+            // The checks of these tell it better.
+            ("messages" | "entries", "messages" | "entries") => {}
+            // What is made of messages can be made anew.
+            ("carried" | "summary_sources" | "summaries", _) => {
+                found.loose_ends = true;
+                check.find(Remedy::Fix, "a row names one that is not there", name);
+            }
+            _ => check.find(Remedy::Anew, "a row names one that is lost", name),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! The two indexes: that they have a row for each passage and each summary, and none besides.
+
+use super::messages::leads_back;
+use super::report::{Check, Remedy};
+use crate::error::Result;
+use crate::ids::SummaryId;
+use crate::store::{Index, View};
+
+pub(super) fn check(view: &View<'_>, check: &mut Check) -> Result<()> {
+    passages(view, check)?;
+    summaries(view, check)
+}
+
+fn passages(view: &View<'_>, check: &mut Check) -> Result<()> {
+    let indexed = view.indexed_rows(Index::Messages)?;
+    check.saw(indexed.len(), "passage");
+    let mut indexed = indexed.into_iter().peekable();
+    let mut free = i64::MIN;
+    for (message, first, count) in view.passage_ranges()? {
+        let name = || {
+            view.message(message)
+                .map_or_else(|_| format!("row {}", message.0), |m| m.lineage.message_handle())
+        };
+        if first < free {
+            check.find(Remedy::Anew, "two messages claim the same passages", name);
+        }
+        let end = first.saturating_add(count);
+        beyond(&mut indexed, first, check);
+        let mut there = 0;
+        while indexed.next_if(|row| *row < end).is_some() {
+            there += 1;
+        }
+        if there != count && first >= free {
+            check.find(Remedy::Fix, "a passage is not in the index", name);
+        }
+        free = free.max(end);
+    }
+    beyond(&mut indexed, i64::MAX, check);
+    Ok(())
+}
+
+/// Passes over the rows before `end`: they are nobody's.
+fn beyond(indexed: &mut std::iter::Peekable<impl Iterator<Item = i64>>, end: i64, check: &mut Check) {
+    while let Some(row) = indexed.next_if(|row| *row < end) {
+        check.find(Remedy::Fix, "the index has a passage of no message", || format!("row {row}"));
+    }
+}
+
+fn summaries(view: &View<'_>, check: &mut Check) -> Result<()> {
+    let indexed = view.indexed_rows(Index::Summaries)?;
+    check.saw(indexed.len(), "summary");
+    let stored = view.summary_rows()?;
+    for row in indexed.iter().filter(|row| stored.binary_search(row).is_err()) {
+        check.find(Remedy::Fix, "the index has a summary that is not there", || format!("row {row}"));
+    }
+    for row in stored {
+        let summary = view.summary(SummaryId(row))?;
+        let name = || summary.hash.summary_handle();
+        if indexed.binary_search(&row).is_err() {
+            check.find(Remedy::Fix, "a summary is not in the index", name);
+        } else if leads_back(view, Index::Summaries, &summary.text, row) == Some(false) {
+            check.find(Remedy::Fix, "a summary's words do not lead to it", name);
+        }
+    }
+    Ok(())
+}

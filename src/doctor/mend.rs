@@ -1,0 +1,173 @@
+//! Mending: a backup first, then whatever follows from the messages made anew, then the checks again.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::report::{Check, Remedy, Report};
+use super::{Doctor, Findings, sessions};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId};
+use crate::store::{Batch, Place};
+use crate::text;
+
+/// What came of mending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There was nothing to mend; nothing was written.
+    Sound(Report),
+    /// Nothing of what is wrong can be mended in place; nothing was written.
+    Helpless(Report),
+    /// SQLite can't vouch for the file, which must not be written to any more.
+    Damaged(Report),
+    /// Something was mended.
+    Mended(Box<Mended>),
+}
+
+/// What was mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mended {
+    /// What was found.
+    pub before: Report,
+    /// Where the database lies as it was.
+    pub backup: PathBuf,
+    /// What was done: how often, and what.
+    pub done: Vec<(usize, &'static str)>,
+    /// What is found now.
+    pub after: Report,
+}
+
+pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
+    let Place::File(database) = doctor.store.place() else {
+        return Err(Error::invalid("this session's history is in memory only: there is nothing to mend"));
+    };
+    let (before, found) = doctor.examine().await?;
+    if before.is_sound() {
+        return Ok(Outcome::Sound(before));
+    }
+    if found.file_is_damaged {
+        return Ok(Outcome::Damaged(before));
+    }
+    if !before.calls_for(Remedy::Fix) {
+        return Ok(Outcome::Helpless(before));
+    }
+    let backup = backup_of(database);
+    let path = backup.clone();
+    doctor.store.read(move |view| view.back_up(&path)).await?;
+    let done = doctor.mend(found).await.map_err(|error| {
+        Error::storing(
+            format!("mending stopped half way; the database as it was is {}", backup.display()),
+            error,
+        )
+    })?;
+    let (after, _) = doctor.examine().await?;
+    Ok(Outcome::Mended(Box::new(Mended { before, backup, done, after })))
+}
+
+/// `<name>.20261120T091200000Z.bak`, beside the database.
+fn backup_of(database: &Path) -> PathBuf {
+    let time: String = text::timestamp(text::now()).chars().filter(char::is_ascii_alphanumeric).collect();
+    let mut name = database.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{time}.bak"));
+    database.with_file_name(name)
+}
+
+impl Doctor {
+    async fn mend(&self, found: Findings) -> Result<Vec<(usize, &'static str)>> {
+        let Findings { reindex, loose_ends, heads, doomed, index_is_broken, files, lacking, .. } = found;
+        let mut done = Vec::new();
+        let mut did = |n: usize, what| {
+            if n > 0 {
+                done.push((n, what));
+            }
+        };
+        did(usize::from(reindex), "SQLite's own indexes made anew");
+        did(heads.len(), "entry told which message stands last at or above it");
+        let (dropped, summaries) = (doomed.len(), !doomed.is_empty() || loose_ends);
+        // Before anything is folded in: that builds upon the heads.
+        self.store
+            .write(move |batch| {
+                if reindex {
+                    batch.reindex()?;
+                }
+                batch.set_heads(&heads)?;
+                batch.drop_summaries(&doomed)?;
+                if loose_ends {
+                    batch.drop_loose_ends()?;
+                }
+                Ok(())
+            })
+            .await?;
+        did(dropped, "summary dropped, with what was condensed from it");
+        did(usize::from(loose_ends), "edges without a summary dropped");
+        let count = async || self.store.read(|view| Ok((view.horizon()?, view.summary_rows()?.len()))).await;
+        let (before, summaries_before) = count().await?;
+        let mut hung = 0;
+        for (conversation, path) in files {
+            // Session files also carry summaries.
+            if lacking.contains(&conversation) || dropped > 0 {
+                hung += self.store_again(conversation, &path).await?;
+            }
+        }
+        let (after, summaries_after) = count().await?;
+        did(after.messages - before.messages, "message stored again from session files");
+        did(hung, "entry hung below its parent again");
+        did(summaries_after - summaries_before, "summary restored from session files");
+        let remake = move |batch: &Batch<'_>| {
+            if index_is_broken || summaries {
+                batch.rebuild_summary_index()?;
+            }
+            if index_is_broken {
+                batch.rebuild_message_index()?;
+            }
+            Ok(())
+        };
+        self.store.write(remake).await?;
+        did(usize::from(index_is_broken), "full-text index made anew");
+        self.store.checkpoint().await?;
+        Ok(done)
+    }
+
+    /// Folds a session file in, and hangs what hung from a lost entry below that again; says how many did.
+    async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
+        let opened = (Arc::clone(&self.files), path.to_owned());
+        let mut reading = blocking(move || opened.0.open(&opened.1)).await??;
+        loop {
+            let (read, slice) = blocking(move || {
+                let slice = reading.slice();
+                (reading, slice)
+            })
+            .await?;
+            reading = read;
+            let Some(slice) = slice? else { break };
+            let files = Arc::clone(&self.files);
+            self.store.write(move |batch| files.store(batch, conversation, slice)).await?;
+        }
+        let stored = self.store.read(move |view| view.audit_entries(conversation, EntryId(i64::MAX))).await?;
+        let mut stored = sessions::Stored::new(reading.session_id(), stored);
+        let opened = (Arc::clone(&self.files), path.to_owned());
+        let torn = blocking(move || {
+            let mut reading = opened.0.open(&opened.1)?;
+            let mut unheard = Check::new("");
+            while let Some(slice) = reading.slice()? {
+                stored.compare(&slice, &mut unheard);
+            }
+            Ok(stored.torn)
+        });
+        let torn: Vec<(EntryId, EntryId)> = torn.await??;
+        let hung = torn.len();
+        if hung > 0 {
+            let hang = move |batch: &Batch<'_>| {
+                torn.iter().try_for_each(|(entry, parent)| batch.set_parent(*entry, *parent))
+            };
+            self.store.write(hang).await?;
+        }
+        Ok(hung)
+    }
+}
+
+/// Runs `work` where waiting for the disk does no harm.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::storing("a bug in the engine stopped the mending", error))
+}

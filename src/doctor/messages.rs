@@ -1,0 +1,185 @@
+//! Messages: that each is the text that came, in its place. Its lineage hashes its own text and its parent's lineage, so one
+//! that agrees proves the text to the last byte, and with it everything above.
+//!
+//! The same walk cuts the passages again and asks the index for some of them: a message is unpacked once.
+
+use std::collections::HashMap;
+
+use super::report::{Check, Remedy};
+use crate::dag::MessageKind;
+use crate::error::Result;
+use crate::ids::{Hash, MessageId};
+use crate::model::{Message, parts, passages, replacements};
+use crate::store::{AuditedMessage, Horizon, Index, View};
+
+/// JSON that is read in one go, in bytes.
+const SLICE: usize = 8 * 1024 * 1024;
+/// The index is asked for every message up to here, then for as many again, evenly spread.
+const ASKED: usize = 2_000;
+/// Bytes of a passage that it is asked with.
+const ASKED_WITH: usize = 60;
+
+/// What the other checks need to know of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bone {
+    pub hash: Hash,
+    pub parent: Option<MessageId>,
+    pub kind: MessageKind,
+    pub time: i64,
+}
+
+/// The walk, from one slice to the next.
+pub(super) struct Walk {
+    pub check: Check,
+    pub index: Check,
+    pub bones: HashMap<MessageId, Bone>,
+    horizon: Horizon,
+    at: MessageId,
+    number: usize,
+}
+
+impl Walk {
+    pub fn new(horizon: Horizon, index: Check) -> Self {
+        let bones = HashMap::with_capacity(horizon.messages);
+        let mut check = Check::new("Messages");
+        check.saw(0, "message");
+        Self { check, index, bones, horizon, at: MessageId(i64::MIN), number: 0 }
+    }
+
+    /// Checks the next slice; `false` when that was the last.
+    pub fn slice(&mut self, view: &View<'_>) -> Result<bool> {
+        let mut size = 0;
+        let mut seen = false;
+        let (after, last) = (self.at, self.horizon.message);
+        view.audit_messages(after, last, |message| {
+            seen = true;
+            size += message.json.as_ref().map_or(0, String::len);
+            self.at = message.id;
+            self.message(view, &message)?;
+            Ok(size < SLICE)
+        })?;
+        Ok(seen)
+    }
+
+    fn message(&mut self, view: &View<'_>, message: &AuditedMessage) -> Result<()> {
+        self.number += 1;
+        self.check.saw(1, "message");
+        if let Some(hash) = message.lineage {
+            let AuditedMessage { parent, kind, timestamp: time, .. } = *message;
+            self.bones.insert(message.id, Bone { hash, parent, kind, time });
+        }
+        let name = || name(message);
+        let Ok(json) = &message.json else {
+            self.check.find(Remedy::Anew, "the text can't be unpacked", name);
+            return Ok(());
+        };
+        if usize::try_from(message.bytes) != Ok(json.len()) {
+            self.check.find(Remedy::Anew, "the text has another length than is noted", name);
+            return Ok(());
+        }
+        let (lineage, height) = match (message.kind, message.parent, message.above) {
+            (_, Some(_), None) => {
+                self.check.find(Remedy::Anew, "the message above is not there", name);
+                return Ok(());
+            }
+            (MessageKind::Edited, Some(original), Some((above, height))) => {
+                (rendition_of(view, original, above, json, message.lineage), height)
+            }
+            (MessageKind::Edited, ..) => (None, 0),
+            (_, _, Some((above, height))) => (Some(above.child(json)), height + 1),
+            (_, None, None) => (Some(Hash::ROOT.child(json)), 0),
+        };
+        if lineage.is_none() || lineage != message.lineage {
+            self.check.find(Remedy::Anew, "text and place do not give the lineage", name);
+            return Ok(());
+        }
+        if height != message.height {
+            self.check.find(Remedy::Anew, "another number of messages stands above than is noted", name);
+        }
+        self.passages(view, message, json)
+    }
+
+    /// Cuts the passages again, and looks for some of them.
+    fn passages(&mut self, view: &View<'_>, message: &AuditedMessage, json: &str) -> Result<()> {
+        let text = match message.kind {
+            MessageKind::Conversation => Message::parse(json).searchable(),
+            _ => String::new(),
+        };
+        let ranges = passages(&text);
+        let noted = usize::try_from(message.passages).unwrap_or(usize::MAX);
+        if ranges.len() != noted || ranges.is_empty() != message.first_passage.is_none() {
+            self.index.find(Remedy::Anew, "the message has other passages than are noted", || name(message));
+            return Ok(());
+        }
+        let Some(first) = message.first_passage else { return Ok(()) };
+        let step = (self.horizon.messages / ASKED).max(1);
+        if self.number > ASKED && !self.number.is_multiple_of(step) {
+            return Ok(());
+        }
+        // Both ends: a shift shows at either.
+        let last = ranges.len() - 1;
+        for n in if last == 0 { vec![0] } else { vec![0, last] } {
+            let row = first.saturating_add(i64::try_from(n).unwrap_or(i64::MAX));
+            if let Some(found) = leads_back(view, Index::Messages, &text[ranges[n].clone()], row) {
+                self.index.saw(1, "passage looked up");
+                if !found {
+                    self.index.find(Remedy::Fix, "a passage's words do not lead to it", || name(message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which identity this rendition has, of those it can have.
+fn rendition_of(
+    view: &View<'_>,
+    original: MessageId,
+    lineage: Hash,
+    json: &str,
+    noted: Option<Hash>,
+) -> Option<Hash> {
+    let original = view.message(original).ok()?;
+    let mut hashes = replacements(&original.json, json).into_iter().map(|edit| lineage.edited(&edit));
+    hashes.find(|hash| Some(*hash) == noted)
+}
+
+/// Do the first words of `text` lead the index to `row`? `None` for a text that has no words to ask with, and where the index
+/// has no such row or can't be asked.
+pub(super) fn leads_back(view: &View<'_>, index: Index, text: &str, row: i64) -> Option<bool> {
+    let words = first_words(text).filter(|_| view.has_row(index, row).unwrap_or(false))?;
+    let mut expression = format!("body : {}", quoted(words));
+    let parts = parts(text);
+    if let Some(parts) = first_words(&parts) {
+        expression += &format!(" AND parts : {}", quoted(parts));
+    }
+    view.finds(index, &expression, row).ok()
+}
+
+fn quoted(words: &str) -> String {
+    format!("\"{}\"", words.replace('"', "\"\""))
+}
+
+/// The beginning of `text` up to between two words.
+fn first_words(text: &str) -> Option<&str> {
+    let text = text.split('\0').next().unwrap_or_default().trim_start();
+    let words = match text.len() <= ASKED_WITH {
+        true => text,
+        false => {
+            let short = &text[..text.floor_char_boundary(ASKED_WITH)];
+            // A word of its own that is longer is asked for whole.
+            match short.rfind(char::is_whitespace) {
+                Some(end) => &short[..end],
+                None => text.split(char::is_whitespace).next().unwrap_or_default(),
+            }
+        }
+    };
+    words.contains(|c: char| c.is_ascii_alphanumeric()).then_some(words)
+}
+
+fn name(message: &AuditedMessage) -> String {
+    match message.lineage {
+        Some(hash) => hash.message_handle(),
+        None => format!("row {}", message.id.0),
+    }
+}

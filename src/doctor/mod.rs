@@ -1,0 +1,291 @@
+//! Is everything stored as it must be, and what can be done where it is not?
+//!
+//! Nothing is believed that can be recomputed: a message's text and place from its lineage, the tree's heads from its
+//! messages, a summary from its hash, a branch's cover from the edges, the index from the texts, and all of it from the
+//! session files, as long as they are there. The store is read in slices, so nobody waits for it; what is added meanwhile is
+//! left to the next check.
+//!
+//! Mending makes anew what follows from the messages. A message itself is never touched: where one is not what it must be,
+//! that is told.
+
+mod branches;
+mod entries;
+mod file;
+mod index;
+mod mend;
+mod messages;
+mod report;
+mod sessions;
+mod summaries;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
+use crate::store::{AuditedConversation, Horizon, Store, View};
+
+pub use mend::{Mended, Outcome};
+pub use report::{Check, Finding, Remedy, Report};
+pub use sessions::{Files, Reading, Slice};
+
+/// The checks of one store.
+pub struct Doctor {
+    /// The store.
+    pub store: Store,
+    /// How session files are read.
+    pub files: Arc<dyn Files>,
+    /// The session that is open: it may be ahead of the store.
+    pub open: ConversationId,
+}
+
+/// What mending has to know beyond the report.
+#[derive(Debug, Default)]
+struct Findings {
+    /// SQLite can't vouch for the file.
+    file_is_damaged: bool,
+    /// SQLite's own indexes do not fit the tables.
+    reindex: bool,
+    /// A full-text index is not what it must be.
+    index_is_broken: bool,
+    /// Edges and notes of summaries that are not there.
+    loose_ends: bool,
+    /// Entries with another head than they must have, and that one.
+    heads: Vec<(EntryId, Option<MessageId>)>,
+    /// Entries whose parent is not there.
+    torn: HashSet<EntryId>,
+    /// Sessions whose tree can't be walked.
+    circles: HashSet<ConversationId>,
+    /// Broken summaries and what was condensed from them.
+    doomed: Vec<SummaryId>,
+    /// Session files that are there.
+    files: Vec<(ConversationId, PathBuf)>,
+    /// Those of them that have what the store lacks.
+    lacking: HashSet<ConversationId>,
+}
+
+impl Doctor {
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// When the store is closed, which ends a check that is under way. What can't be read is in the report.
+    pub async fn check(&self) -> Result<Report> {
+        Ok(self.examine().await?.0)
+    }
+
+    /// Mends what can be mended, after a backup, and checks again.
+    ///
+    /// # Errors
+    /// As [`Doctor::check`]; when the backup can't be made, with nothing changed; when the store can't be written.
+    pub async fn fix(&self) -> Result<Outcome> {
+        mend::fix(self).await
+    }
+
+    async fn examine(&self) -> Result<(Report, Findings)> {
+        let (horizon, conversations) =
+            self.store.read(|view| Ok((view.horizon()?, view.audited_conversations()?))).await?;
+        let (file, index, found) = self.file().await?;
+        let mut walk = messages::Walk::new(horizon, index);
+        let mut more = true;
+        while more {
+            (walk, more) = self
+                .step(walk, |view, walk| walk.slice(view), |walk, why| walk.check.unfinished = Some(why))
+                .await?;
+        }
+        let messages::Walk { check: messages, index, bones, .. } = walk;
+        let (entries, found) = self.entries(&conversations, horizon, found).await?;
+        let (summaries, found) = self
+            .part(Check::new("Summaries"), found, move |view, check, found| {
+                summaries::check(view, &horizon, &bones, check, found)
+            })
+            .await?;
+        let branches = self.branches(&conversations, horizon, &found).await?;
+        let (index, mut found) = self.part(index, found, |view, check, _| index::check(view, check)).await?;
+        let heals = |check: &Check| check.findings.iter().any(|finding| finding.remedy == Remedy::Fix);
+        found.index_is_broken |= heals(&index);
+        let (files, found) = self.sessions(&conversations, found).await?;
+        Ok((Report { checks: vec![file, messages, entries, summaries, branches, index, files] }, found))
+    }
+
+    async fn file(&self) -> Result<(Check, Check, Findings)> {
+        let checks = (Check::new("Database"), Check::new("Index"), Findings::default());
+        let (checks, _) = self
+            .step(
+                checks,
+                |view, (file, index, found)| file::check(view, file, index, found).map(|()| true),
+                |(file, _, found), why| {
+                    file.unfinished = Some(why);
+                    found.file_is_damaged = true;
+                },
+            )
+            .await?;
+        Ok(checks)
+    }
+
+    async fn entries(
+        &self,
+        conversations: &[AuditedConversation],
+        horizon: Horizon,
+        mut found: Findings,
+    ) -> Result<(Check, Findings)> {
+        let mut check = Check::new("Entries");
+        check.saw(conversations.len(), "session");
+        for conversation in conversations {
+            let conversation = conversation.clone();
+            (check, found) = self
+                .part(check, found, move |view, check, found| {
+                    entries::check(view, &conversation, &horizon, check, found)
+                })
+                .await?;
+        }
+        Ok((check, found))
+    }
+
+    async fn branches(
+        &self,
+        conversations: &[AuditedConversation],
+        horizon: Horizon,
+        found: &Findings,
+    ) -> Result<Check> {
+        let mut state = (Check::new("Branches"), branches::Below::new());
+        // A tree that goes in circles has no branches to walk.
+        for conversation in conversations.iter().filter(|one| !found.circles.contains(&one.id)) {
+            let id = conversation.id;
+            let ends = match self.store.read(move |view| view.branch_ends(id, horizon.entry)).await {
+                Ok(ends) => ends,
+                Err(error) => {
+                    state.0.unfinished = Some(error.to_string());
+                    continue;
+                }
+            };
+            for leaf in ends {
+                let session = conversation.session_id.clone();
+                let look = move |view: &View<'_>, (check, below): &mut (Check, branches::Below)| {
+                    branches::check(view, id, &leaf, &session, below, check).map(|()| true)
+                };
+                (state, _) = self.step(state, look, |(check, _), why| check.unfinished = Some(why)).await?;
+            }
+        }
+        Ok(state.0)
+    }
+
+    async fn sessions(
+        &self,
+        conversations: &[AuditedConversation],
+        mut found: Findings,
+    ) -> Result<(Check, Findings)> {
+        let mut check = Check::new("Session files");
+        check.saw(0, "file");
+        let mut gone = 0;
+        for conversation in conversations {
+            let Some(path) = conversation.file.as_ref().map(PathBuf::from) else { continue };
+            let (files, is_open, id) =
+                (Arc::clone(&self.files), conversation.id == self.open, conversation.id);
+            let (session, opened) = (conversation.session_id.clone(), path.clone());
+            let stored = match self.store.read(move |view| view.audit_entries(id, EntryId(i64::MAX))).await {
+                Ok(stored) => stored,
+                Err(error) => {
+                    check.unfinished = Some(error.to_string());
+                    continue;
+                }
+            };
+            let looked = tokio::task::spawn_blocking(move || {
+                hold_against(&*files, &opened, sessions::Stored::new(&session, stored), is_open, check)
+            });
+            let (looked, outcome) =
+                looked.await.map_err(|error| Error::storing("a check was stopped by a bug", error))?;
+            check = looked;
+            match outcome {
+                Held::Gone => gone += 1,
+                Held::Other => {}
+                Held::Compared(lacks) => {
+                    found.files.push((conversation.id, path));
+                    if lacks {
+                        found.lacking.insert(conversation.id);
+                    }
+                }
+            }
+        }
+        if gone > 0 {
+            check.notes.push(format!("{} no longer there", crate::text::count(gone, "file")));
+        }
+        Ok((check, found))
+    }
+
+    /// One check in one view.
+    async fn part(
+        &self,
+        check: Check,
+        found: Findings,
+        work: impl FnOnce(&View<'_>, &mut Check, &mut Findings) -> Result<()> + Send + 'static,
+    ) -> Result<(Check, Findings)> {
+        let look =
+            |view: &View<'_>, (check, found): &mut (Check, Findings)| work(view, check, found).map(|()| true);
+        let failed = |(check, _): &mut (Check, Findings), why| check.unfinished = Some(why);
+        Ok(self.step((check, found), look, failed).await?.0)
+    }
+
+    /// Does a piece of work over `state` in one view; what can't be read ends this check, not the others.
+    async fn step<S: Send + 'static>(
+        &self,
+        mut state: S,
+        work: impl FnOnce(&View<'_>, &mut S) -> Result<bool> + Send + 'static,
+        failed: impl FnOnce(&mut S, String) + Send + 'static,
+    ) -> Result<(S, bool)> {
+        let look = move |view: &View<'_>| {
+            let more = work(view, &mut state).unwrap_or_else(|error| {
+                failed(&mut state, error.to_string());
+                false
+            });
+            Ok((state, more))
+        };
+        self.store.read(look).await
+    }
+}
+
+/// What came of a session file.
+enum Held {
+    /// It is not there any more.
+    Gone,
+    /// It is no session, or another.
+    Other,
+    /// It was compared; does it have what the store lacks?
+    Compared(bool),
+}
+
+fn hold_against(
+    files: &dyn Files,
+    path: &std::path::Path,
+    mut stored: sessions::Stored,
+    is_open: bool,
+    mut check: Check,
+) -> (Check, Held) {
+    if !path.exists() {
+        return (check, Held::Gone);
+    }
+    let mut compare = || -> Result<Option<bool>> {
+        let mut file = files.open(path)?;
+        if file.session_id() != stored.session() {
+            return Ok(None);
+        }
+        check.saw(1, "file");
+        while let Some(slice) = file.slice()? {
+            stored.compare(&slice, &mut check);
+        }
+        stored.end(is_open, &mut check);
+        Ok(Some(stored.lacks))
+    };
+    let held = match compare() {
+        Ok(Some(lacks)) => Held::Compared(lacks),
+        Ok(None) => {
+            check.notes.push(format!("{} is another session's now", path.display()));
+            Held::Other
+        }
+        Err(error) => {
+            check.notes.push(format!("{} was left out: {error}", path.display()));
+            Held::Other
+        }
+    };
+    (check, held)
+}

@@ -1,0 +1,163 @@
+//! Session files: that every entry of a file that is still there is stored, in its place, with the very text it has there.
+//!
+//! Reading files and folding them in is the business of a neighbour, so both come from the floor above.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use super::report::{Check, Remedy};
+use crate::error::Result;
+use crate::ids::{ConversationId, EntryId, Hash};
+use crate::model::{Content, Entry};
+use crate::store::{AuditedEntry, Batch};
+
+/// Session files, and how they are stored.
+pub trait Files: Send + Sync {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// When it can't be read, or is no session.
+    fn open(&self, path: &Path) -> Result<Box<dyn Reading>>;
+
+    /// Stores what of a slice is not stored, its summaries included.
+    ///
+    /// # Errors
+    /// When the store can't be written.
+    fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()>;
+}
+
+/// An open session file.
+pub trait Reading: Send {
+    /// Pi's id of the session.
+    fn session_id(&self) -> &str;
+
+    /// The next entries; `None` at the end.
+    ///
+    /// # Errors
+    /// When the file can't be read on.
+    fn slice(&mut self) -> Result<Option<Slice>>;
+}
+
+/// Some entries of a session file.
+#[derive(Debug, Default)]
+pub struct Slice {
+    /// Parents before children.
+    pub entries: Vec<Entry>,
+    /// Those whose parent the file does not have.
+    pub orphans: HashSet<String>,
+}
+
+/// A session as it is stored, to be held against its file.
+pub(super) struct Stored {
+    session: String,
+    entries: HashMap<String, AuditedEntry>,
+    names: HashMap<EntryId, String>,
+    /// Entries of the file that were met.
+    met: HashSet<String>,
+    /// What is not stored, since the last that was.
+    lacking: Vec<String>,
+    /// Entries whose parent is stored, but which hang from nothing: child and parent.
+    pub torn: Vec<(EntryId, EntryId)>,
+    /// Is anything to be stored from the file?
+    pub lacks: bool,
+}
+
+impl Stored {
+    pub fn new(session: &str, entries: Vec<AuditedEntry>) -> Self {
+        let names = entries.iter().map(|entry| (entry.id, entry.entry_id.clone())).collect();
+        Self {
+            session: session.to_owned(),
+            names,
+            entries: entries.into_iter().map(|entry| (entry.entry_id.clone(), entry)).collect(),
+            met: HashSet::new(),
+            lacking: Vec::new(),
+            torn: Vec::new(),
+            lacks: false,
+        }
+    }
+
+    /// Pi's id of the session.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// Holds some entries of the file against what is stored.
+    pub fn compare(&mut self, slice: &Slice, check: &mut Check) {
+        for entry in &slice.entries {
+            if !self.met.insert(entry.id.clone()) {
+                continue;
+            }
+            check.saw(1, "entry");
+            match self.entries.get(&entry.id) {
+                None => self.lacking.push(entry.id.clone()),
+                Some(stored) => {
+                    let stored = stored.clone();
+                    self.report_lacking(check);
+                    self.entry(entry, &stored, slice.orphans.contains(&entry.id), check);
+                }
+            }
+        }
+    }
+
+    /// The end of the file. What an open session has written last may be on its way.
+    pub fn end(&mut self, is_open: bool, check: &mut Check) {
+        if is_open && !self.lacking.is_empty() {
+            check.notes.push(format!("{} of the open session still to be stored", self.lacking.len()));
+        } else {
+            self.report_lacking(check);
+        }
+    }
+
+    fn report_lacking(&mut self, check: &mut Check) {
+        for id in std::mem::take(&mut self.lacking) {
+            self.lacks = true;
+            check.find(Remedy::Fix, "the file has an entry that is not stored", || self.name(&id));
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry, stored: &AuditedEntry, is_orphan: bool, check: &mut Check) {
+        let name = || format!("{} of session {}", entry.id, self.session);
+        let parent = entry.parent.as_ref().filter(|_| !is_orphan);
+        let stands_below = stored.parent.map(|parent| self.names.get(&parent));
+        match (parent, stands_below) {
+            (None, None) => {}
+            (Some(parent), Some(Some(stands))) if stands == parent => {}
+            (Some(parent), Some(None)) => {
+                // The entry above was lost: the check of entries has said so. It may be there again under another row.
+                let found = self.entries.get(parent).map(|above| above.id);
+                self.torn.extend(found.map(|above| (stored.id, above)));
+                self.lacks = true;
+                return;
+            }
+            _ => {
+                check.find(Remedy::Anew, "an entry hangs elsewhere than in the file", name);
+                return;
+            }
+        }
+        let above = match parent {
+            None => Some(Hash::ROOT),
+            // Above the first message there is none.
+            Some(parent) => self.entries.get(parent).map(|above| above.head_lineage.unwrap_or(Hash::ROOT)),
+        };
+        let same = match &entry.content {
+            Content::Message(json) => above.is_none_or(|above| stored.lineage == Some(above.child(json))),
+            Content::Edit { target, replacement: Some(replacement) } => {
+                let original = self.entries.get(target).filter(|target| target.kind == 1);
+                match original.and_then(|original| original.lineage) {
+                    Some(original) => stored.lineage == Some(original.edited(replacement)),
+                    None => stored.kind == 0,
+                }
+            }
+            Content::Edit { replacement: None, .. } => stored.kind == 2 && stored.message.is_none(),
+            Content::Compaction(_) => stored.kind == 3,
+            Content::Other => stored.kind == 0,
+        };
+        if !same {
+            check.find(Remedy::Anew, "an entry has another text than in the file", name);
+        }
+    }
+
+    fn name(&self, entry: &str) -> String {
+        format!("{entry} of session {}", self.session)
+    }
+}

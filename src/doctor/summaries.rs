@@ -1,0 +1,253 @@
+//! Summaries: that each is what its hash says, made from these very sources, which follow one another.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Findings;
+use super::messages::Bone;
+use super::report::{Check, Remedy};
+use crate::dag::MessageKind;
+use crate::error::Result;
+use crate::ids::{Hash, MessageId, SummaryId};
+use crate::model::{State, SummaryRecord};
+use crate::store::{AuditedSummary, Horizon, Source, View};
+
+/// All summaries with all edges, and the messages they stand for.
+struct Dag<'a> {
+    summaries: HashMap<SummaryId, AuditedSummary>,
+    sources: HashMap<SummaryId, Vec<(i64, Source)>>,
+    bones: &'a HashMap<MessageId, Bone>,
+    /// Messages that an edit has hidden or replaced somewhere.
+    edited: HashSet<MessageId>,
+}
+
+/// What its sources say of a summary.
+struct Span {
+    depth: i64,
+    first: MessageId,
+    last: MessageId,
+    messages: i64,
+}
+
+pub(super) fn check(
+    view: &View<'_>,
+    horizon: &Horizon,
+    bones: &HashMap<MessageId, Bone>,
+    check: &mut Check,
+    found: &mut Findings,
+) -> Result<()> {
+    let summaries = view.audit_summaries(horizon.summary)?;
+    let order: Vec<SummaryId> = summaries.iter().map(|summary| summary.id).collect();
+    let mut sources: HashMap<SummaryId, Vec<(i64, Source)>> = HashMap::new();
+    let mut edges = 0;
+    for edge in view.audit_edges(horizon.summary)? {
+        edges += 1;
+        sources.entry(edge.summary).or_default().push((edge.ordinal, edge.source));
+    }
+    let dag = Dag {
+        summaries: summaries.into_iter().map(|summary| (summary.id, summary)).collect(),
+        sources,
+        bones,
+        edited: view.edited_messages()?,
+    };
+    check.saw(order.len(), "summary");
+    check.saw(edges, "edge");
+    let mut broken = HashSet::new();
+    let circling = dag.circling(&order);
+    for id in &order {
+        for what in dag.complaints(view, *id, &circling)? {
+            broken.insert(*id);
+            check.find(Remedy::Fix, what, || dag.name(*id));
+        }
+    }
+    found.loose_ends |= dag.sources.keys().any(|id| !dag.summaries.contains_key(id));
+    found.doomed = dag.above(&order, broken);
+    Ok(())
+}
+
+impl Dag<'_> {
+    fn sources(&self, id: SummaryId) -> &[(i64, Source)] {
+        self.sources.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Those that cannot be made in any order: each waits for another.
+    fn circling(&self, order: &[SummaryId]) -> HashSet<SummaryId> {
+        let below = |id: SummaryId| {
+            self.sources(id).iter().filter_map(|(_, source)| match source {
+                Source::Summary(source) if self.summaries.contains_key(source) => Some(*source),
+                _ => None,
+            })
+        };
+        let mut waiting: HashMap<SummaryId, usize> =
+            order.iter().map(|id| (*id, below(*id).count())).collect();
+        let mut parents: HashMap<SummaryId, Vec<SummaryId>> = HashMap::new();
+        for id in order {
+            below(*id).for_each(|source| parents.entry(source).or_default().push(*id));
+        }
+        let mut ready: Vec<SummaryId> = order.iter().copied().filter(|id| waiting[id] == 0).collect();
+        while let Some(id) = ready.pop() {
+            waiting.remove(&id);
+            for parent in parents.get(&id).into_iter().flatten() {
+                if let Some(left) = waiting.get_mut(parent) {
+                    *left -= 1;
+                    if *left == 0 {
+                        ready.push(*parent);
+                    }
+                }
+            }
+        }
+        waiting.into_keys().collect()
+    }
+
+    fn complaints(
+        &self,
+        view: &View<'_>,
+        id: SummaryId,
+        circling: &HashSet<SummaryId>,
+    ) -> Result<Vec<&'static str>> {
+        let summary = &self.summaries[&id];
+        let sources = self.sources(id);
+        if circling.contains(&id) {
+            return Ok(vec!["it is made of itself, in a circle"]);
+        }
+        if sources.is_empty() {
+            return Ok(vec!["it is made of nothing"]);
+        }
+        let mut wrong = Vec::new();
+        if sources.iter().zip(0..).any(|((ordinal, _), at)| *ordinal != at) {
+            wrong.push("a source is missing from the row of its sources");
+        }
+        let Some(span) = self.span(sources) else {
+            wrong.push("a source is not there");
+            return Ok(wrong);
+        };
+        if self.hash(view, id, sources)?.is_none_or(|hash| Some(hash) != summary.hash) {
+            wrong.push("text and sources do not give its hash");
+        }
+        if span.depth != summary.depth {
+            wrong.push("it has another depth than its sources give");
+        }
+        let time = |message: MessageId| self.bones.get(&message).map(|bone| bone.time);
+        let noted = (summary.first, summary.last, summary.messages);
+        if (span.first, span.last, span.messages) != noted
+            || time(span.first) != Some(summary.from_time)
+            || time(span.last) != Some(summary.to_time)
+        {
+            wrong.push("it spans other messages than are noted");
+        }
+        if !self.is_run(sources) {
+            wrong.push("its sources do not follow one another");
+        }
+        Ok(wrong)
+    }
+
+    /// The hash that text, state and sources give.
+    fn hash(&self, view: &View<'_>, id: SummaryId, sources: &[(i64, Source)]) -> Result<Option<Hash>> {
+        let stored = view.summary(id);
+        // A row that can't even be read as one has no hash.
+        let Ok(summary) = stored else { return Ok(None) };
+        let hashes: Option<Vec<Hash>> = sources
+            .iter()
+            .map(|(_, source)| match source {
+                Source::Message(message) => self.bones.get(message).map(|bone| bone.hash),
+                Source::Summary(source) => self.summaries.get(source)?.hash,
+            })
+            .collect();
+        let state = if summary.degraded { State::Degraded } else { State::Ok };
+        Ok(hashes.map(|hashes| {
+            SummaryRecord::identity(summary.depth, state, summary.prompt_version, &summary.text, &hashes)
+        }))
+    }
+
+    /// What the sources, as they are noted, add up to; `None` where one is not there.
+    fn span(&self, sources: &[(i64, Source)]) -> Option<Span> {
+        let mut whole: Option<Span> = None;
+        for (_, source) in sources {
+            let next = match source {
+                Source::Message(message) => {
+                    self.bones.get(message)?;
+                    Span { depth: 0, first: *message, last: *message, messages: 1 }
+                }
+                Source::Summary(source) => {
+                    let AuditedSummary { depth, first, last, messages, .. } = *self.summaries.get(source)?;
+                    Span { depth: depth + 1, first, last, messages }
+                }
+            };
+            whole = Some(match whole {
+                None => next,
+                Some(whole) => Span {
+                    depth: whole.depth.max(next.depth),
+                    last: next.last,
+                    messages: whole.messages + next.messages,
+                    ..whole
+                },
+            });
+        }
+        whole
+    }
+
+    /// Do the sources follow one another, with nothing between them but what a model may not have seen?
+    fn is_run(&self, sources: &[(i64, Source)]) -> bool {
+        sources.windows(2).all(|pair| {
+            let ends = |source: &Source| match source {
+                Source::Message(message) => Some((*message, *message)),
+                Source::Summary(id) => self.summaries.get(id).map(|summary| (summary.first, summary.last)),
+            };
+            match (ends(&pair[0].1), ends(&pair[1].1)) {
+                (Some((_, last)), Some((first, _))) => self.follows(last, first),
+                _ => false,
+            }
+        })
+    }
+
+    fn follows(&self, before: MessageId, after: MessageId) -> bool {
+        let said = |message: MessageId| match self.bones.get(&message) {
+            Some(Bone { kind: MessageKind::Edited, parent, .. }) => *parent,
+            _ => Some(message),
+        };
+        let (Some(before), Some(after)) = (said(before), said(after)) else { return false };
+        let mut at = self.bones.get(&after).and_then(|bone| bone.parent);
+        // No lineage is longer than there are messages.
+        for _ in 0..self.bones.len() {
+            match at {
+                Some(id) if id == before => return true,
+                Some(id) => match self.bones.get(&id) {
+                    Some(bone) if bone.kind != MessageKind::Conversation || self.edited.contains(&id) => {
+                        at = bone.parent;
+                    }
+                    _ => return false,
+                },
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// `broken` and everything condensed from them.
+    fn above(&self, order: &[SummaryId], mut broken: HashSet<SummaryId>) -> Vec<SummaryId> {
+        loop {
+            let before = broken.len();
+            for id in order {
+                let hit = self.sources(*id).iter().any(|(_, source)| match source {
+                    Source::Summary(source) => broken.contains(source),
+                    Source::Message(_) => false,
+                });
+                if hit {
+                    broken.insert(*id);
+                }
+            }
+            if broken.len() == before {
+                break;
+            }
+        }
+        let mut doomed: Vec<SummaryId> = broken.into_iter().collect();
+        doomed.sort();
+        doomed
+    }
+
+    fn name(&self, id: SummaryId) -> String {
+        match self.summaries.get(&id).and_then(|summary| summary.hash) {
+            Some(hash) => hash.summary_handle(),
+            None => format!("row {}", id.0),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. The messages
+//! themselves are beyond its reach.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, params};
+
+use super::view::reading;
+use super::{Batch, View};
+use crate::error::{Error, Result};
+use crate::ids::{EntryId, MessageId, SummaryId};
+use crate::model::{Message, passages};
+
+fn mending(error: rusqlite::Error) -> Error {
+    Error::storing("failed to mend the history store", error)
+}
+
+impl View<'_> {
+    /// Copies the database, as this view sees it, into a new file that its owner alone can read.
+    ///
+    /// # Errors
+    /// When there is such a file, or it can't be written; what was written of it is gone then.
+    pub fn back_up(&self, path: &Path) -> Result<()> {
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+            Error::storing(format!("failed to write the backup {}", path.display()), error)
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        drop(options.open(path).map_err(|error| failed(error.into()))?);
+        self.copy_into(path).map_err(|error| {
+            let _ = std::fs::remove_file(path);
+            failed(error.into())
+        })
+    }
+
+    fn copy_into(&self, path: &Path) -> rusqlite::Result<()> {
+        let mut copy = Connection::open(path)?;
+        let backup = Backup::new(self.connection, &mut copy)?;
+        while backup.step(4096)? != StepResult::Done {}
+        drop(backup);
+        copy.close().map_err(|(_, error)| error)
+    }
+}
+
+impl Batch<'_> {
+    /// Writes down the last message at or above some entries.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn set_heads(&self, heads: &[(EntryId, Option<MessageId>)]) -> Result<()> {
+        let mut update = (self.connection)
+            .prepare_cached("UPDATE entries SET head_id = ?2 WHERE id = ?1")
+            .map_err(mending)?;
+        for (entry, head) in heads {
+            update.execute(params![entry.0, head.map(|head| head.0)]).map_err(mending)?;
+        }
+        Ok(())
+    }
+
+    /// Hangs an entry below another.
+    pub fn set_parent(&self, entry: EntryId, parent: EntryId) -> Result<()> {
+        self.connection
+            .prepare_cached("UPDATE entries SET parent_id = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute([entry.0, parent.0]))
+            .map(drop)
+            .map_err(mending)
+    }
+
+    /// Removes summaries with their edges. What was condensed from them must be among them.
+    pub fn drop_summaries(&self, summaries: &[SummaryId]) -> Result<()> {
+        // Edges among them go first, whichever end is where.
+        for sql in [
+            "DELETE FROM carried WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE source_id = ?1",
+            "DELETE FROM summaries WHERE id = ?1",
+        ] {
+            let mut delete = self.connection.prepare_cached(sql).map_err(mending)?;
+            for summary in summaries {
+                delete.execute([summary.0]).map_err(mending)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes edges of summaries that are not there, and notes of who carries them.
+    pub fn drop_loose_ends(&self) -> Result<()> {
+        self.connection
+            .execute_batch(
+                "DELETE FROM summary_sources WHERE summary_id NOT IN (SELECT id FROM summaries);
+                 DELETE FROM carried WHERE summary_id NOT IN (SELECT id FROM summaries)
+                                        OR entry_id NOT IN (SELECT id FROM entries);",
+            )
+            .map_err(mending)
+    }
+
+    /// Makes SQLite's own indexes anew.
+    pub fn reindex(&self) -> Result<()> {
+        self.connection.execute_batch("REINDEX").map_err(mending)
+    }
+
+    /// Makes the index of summaries anew.
+    pub fn rebuild_summary_index(&self) -> Result<()> {
+        self.connection
+            .execute("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])
+            .map_err(mending)?;
+        let mut query =
+            self.connection.prepare("SELECT id, text FROM summaries ORDER BY id").map_err(mending)?;
+        let mut rows = query.query([]).map_err(mending)?;
+        while let Some(row) = rows.next().map_err(mending)? {
+            let (id, text): (i64, String) = (row.get(0).map_err(reading)?, row.get(1).map_err(reading)?);
+            self.index("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", id, &text)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the index of messages anew, each passage in the row that its message notes. A message whose text can't be read
+    /// has no words.
+    pub fn rebuild_message_index(&self) -> Result<()> {
+        self.connection
+            .execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')", [])
+            .map_err(mending)?;
+        self.audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
+            let (Ok(json), Some(first)) = (&message.json, message.first_passage) else { return Ok(true) };
+            let text = Message::parse(json).searchable();
+            for (row, range) in (first..first.saturating_add(message.passages)).zip(passages(&text)) {
+                let body = &text[range];
+                self.index("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body)?;
+            }
+            Ok(true)
+        })
+    }
+}

@@ -1,0 +1,430 @@
+//! `/lcm doctor`: a whole store is found whole, each kind of damage is named, and mending heals what it says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::support::{Compact, ScriptedModel, Session, compacted};
+use crate::commands;
+use crate::ids::{ConversationId, Hash};
+use crate::ingest::{Handover, fold};
+use crate::model::parse_batch;
+use crate::recall::Scope;
+use crate::store::Store;
+
+/// A store with a session that has forks, edits and compactions, and the session's file.
+struct Patient {
+    store: Store,
+    dir: tempfile::TempDir,
+    scope: Scope,
+}
+
+impl Patient {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+        let patient = Self { store, dir, scope: Scope { conversation: ConversationId(1), leaf: None } };
+        let mut session = Session::new()
+            .message(json!({"role": "system", "content": "You are Pi"}))
+            .chat(30, 40)
+            .message(json!({"role": "bashExecution", "command": "env", "output": "SECRET", "excludeFromContext": true}))
+            .tool("bash", json!({"command": "cargo test"}), &"a line of output that is long\n".repeat(100));
+        patient.ingest(&session).await;
+        session = session
+            .entry("context_edit", json!({"targetId": "e5", "replacement": null}))
+            .entry("context_edit", json!({"targetId": "e8", "replacement": {"content": "shorter"}}))
+            .entry("label", json!({"targetId": "e9", "label": "here"}));
+        patient.ingest(&session).await;
+        for _ in 0..2 {
+            session = patient.compact(session).await.chat(15, 40);
+            patient.ingest(&session).await;
+        }
+        session = session.at("e40").user("another way").assistant("indeed").chat(3, 40);
+        session = patient.compact(session).await.user("the end");
+        patient.ingest(&session).await;
+        fs::write(patient.file(), file_of(&session)).unwrap();
+        patient
+    }
+
+    async fn ingest(&self, session: &Session) {
+        let (json, file) = (session.json(), self.file().to_string_lossy().into_owned());
+        let work = self.store.write(move |batch| {
+            let conversation = batch.conversation_row("one", Some(&file), None, 0)?;
+            fold(batch, conversation, &Handover { entries: parse_batch(&json)?, orphans: Default::default() })
+        });
+        work.await.unwrap();
+    }
+
+    async fn compact(&self, session: Session) -> Session {
+        self.ingest(&session).await;
+        let test_store = super::support::TestStore::beside(self.store.clone());
+        let compact = Compact::new(&test_store, ConversationId(1), session.leaf(), session.leaf());
+        let compaction = compacted(compact.run(&ScriptedModel::helpful()).await);
+        session.entry("compaction", json!({"summary": compaction.summary, "details": compaction.details}))
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("one.jsonl")
+    }
+
+    fn database(&self) -> PathBuf {
+        self.dir.path().join("project.db")
+    }
+
+    /// Does what no code of ours does.
+    fn damage(&self, sql: &str) {
+        let connection = Connection::open(self.database()).unwrap();
+        connection.pragma_update(None, "foreign_keys", false).unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+
+    fn ask<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+        Connection::open(self.database()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    async fn doctor(&self) -> String {
+        commands::run(&self.store, &self.scope, "doctor").await.unwrap()
+    }
+
+    async fn fix(&self) -> String {
+        commands::run(&self.store, &self.scope, "doctor --fix").await.unwrap()
+    }
+
+    /// The file is another session's business: only the store is checked.
+    fn without_file(self) -> Self {
+        fs::remove_file(self.file()).unwrap();
+        self
+    }
+
+    /// Complains of exactly these, and of nothing else.
+    async fn complains(&self, complaints: &[&str]) {
+        let report = self.doctor().await;
+        let found: Vec<&str> = report.lines().filter(|line| line.starts_with("  ")).collect();
+        assert_eq!(found.len(), complaints.len(), "{report}");
+        for complaint in complaints {
+            assert!(found.iter().any(|line| line.contains(complaint)), "no {complaint:?} in\n{report}");
+        }
+        assert!(!report.contains("All is as it must be"), "{report}");
+    }
+
+    /// Mends, loses no message by it, and is well afterwards.
+    async fn heals(&self) -> String {
+        let before = messages_of(&self.database());
+        let report = self.fix().await;
+        let (_, after) = report.split_once("\nAfter\n").unwrap_or_else(|| panic!("{report}"));
+        assert!(!after.contains("WRONG") && after.ends_with("All is as it must be."), "{report}");
+        let now = messages_of(&self.database());
+        assert!(before.iter().all(|message| now.contains(message)), "{report}");
+        assert!(self.doctor().await.ends_with("All is as it must be."));
+        report
+    }
+}
+
+/// The session's file as Pi writes it.
+fn file_of(session: &Session) -> String {
+    let header = json!({"type": "session", "version": 3, "id": "one", "timestamp": "2026-11-20T09:00:00.000Z", "cwd": "/project"});
+    let lines = std::iter::once(header.to_string()).chain(session.entries.iter().map(ToString::to_string));
+    lines.map(|line| line + "\n").collect()
+}
+
+/// Each message: its row, and the digest of all that stands in it.
+fn messages_of(database: &Path) -> Vec<(i64, Hash)> {
+    let connection = Connection::open(database).unwrap();
+    let mut query = connection
+        .prepare(
+            "SELECT id, format('%s %s %s %s %s %s %s %s', hex(lineage), parent_id, height, kind, role, hex(json), bytes,
+                    first_passage) FROM messages ORDER BY id",
+        )
+        .unwrap();
+    let rows = query
+        .query_map([], |row| Ok((row.get(0)?, Hash::plain(row.get::<_, String>(1)?.as_bytes()))))
+        .unwrap();
+    rows.map(Result::unwrap).collect()
+}
+
+#[tokio::test]
+async fn a_store_with_forks_edits_and_compactions_is_as_it_must_be() {
+    let patient = Patient::new().await;
+    let report = patient.doctor().await;
+    assert!(report.ends_with("\n\nAll is as it must be."), "{report}");
+    let names: Vec<&str> = report.lines().take(7).map(|line| line[..14].trim()).collect();
+    assert_eq!(names, ["Database", "Messages", "Entries", "Summaries", "Branches", "Index", "Session files"]);
+    let messages = patient.ask::<i64>("SELECT count(*) FROM messages");
+    assert!(report.contains(&format!("Messages       ok     {messages} messages\n")), "{report}");
+    assert!(report.contains("Branches       ok     2 branches, "), "{report}");
+    assert!(patient.ask::<i64>("SELECT max(depth) FROM summaries") > 0, "{report}");
+    let entries = patient.ask::<i64>("SELECT count(*) FROM entries");
+    assert!(report.contains(&format!("Session files  ok     1 file, {entries} entries")), "{report}");
+
+    let before = fs::read_dir(patient.dir.path()).unwrap().count();
+    assert!(patient.fix().await.ends_with("There is nothing to mend."));
+    assert_eq!(fs::read_dir(patient.dir.path()).unwrap().count(), before);
+}
+
+#[tokio::test]
+async fn a_changed_byte_of_a_message_is_found_and_never_mended() {
+    let patient = Patient::new().await;
+    patient.damage(
+        "UPDATE messages SET codec = 0, json = CAST(replace(CAST(json AS TEXT), 'SECRET', 'SECREt') AS BLOB)
+          WHERE kind = 1",
+    );
+    patient.complains(&["1× text and place do not give the lineage: m-"]).await;
+    let before = messages_of(&patient.database());
+    let report = patient.fix().await;
+    assert!(report.contains("Nothing was changed. What is wrong with the file itself"), "{report}");
+    assert!(report.contains("never mended in place") && report.contains("/lcm import"), "{report}");
+    assert_eq!(messages_of(&patient.database()), before);
+    // Packed text that was changed can't even be unpacked.
+    patient.damage("UPDATE messages SET json = substr(json, 1, 20) WHERE id = 5 AND codec = 1");
+    assert!(patient.doctor().await.contains("1× the text can't be unpacked: m-"));
+}
+
+#[tokio::test]
+async fn a_changed_rendition_length_or_height_is_found() {
+    let patient = Patient::new().await.without_file();
+    patient.damage(
+        "UPDATE messages SET codec = 0, bytes = bytes, json = CAST(replace(CAST(json AS TEXT), 'shorter', 'shortes') AS BLOB)
+          WHERE kind = 3",
+    );
+    patient.complains(&["1× text and place do not give the lineage: m-"]).await;
+    patient.damage("UPDATE messages SET height = height + 1 WHERE id = 7");
+    let report = patient.doctor().await;
+    assert!(report.contains("× another number of messages stands above than is noted: m-"), "{report}");
+    patient.damage("UPDATE messages SET bytes = bytes + 1 WHERE kind = 1");
+    assert!(patient.doctor().await.contains("1× the text has another length than is noted: m-"));
+}
+
+#[tokio::test]
+async fn a_message_below_another_parent_is_found() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("UPDATE messages SET parent_id = 3 WHERE id = 20");
+    let report = patient.doctor().await;
+    assert!(report.contains("1× text and place do not give the lineage: m-"), "{report}");
+    assert!(
+        report.contains("1× its message follows another one than stands above it: e20 of session one"),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_head_is_found_and_set_again() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'");
+    patient
+        .complains(&["1× another message stands last at or above than is noted: e12 of session one"])
+        .await;
+    let report = patient.heals().await;
+    assert!(report.contains("  1× entry told which message stands last at or above it"), "{report}");
+}
+
+#[tokio::test]
+async fn entries_in_a_circle_are_told_and_walked_by_no_one() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e20') WHERE entry_id = 'e10'");
+    let report = patient.doctor().await;
+    assert!(report.contains("× no root is above: it hangs in a circle: e10 of session one, e11"), "{report}");
+    assert!(
+        report.contains("Branches       ok     \n") || report.contains("Branches       ok\n"),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
+    for (damage, complaint) in [
+        ("DELETE FROM summary_sources WHERE summary_id = 1 AND ordinal = 0", "a source is missing from the row of its sources: s-"),
+        (
+            "UPDATE summary_sources SET ordinal = 1000 WHERE summary_id = 1 AND ordinal = 0;
+             UPDATE summary_sources SET ordinal = 0 WHERE summary_id = 1 AND ordinal = 1;
+             UPDATE summary_sources SET ordinal = 1 WHERE summary_id = 1 AND ordinal = 1000",
+            "its sources do not follow one another: s-",
+        ),
+        ("UPDATE summaries SET depth = 3 WHERE id = 1", "it has another depth than its sources give: s-"),
+        ("UPDATE summaries SET text = text || '!' WHERE id = 1", "text and sources do not give its hash: s-"),
+        ("UPDATE summaries SET messages = messages + 1 WHERE id = 1", "it spans other messages than are noted: s-"),
+        ("UPDATE summaries SET to_time = to_time + 1 WHERE id = 1", "it spans other messages than are noted: s-"),
+        ("DELETE FROM summary_sources WHERE summary_id = 1", "it is made of nothing: s-"),
+        ("DELETE FROM summaries WHERE id = 1", "a source is not there: s-"),
+        (
+            "UPDATE summary_sources SET source_id = (SELECT max(summary_id) FROM summary_sources WHERE source_id IS NOT NULL)
+              WHERE (summary_id, ordinal) = (SELECT max(summary_id), 0 FROM summary_sources WHERE source_id IS NOT NULL)",
+            "it is made of itself, in a circle: s-",
+        ),
+    ] {
+        let patient = Patient::new().await;
+        let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
+        patient.damage(damage);
+        let report = patient.doctor().await;
+        assert!(report.contains(complaint), "{damage}\n{report}");
+        let report = patient.heals().await;
+        assert!(report.contains("× summary dropped, with what was condensed from it"), "{report}");
+        assert!(report.contains("× summary restored from session files"), "{damage}\n{report}");
+        assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries, "{damage}\n{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_broken_summary_without_a_session_file_goes_with_what_was_condensed_from_it_and_no_message_does() {
+    let patient = Patient::new().await.without_file();
+    let messages = messages_of(&patient.database());
+    let above: i64 = patient.ask(
+        "WITH RECURSIVE up (id) AS (SELECT 1 UNION SELECT s.summary_id FROM up JOIN summary_sources s ON s.source_id = up.id)
+         SELECT count(*) FROM up",
+    );
+    assert!(above > 1);
+    let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
+    patient.damage("UPDATE summaries SET text = 'lies' WHERE id = 1");
+    patient.heals().await;
+    assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries - above);
+    assert_eq!(messages_of(&patient.database()), messages);
+}
+
+#[tokio::test]
+async fn a_damaged_index_is_found_and_made_anew() {
+    for (damage, complaint) in [
+        ("DELETE FROM messages_fts WHERE rowid IN (4, 5)", "2× a passage is not in the index: m-"),
+        (
+            "DELETE FROM messages_fts WHERE rowid = 4; INSERT INTO messages_fts (rowid, body, parts) VALUES (4, 'other', '')",
+            "1× a passage's words do not lead to it: m-",
+        ),
+        (
+            "INSERT INTO messages_fts (rowid, body, parts) VALUES (99999, 'nobody', '')",
+            "1× the index has a passage of no message: row 99999",
+        ),
+        ("DELETE FROM summaries_fts WHERE rowid = 2", "1× a summary is not in the index: s-"),
+        (
+            "DELETE FROM summaries_fts WHERE rowid = 2; INSERT INTO summaries_fts (rowid, body, parts) VALUES (2, 'other', '')",
+            "1× a summary's words do not lead to it: s-",
+        ),
+        (
+            "INSERT INTO summaries_fts (rowid, body, parts) VALUES (99999, 'nobody', '')",
+            "1× the index has a summary that is not there: row 99999",
+        ),
+    ] {
+        let patient = Patient::new().await.without_file();
+        patient.damage(damage);
+        patient.complains(&[complaint]).await;
+        let report = patient.heals().await;
+        assert!(report.contains("  1× full-text index made anew"), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn an_index_whose_insides_are_broken_is_made_anew() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("UPDATE messages_fts_data SET block = x'00010203' WHERE id > 10");
+    let report = patient.doctor().await;
+    assert!(report.contains("Index          WRONG"), "{report}");
+    patient.heals().await;
+}
+
+#[tokio::test]
+async fn what_the_session_file_has_and_the_store_lacks_is_stored_again() {
+    for lost in ["e14", "e69", "e70"] {
+        let patient = Patient::new().await;
+        patient.damage(&format!("DELETE FROM entries WHERE entry_id = '{lost}'"));
+        let report = patient.doctor().await;
+        assert!(
+            report.contains(&format!("1× the file has an entry that is not stored: {lost} of session one")),
+            "{report}"
+        );
+        patient.heals().await;
+    }
+}
+
+#[tokio::test]
+async fn the_newest_entries_of_the_open_session_may_be_on_their_way() {
+    let patient = Patient::new().await;
+    patient.damage("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)");
+    let report = patient.doctor().await;
+    assert!(
+        report.contains("1 of the open session still to be stored") && report.ends_with("must be."),
+        "{report}"
+    );
+    let other = Scope { conversation: ConversationId(2), leaf: None };
+    let report = commands::run(&patient.store, &other, "doctor").await.unwrap();
+    assert!(report.contains("1× the file has an entry that is not stored: e"), "{report}");
+}
+
+#[tokio::test]
+async fn a_session_file_with_another_text_is_told_and_the_store_keeps_its_own() {
+    let patient = Patient::new().await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    fs::write(patient.file(), file.replacen("question 1 ", "question 7 ", 1)).unwrap();
+    patient.complains(&["1× an entry has another text than in the file: e2 of session one"]).await;
+    fs::write(patient.file(), file.replacen(r#""parentId":"e3""#, r#""parentId":"e2""#, 1)).unwrap();
+    patient.complains(&["1× an entry hangs elsewhere than in the file: e4 of session one"]).await;
+    fs::write(patient.file(), file.replacen(r#""id":"one""#, r#""id":"two""#, 1)).unwrap();
+    let report = patient.doctor().await;
+    assert!(
+        report.contains("one.jsonl is another session's now") && report.ends_with("must be."),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn the_backup_is_the_database_as_it_was() {
+    let patient = Patient::new().await;
+    patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'; DELETE FROM summary_sources WHERE summary_id = 1");
+    let before = messages_of(&patient.database());
+    let edges: i64 = patient.ask("SELECT count(*) FROM summary_sources");
+    let report = patient.fix().await;
+    let path = report.lines().find_map(|line| line.strip_prefix("The database as it was: ")).unwrap();
+    assert!(path.contains("project.db.20") && path.ends_with("Z.bak"), "{path}");
+    let backup = Connection::open(path).unwrap();
+    let number = |sql: &str| backup.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(backup.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(), "ok");
+    assert_eq!(number("SELECT count(*) FROM entries WHERE entry_id = 'e12' AND head_id IS NULL"), 1);
+    assert_eq!(number("SELECT count(*) FROM summary_sources"), edges);
+    assert_eq!(messages_of(Path::new(path)), before);
+    #[cfg(unix)]
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions()) & 0o777,
+        0o600
+    );
+}
+
+#[tokio::test]
+async fn a_file_of_another_mark_or_format_is_told() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("PRAGMA application_id = 7; PRAGMA user_version = 99");
+    patient
+        .complains(&[
+            "it does not bear the mark of this program",
+            "it is of another format than this version writes: 99 and 1",
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
+    let patient = Patient::new().await;
+    patient.store.checkpoint().await.unwrap();
+    let root: i64 =
+        patient.ask("SELECT rootpage FROM sqlite_schema WHERE name = 'summaries_by_first_message'");
+    patient.damage(&format!(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = {root} WHERE name = 'messages_by_passage'"
+    ));
+    let patient = patient.reopened().await;
+    let report = patient.fix().await;
+    assert!(report.contains("Database       WRONG") && report.contains("Nothing was changed."), "{report}");
+    assert!(report.contains("quit Pi, move ") && report.contains("there is no tool yet"), "{report}");
+}
+
+#[tokio::test]
+async fn what_is_no_option_is_named() {
+    let patient = Patient::new().await;
+    let error = commands::run(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();
+    assert!(error.to_string().starts_with("there is no --cure: /lcm doctor checks"), "{error}");
+}
+
+impl Patient {
+    /// As after a restart: nothing of the file is remembered.
+    async fn reopened(self) -> Self {
+        self.store.close().await;
+        let store = Store::open(Some(self.dir.path()), "project", "/project").unwrap();
+        Self { store, ..self }
+    }
+}

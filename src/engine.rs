@@ -48,7 +48,7 @@ pub struct Options {
 pub struct Status {
     /// `LCM: 847 msgs | 23 summaries (depth 3) | 2.1 MB`
     pub text: String,
-    /// A failure since the last time; told once.
+    /// A failure since the last time, or that the store is larger than was meant; told once.
     pub notice: Option<String>,
 }
 
@@ -174,8 +174,9 @@ impl Engine {
         let outcome = outcome?;
         if matches!(outcome, Outcome::Compacted { .. }) {
             self.has_history.store(true, Ordering::Relaxed);
-            // The block is there: whether the log is emptied now or later is no matter of its.
-            let _ = self.store.checkpoint().await;
+            // The block is there, and does not wait for it.
+            let store = self.store.clone();
+            tokio::spawn(async move { store.checkpoint().await });
         }
         Ok(outcome)
     }
@@ -258,7 +259,11 @@ impl Engine {
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
-        Ok(Status { text, notice: self.persistor.take_notice() })
+        let notice = match self.persistor.take_notice() {
+            None => commands::size::warning(&self.store, bytes, self.settings.size_budget_megabytes).await?,
+            notice => notice,
+        };
+        Ok(Status { text, notice })
     }
 
     /// Stops an operation, under way or yet to begin.

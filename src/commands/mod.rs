@@ -2,6 +2,7 @@
 
 mod doctor;
 pub mod import;
+pub mod size;
 mod tree;
 
 use crate::error::Result;
@@ -44,7 +45,8 @@ pub async fn run(store: &Store, scope: &Scope, line: &str) -> Result<String> {
         "help" => Ok(help(store)),
         "stats" => {
             let overview = look(store, scope).await?;
-            Ok(stats(&overview, store.bytes().await?, store.place()))
+            let sizes = size::parts(store).await?;
+            Ok(stats(&overview, store.bytes().await?, &sizes, store.place()))
         }
         "tree" => Ok(tree::render(&look(store, scope).await?)),
         "doctor" => {
@@ -71,7 +73,7 @@ fn commands() -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn stats(overview: &Overview, bytes: u64, place: &Place) -> String {
+fn stats(overview: &Overview, bytes: u64, sizes: &str, place: &Place) -> String {
     let row = |name: &str, value: String| format!("{name:<15} {value}\n");
     let Overview { totals, .. } = overview;
     let mut out = row(
@@ -95,6 +97,7 @@ fn stats(overview: &Overview, bytes: u64, place: &Place) -> String {
         },
     );
     out += &row("Database", format!("{}, {}", megabytes(bytes), lies_in(place)));
+    out += &row("", sizes.to_owned());
     out.truncate(out.trim_end().len());
     out
 }

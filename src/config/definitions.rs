@@ -175,6 +175,13 @@ pub const DEFINITIONS: &[Definition] = &[
         },
     },
     Definition {
+        key: "sizeBudgetMegabytes",
+        also: &[],
+        help: "A project's database that grows beyond this is told of, with what can be done; again when it has grown by \
+               another tenth. Nothing is ever deleted by itself.",
+        kind: Kind::Number { default: 2_000, range: 1..=1_000_000, field: |s| &mut s.size_budget_megabytes },
+    },
+    Definition {
         key: "status",
         also: &[],
         help: "The line in the footer: messages, summaries, size.",

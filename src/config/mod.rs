@@ -43,6 +43,8 @@ pub struct Settings {
     pub direct_model_calls: bool,
     /// `largeFileThresholdTokens`
     pub large_file_threshold_tokens: usize,
+    /// `sizeBudgetMegabytes`
+    pub size_budget_megabytes: usize,
     /// `status`
     pub status: bool,
     /// `debugMode`

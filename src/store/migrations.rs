@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Error, Result};
 
 /// The steps, the first being version 1.
-const STEPS: &[&str] = &[include_str!("migrations/001_init.sql")];
+const STEPS: &[&str] = &[include_str!("migrations/001_init.sql"), include_str!("migrations/002_merging.sql")];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.
 pub(super) fn current() -> i64 {
@@ -29,4 +29,30 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
         }
     }
     tx.commit().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_any_earlier_format_becomes_one_of_today() {
+        let schema = |connection: &Connection| -> Vec<String> {
+            let mut query = connection
+                .prepare("SELECT coalesce(sql, name) FROM sqlite_schema UNION ALL SELECT k || v FROM messages_fts_config")
+                .unwrap();
+            query.query_map([], |row| row.get(0)).unwrap().map(rusqlite::Result::unwrap).collect()
+        };
+        let mut fresh = Connection::open_in_memory().unwrap();
+        run(&mut fresh).unwrap();
+        for (at, _) in STEPS.iter().enumerate() {
+            let mut old = Connection::open_in_memory().unwrap();
+            for (number, step) in (1..).zip(&STEPS[..at]) {
+                old.execute_batch(step).unwrap();
+                old.pragma_update(None, "user_version", number).unwrap();
+            }
+            run(&mut old).unwrap();
+            assert_eq!((version(&old).unwrap(), schema(&old)), (current(), schema(&fresh)));
+        }
+    }
 }

@@ -141,7 +141,8 @@ impl Store {
         done.await.map_err(|_| Error::closed())
     }
 
-    /// Moves the log into the database and empties it, as far as readers of other processes allow.
+    /// Tidies the index and the file up, moves the log into the database and empties it, as far as other processes
+    /// allow.
     ///
     /// # Errors
     /// When the store is closed.
@@ -150,6 +151,7 @@ impl Store {
         self.queue(Box::new(move |connection| {
             // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
+            let _ = connection::tidy_up(connection);
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());

@@ -1,8 +1,10 @@
 //! `/lcm …`
 
 use super::asking::Asking;
-use super::support::Session;
+use super::support::{Session, TestStore};
 use crate::commands::list;
+use crate::commands::size::warning;
+use crate::store::Sizes;
 
 #[tokio::test]
 async fn help_lists_every_command_and_where_the_history_lies() {
@@ -39,10 +41,47 @@ async fn stats_tell_messages_summaries_tokens_and_size() {
         "{stats}"
     );
     assert!(lines[4].starts_with("Database        ") && lines[4].ends_with("project.db"), "{stats}");
+    assert!(
+        lines[5].starts_with("                4 KB messages (4 KB unpacked), 29 KB full text, "),
+        "{stats}"
+    );
     let mut numbers =
         lines[3].split_whitespace().filter_map(|word| word.replace(',', "").parse::<usize>().ok());
     let (said, now) = (numbers.next().unwrap(), numbers.next().unwrap());
     assert!(now * 2 < said, "{stats}");
+}
+
+#[tokio::test]
+async fn a_store_over_its_budget_is_told_of_once_and_again_when_it_has_grown_by_a_tenth() {
+    let store = TestStore::new();
+    let told = async |bytes, budget| warning(&store.store, bytes, budget).await.unwrap();
+    assert_eq!(told(9_000_000, 9).await, None);
+    let text = told(10_000_000, 9).await.unwrap();
+    assert!(
+        text.starts_with("the history of this project takes 10.0 MB, more than the 9 MB of the setting"),
+        "{text}"
+    );
+    assert!(text.contains("project.db away"), "{text}");
+    assert_eq!(told(10_900_000, 9).await, None);
+    assert_eq!(told(12_000_000, 13).await, None);
+    assert!(told(12_000_000, 9).await.is_some());
+    assert_eq!(told(13_000_000, 9).await, None);
+}
+
+#[tokio::test]
+async fn the_parts_of_the_store_are_all_of_it() {
+    let store = TestStore::new();
+    store.ingest("one", &Session::new().chat(200, 300)).await;
+    let read = |view: &crate::store::View<'_>| view.sizes();
+    let (sizes, bytes) = (store.store.read(read).await.unwrap(), store.store.bytes().await.unwrap());
+    let Sizes { messages, unpacked, identities, full_text, entries, summaries, other, free } = sizes;
+    // One page tells SQLite where the others belong.
+    assert_eq!(
+        messages + identities + full_text + entries + summaries + other + free + 4096,
+        bytes,
+        "{sizes:?}"
+    );
+    assert!(unpacked > 2 * messages, "{sizes:?}");
 }
 
 #[tokio::test]

@@ -166,10 +166,7 @@ async fn a_store_with_forks_edits_and_compactions_is_as_it_must_be() {
 #[tokio::test]
 async fn a_changed_byte_of_a_message_is_found_and_never_mended() {
     let patient = Patient::new().await;
-    patient.damage(
-        "UPDATE messages SET codec = 0, json = CAST(replace(CAST(json AS TEXT), 'SECRET', 'SECREt') AS BLOB)
-          WHERE kind = 1",
-    );
+    patient.damage("UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind = 1");
     patient.complains(&["1× text and place do not give the lineage: m-"]).await;
     let before = messages_of(&patient.database());
     let report = patient.fix().await;
@@ -177,17 +174,14 @@ async fn a_changed_byte_of_a_message_is_found_and_never_mended() {
     assert!(report.contains("never mended in place") && report.contains("/lcm import"), "{report}");
     assert_eq!(messages_of(&patient.database()), before);
     // Packed text that was changed can't even be unpacked.
-    patient.damage("UPDATE messages SET json = substr(json, 1, 20) WHERE id = 5 AND codec = 1");
+    patient.damage("UPDATE messages SET json = substr(json, 1, 20) WHERE id = 5 AND codec = 2");
     assert!(patient.doctor().await.contains("1× the text can't be unpacked: m-"));
 }
 
 #[tokio::test]
 async fn a_changed_rendition_length_or_height_is_found() {
     let patient = Patient::new().await.without_file();
-    patient.damage(
-        "UPDATE messages SET codec = 0, bytes = bytes, json = CAST(replace(CAST(json AS TEXT), 'shorter', 'shortes') AS BLOB)
-          WHERE kind = 3",
-    );
+    patient.damage("UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind = 3");
     patient.complains(&["1× text and place do not give the lineage: m-"]).await;
     patient.damage("UPDATE messages SET height = height + 1 WHERE id = 7");
     let report = patient.doctor().await;
@@ -393,7 +387,7 @@ async fn a_file_of_another_mark_or_format_is_told() {
     patient
         .complains(&[
             "it does not bear the mark of this program",
-            "it is of another format than this version writes: 99 and 1",
+            "it is of another format than this version writes: 99 and 2",
         ])
         .await;
 }

@@ -1,0 +1,58 @@
+//! What the user hears of the store's size: where the room goes, and once when it is more than was meant.
+
+#![expect(clippy::redundant_closure_for_method_calls, reason = "the paths are not general over lifetimes")]
+
+use crate::error::Result;
+use crate::store::{Place, Store};
+use crate::text::{grouped, megabytes};
+
+const MEGABYTE: u64 = 1_000_000;
+/// It is said again when the store has grown by one in this many parts since.
+const AGAIN: u64 = 10;
+
+/// `0.4 MB messages (0.9 MB unpacked), 0.3 MB full text, …`
+pub(super) async fn parts(store: &Store) -> Result<String> {
+    let sizes = store.read(|view| view.sizes()).await?;
+    let named = [
+        ("full text", sizes.full_text),
+        ("entries", sizes.entries),
+        ("identities", sizes.identities),
+        ("summaries", sizes.summaries),
+        ("other", sizes.other),
+        ("free", sizes.free),
+    ];
+    let mut parts =
+        vec![format!("{} messages ({} unpacked)", megabytes(sizes.messages), megabytes(sizes.unpacked))];
+    parts.extend(
+        named
+            .iter()
+            .filter(|(_, bytes)| *bytes > 0)
+            .map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))),
+    );
+    Ok(parts.join(", "))
+}
+
+/// What to tell the user of a store of `bytes`, if that is over the budget and was not told before.
+///
+/// # Errors
+/// When the store fails.
+pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Result<Option<String>> {
+    let budget = u64::try_from(budget_megabytes).unwrap_or(u64::MAX).saturating_mul(MEGABYTE);
+    let Place::File(path) = store.place() else { return Ok(None) };
+    if bytes <= budget {
+        return Ok(None);
+    }
+    let told = store.read(|view| view.size_warned_at()).await?;
+    if told.is_some_and(|told| bytes < told.saturating_add(told / AGAIN)) {
+        return Ok(None);
+    }
+    store.write(move |batch| batch.note_size_warned_at(bytes)).await?;
+    Ok(Some(format!(
+        "the history of this project takes {}, more than the {} MB of the setting sizeBudgetMegabytes; nothing is deleted by \
+         itself: raise the setting, or quit Pi and move {} away (then /lcm import brings back the sessions whose files are \
+         still there)",
+        megabytes(bytes),
+        grouped(budget_megabytes),
+        path.display()
+    )))
+}

@@ -25,6 +25,9 @@ import path from "node:path";
  * @property {string} id Pi's session id
  * @property {ExtensionContext["sessionManager"]} manager the session's tree
  * @property {Promise<Engine>} engine rejects when the store can't be opened
+ * @property {() => Promise<Engine>} reopen tries again what failed
+ * @property {Promise<Engine> | null} reopening under way
+ * @property {number} [failed] when opening failed last
  * @property {Promise<void>} caughtUp when what was said before we were here is handed over
  * @property {boolean} live entries may be handed over one by one: we have caught up
  * @property {boolean} catchingUp under way
@@ -46,6 +49,9 @@ const SLICE = { characters: 256 * 1024, entries: 500 };
 
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
+
+/** Rest between two attempts to open a store that can't be opened. */
+const REST_MS = 1000;
 
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
@@ -194,12 +200,7 @@ export default function losslessContext(pi) {
     if (!settings.enabled) return registerOff("pi-lossless-context is switched off by its setting `enabled`.", "info");
     registerTools(specs);
     registerCommand(JSON.parse(native.commandSpecs()));
-    const opened = open(native, ctx, settings);
-    session = opened;
-    opened.caughtUp
-      .then(() => showStatus(ctx, opened))
-      .then(() => offerImport(ctx, opened))
-      .catch(() => {});
+    session = open(native, ctx, settings);
   }
 
   /**
@@ -227,14 +228,45 @@ export default function losslessContext(pi) {
       parentSession: manager.getHeader()?.parentSession,
       settings,
     };
+    const attempt = async () => {
+      // One after the other: whoever opens a database while another lets go of it may find it locked.
+      await Promise.allSettled(closings);
+      try {
+        return await native.Engine.open(JSON.stringify(options));
+      } catch (error) {
+        opened.failed = performance.now();
+        throw new Error(`${messageOf(error)}. Until that is mended nothing is stored, and Pi compacts in its own way.`);
+      }
+    };
+    /** @param {Engine} engine */
+    const begin = async (engine) => {
+      opened.preamble = engine.preamble();
+      const notice = engine.notice();
+      if (notice) tell(ctx, notice);
+      await catchUp(opened, engine);
+    };
+    const reopen = async () => {
+      const engine = await attempt();
+      opened.failed = undefined;
+      opened.engine = Promise.resolve(engine);
+      opened.caughtUp = begin(engine);
+      goesOn();
+      return engine;
+    };
+    const goesOn = () => {
+      opened.caughtUp.catch((error) => tell(ctx, error));
+      opened.caughtUp
+        .then(() => showStatus(ctx, opened))
+        .then(() => offerImport(ctx, opened))
+        .catch(() => {});
+    };
     /** @type {Session} */
     const opened = {
       id: options.sessionId,
       manager,
-      // One after the other: whoever opens a database while another lets go of it may find it locked.
-      engine: Promise.allSettled(closings).then(() => native.Engine.open(JSON.stringify(options))).catch((error) => {
-        throw new Error(`${messageOf(error)}. Until that is mended nothing is stored, and Pi compacts in its own way.`);
-      }),
+      engine: attempt(),
+      reopen: () => (opened.reopening ??= reopen().finally(() => (opened.reopening = null))),
+      reopening: null,
       caughtUp: Promise.resolve(),
       live: false,
       catchingUp: false,
@@ -245,13 +277,8 @@ export default function losslessContext(pi) {
       counting: false,
       stale: false,
     };
-    opened.caughtUp = opened.engine.then(async (engine) => {
-      opened.preamble = engine.preamble();
-      const notice = engine.notice();
-      if (notice) tell(ctx, notice);
-      await catchUp(opened, engine);
-    });
-    opened.caughtUp.catch((error) => tell(ctx, error));
+    opened.caughtUp = opened.engine.then(begin);
+    goesOn();
     return opened;
   }
 
@@ -322,6 +349,8 @@ export default function losslessContext(pi) {
 
   /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
   const sync = async (_event, ctx, session) => {
+    // Not awaited: it may fail as slowly as before.
+    if (session.failed !== undefined && performance.now() > session.failed + REST_MS) session.reopen().catch((error) => tell(ctx, error));
     const engine = await session.engine;
     goOn(session, engine)?.catch((error) => tell(ctx, error));
     walk(session, engine);
@@ -429,7 +458,7 @@ export default function losslessContext(pi) {
     session = undefined;
     if (left) {
       try {
-        const engine = await left.engine;
+        const engine = await (left.reopening ?? left.engine);
         // What was said while the past is still being handed over waits behind it; the next start would bring it too.
         if (!left.live) await Promise.race([left.caughtUp.catch(() => {}), patience()]);
         walk(left, engine);
@@ -536,7 +565,7 @@ function settingsFor(native, ctx) {
  * @param {Session} session
  */
 async function ready(session) {
-  const engine = await session.engine;
+  const engine = await session.engine.catch(() => session.reopen());
   goOn(session, engine);
   await session.caughtUp;
   walk(session, engine);

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::import::Importer;
 use crate::compaction::{self, Outcome, Request};
 use crate::config::{self, Settings, Sources};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::ingest::import::{Folders, Home};
 use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host};
@@ -71,19 +71,14 @@ impl Engine {
     /// # Errors
     /// When the store can't be opened; the message is for the user.
     pub async fn open(options: Options) -> Result<Self> {
-        let store = open_store(&options).await?;
-        let log = log_beside(&store, &options.settings);
+        let (store, log, persistor, has_history) = begin(&options).await?;
         let home = Home {
             store: store.clone(),
             cwd: real_path(&options.cwd),
             db_dir: options.settings.db_dir.clone(),
             session_id: options.session_id.clone(),
         };
-        let Options { session_id, session_file, parent_session, settings, .. } = options;
-        let session = PiSession { id: session_id.clone(), file: session_file, parent_file: parent_session };
-        let persistor = Persistor::open(&store, session, log.clone()).await?;
-        let conversation = persistor.conversation();
-        let has_history = store.read(move |view| view.has_history_beside(conversation)).await?;
+        let Options { session_id, settings, .. } = options;
         let fields = [("session", Field::Name(&session_id)), ("known", Field::Count(persistor.known()))];
         log.event("open", &fields);
         Ok(Self {
@@ -247,9 +242,19 @@ impl Engine {
     /// The footer, and what the user should hear.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// When the engine is closed.
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
+        let Status { text, notice } = match self.counts().await {
+            Ok(counts) => counts,
+            Err(error) if error.code() == Code::Closed => return Err(error),
+            Err(error) => Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()) },
+        };
+        let notice = self.persistor.take_notice().or_else(|| self.store.take_damage()).or(notice);
+        Ok(Status { text, notice })
+    }
+
+    async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
         let totals = self.store.read(move |view| view.summary_totals(conversation)).await?;
         let messages = self.persistor.said().await?;
@@ -259,11 +264,9 @@ impl Engine {
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
-        let notice = match self.persistor.take_notice() {
-            None => commands::size::warning(&self.store, bytes, self.settings.size_budget_megabytes).await?,
-            notice => notice,
-        };
-        Ok(Status { text, notice })
+        // A failure to note it is the store's, and told of as such.
+        let size = commands::size::warning(&self.store, bytes, self.settings.size_budget_megabytes).await;
+        Ok(Status { text, notice: size.unwrap_or_default() })
     }
 
     /// Stops an operation, under way or yet to begin.
@@ -346,11 +349,45 @@ fn log_beside(store: &Store, settings: &Settings) -> Log {
     }
 }
 
+/// The store and the session in it. A database in which the session can't be read is passed over for another beside it.
+async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
+    let mut store = open_store(options).await?;
+    loop {
+        let log = log_beside(&store, &options.settings);
+        let why = match begin_in(&store, options, &log).await {
+            Ok((persistor, has_history)) => return Ok((store, log, persistor, has_history)),
+            Err(why) => why,
+        };
+        store.close().await;
+        if why.code() != Code::Damaged {
+            return Err(why);
+        }
+        let (damaged, dir, cwd) = (store, options.settings.db_dir.clone(), options.cwd.clone());
+        store = aside(move || damaged.beside(&dir, &real_path(&cwd), &why)).await?;
+    }
+}
+
+async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persistor, bool)> {
+    let session = PiSession {
+        id: options.session_id.clone(),
+        file: options.session_file.clone(),
+        parent_file: options.parent_session.clone(),
+    };
+    let persistor = Persistor::open(store, session, log.clone()).await?;
+    let conversation = persistor.conversation();
+    let has_history = store.read(move |view| view.has_history_beside(conversation)).await?;
+    Ok((persistor, has_history))
+}
+
 async fn open_store(options: &Options) -> Result<Store> {
     let cwd = options.cwd.clone();
     let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
-    // Opening waits for the disk.
-    tokio::task::spawn_blocking(move || Store::of_project(dir.as_deref(), &real_path(&cwd)))
+    aside(move || Store::of_project(dir.as_deref(), &real_path(&cwd))).await
+}
+
+/// Runs `work` where waiting for the disk does no harm.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
         .await
         .map_err(|error| Error::storing("failed to open the history store", error))?
 }

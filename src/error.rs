@@ -19,6 +19,8 @@ pub enum Code {
     Foreign,
     /// The database file was written by a newer version of this program.
     Newer,
+    /// The database file can't be read any more, or not all of it.
+    Damaged,
     /// The disk, the database or its content failed us.
     Store,
     /// What this builds upon is not stored, because an earlier write failed; that one is to be told of, not this.
@@ -36,6 +38,7 @@ impl Code {
             Self::Cancelled => "LCM_CANCELLED",
             Self::Foreign => "LCM_FOREIGN",
             Self::Newer => "LCM_NEWER",
+            Self::Damaged => "LCM_DAMAGED",
             Self::Store => "LCM_STORE",
             Self::Gap => "LCM_GAP",
             Self::Closed => "LCM_CLOSED",
@@ -65,6 +68,14 @@ impl Error {
     /// A database that a later version of this program made, which this one can't understand.
     pub fn newer(message: impl Into<String>) -> Self {
         Self { code: Code::Newer, message: message.into(), source: None }
+    }
+
+    /// A database that can't be read any more, or not all of it.
+    pub fn damaged(
+        message: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self { code: Code::Damaged, message: message.into(), source: Some(source.into()) }
     }
 
     /// A stored thing that is not as it must be.

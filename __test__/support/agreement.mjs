@@ -11,8 +11,9 @@ import { jsonOf } from "./session-file.mjs";
 /**
  * @param {Project} project
  * @param {SessionFile[]} [sessions] all the store may know; by default those of the project's session files
+ * @param {string} [name] of the database, where there are several
  */
-export function assertAgreement(project, sessions = project.sessions()) {
+export function assertAgreement(project, sessions = project.sessions(), name) {
   project.inStore((store) => {
     const known = store.rows("SELECT session_id FROM conversations ORDER BY session_id").map(({ session_id }) => session_id);
     assert.deepEqual(known, sessions.map(({ id }) => id).sort(), "the store knows the sessions that have files");
@@ -25,7 +26,7 @@ export function assertAgreement(project, sessions = project.sessions()) {
       assert.equal(stored.length, session.entries.length, `the number of entries of ${session.id}`);
     }
     assert.equal(store.count("messages"), distinctMessages(sessions), "what sessions have in common is stored once, and nothing twice");
-  });
+  }, name);
 }
 
 /**

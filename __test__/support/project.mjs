@@ -191,10 +191,11 @@ export class Project {
    * Asks the store something.
    * @template T
    * @param {(store: Store) => T} question
+   * @param {string} [name] of the database, where there are several
    * @returns {T}
    */
-  inStore(question) {
-    const store = new Store(this.storeDir);
+  inStore(question, name) {
+    const store = new Store(this.storeDir, name);
     try {
       return question(store);
     } finally {

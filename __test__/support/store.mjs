@@ -7,7 +7,7 @@ import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 
-const { DatabaseSync } = await sqlite();
+export const { DatabaseSync } = await sqlite();
 
 /** How the column `codec` says a message's JSON lies in its row. @type {Record<number, (stored: Buffer) => Buffer>} */
 const CODECS = { 0: (stored) => stored, 1: zstdDecompressSync };
@@ -23,9 +23,12 @@ const CODECS = { 0: (stored) => stored, 1: zstdDecompressSync };
 export class Store {
   #database;
 
-  /** @param {string} dir the folder of databases, which holds a single one */
-  constructor(dir) {
-    const files = databasesIn(dir);
+  /**
+   * @param {string} dir the folder of databases
+   * @param {string} [name] which one; without it, there must be a single one
+   */
+  constructor(dir, name) {
+    const files = name ? [name] : databasesIn(dir);
     if (files.length !== 1) throw new Error(`one database is expected, there are: ${files.join(", ") || "none"}`);
     this.file = path.join(dir, files[0]);
     this.#database = new DatabaseSync(this.file, { readOnly: true });

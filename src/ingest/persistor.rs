@@ -197,6 +197,10 @@ impl Persistor {
         let rest = FIRST_REST * 2_u32.pow(state.failures.min(DOUBLINGS));
         state.rest_until = Some(Instant::now() + rest);
         state.failures += 1;
+        // Damage is told of by the store, whoever meets it first.
+        if error.code() == Code::Damaged {
+            return;
+        }
         let told = format!("the history could not be stored, and will be tried again: {error}");
         state.notice.get_or_insert(told);
     }

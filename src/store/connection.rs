@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::migrations;
+use super::{migrations, trouble};
 use crate::error::{Code, Error, Result};
 
 /// Marks a database as ours (`PRAGMA application_id`): "LCM1".
@@ -33,6 +33,13 @@ pub enum Place {
     File(PathBuf),
 }
 
+/// A file that could be opened, but then not be read.
+#[derive(Clone, Debug)]
+pub(super) struct Damaged {
+    pub path: PathBuf,
+    pub why: String,
+}
+
 /// An opened writer, where it lies, and what the user should be told about it.
 pub(super) struct Opened {
     pub connection: Connection,
@@ -42,21 +49,28 @@ pub(super) struct Opened {
 
 /// Opens the store of the project `cwd` in `dir`, making what is missing.
 ///
-/// A file of another program, or of a newer version of this one, is left untouched and another beside it is used. That is
-/// told when the other is made; of a newer version's file always, since there is a history that is not seen.
-pub(super) fn open_project(dir: &Path, name: &str, cwd: &str) -> Result<Opened> {
+/// A file of another program or of a newer version of this one, one that is damaged, and whatever else lies there is left
+/// untouched, and another beside it is used. That is told when the other is made; of a newer version's file and a damaged
+/// one always, since there is a history that is not seen. `damaged` are those that were opened and turned out to be so.
+pub(super) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged]) -> Result<Opened> {
     make_dir(dir)?;
     let mut passed: Option<Error> = None;
     for attempt in 1..=NAMES {
         let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
         let path = dir.join(format!("{name}{suffix}.db"));
-        match open_file(&path, cwd) {
+        let known = damaged.iter().find(|known| known.path == path);
+        let opened = match known {
+            Some(Damaged { why, .. }) => {
+                Err(Error::damaged(format!("{} is damaged", path.display()), why.as_str()))
+            }
+            None => open_file(&path, cwd),
+        };
+        match opened {
             Ok((connection, is_new)) => {
-                let told = passed.filter(|error| is_new || error.code() == Code::Newer);
-                let notice = told.map(|why| format!("{why}; the history goes to {} instead", path.display()));
+                let notice = passed.and_then(|why| notice(&why, &path, is_new));
                 return Ok(Opened { connection, place: Place::File(path), notice });
             }
-            Err(error) if matches!(error.code(), Code::Foreign | Code::Newer) => {
+            Err(error) if matches!(error.code(), Code::Foreign | Code::Newer | Code::Damaged) => {
                 passed = passed.or(Some(error));
             }
             Err(error) => return Err(error),
@@ -67,6 +81,19 @@ pub(super) fn open_project(dir: &Path, name: &str, cwd: &str) -> Result<Opened> 
         passed.map(|error| error.to_string()).unwrap_or_default(),
         NAMES - 1
     )))
+}
+
+/// What the user should know of a file that was passed over for the one in `path`.
+fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
+    let path = path.display();
+    match why.code() {
+        Code::Damaged => Some(format!(
+            "{why}; it is left as it is, and the history goes to {path} instead, made anew from Pi's session files: \
+             /lcm import brings the older ones"
+        )),
+        code if is_new || code == Code::Newer => Some(format!("{why}; the history goes to {path} instead")),
+        _ => None,
+    }
 }
 
 /// A store in memory.
@@ -94,19 +121,10 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
 
 /// The connection, and whether the database was made just now.
 fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
-    let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => Error::foreign(format!("{} is no database", path.display())),
-        Some(ErrorCode::DatabaseBusy) => {
-            Error::storing(format!("{} is held by another program", path.display()), error)
-        }
-        _ => Error::storing(
-            format!(
-                "failed to open {} (if it stays so, move that file away: the history is made anew from the session \
-                 files)",
-                path.display()
-            ),
-            error,
-        ),
+    let failed = |error: rusqlite::Error| {
+        let remedy = "if it stays so, move that file away: the history is made anew from the session files";
+        let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
+        trouble::explained_at_opening(error, path)
     };
     make_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -114,7 +132,7 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     connection.busy_timeout(BUSY).map_err(failed)?;
     let is_new = check_owner(&connection, path, failed)?;
     set_up(&connection).map_err(failed)?;
-    migrations::run(&mut connection)?;
+    migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
     claim(&connection, cwd).map_err(failed)?;
     check_project(&connection, path, cwd).map_err(failed)??;
     Ok((connection, is_new))
@@ -232,11 +250,17 @@ fn make_dir(dir: &Path) -> Result<()> {
 /// An existing one must not even be opened here: when a process closes a file, POSIX drops all locks it has on it, those
 /// of SQLite in another session of the same process included.
 fn make_file(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::foreign(format!("{} is a folder", path.display())));
-    }
-    if path.exists() {
-        return Ok(());
+    match (path.metadata(), path.is_symlink()) {
+        (Ok(there), _) if there.is_file() => return Ok(()),
+        (Ok(there), _) => {
+            let what = if there.is_dir() { "a folder" } else { "no file" };
+            return Err(Error::foreign(format!("{} is {what}", path.display())));
+        }
+        // What it should lead to may be a disk that is not there now.
+        (Err(error), true) => {
+            return Err(Error::damaged(format!("{} is a link that leads nowhere", path.display()), error));
+        }
+        (Err(_), false) => {}
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -15,6 +15,7 @@ mod repair;
 mod search;
 mod sizes;
 mod summaries;
+mod trouble;
 mod view;
 mod worker;
 

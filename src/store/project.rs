@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::Store;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::Hash;
 
 /// A project's folder as its database goes by it: the real one, or as it is written where there is none any more.
@@ -12,13 +12,25 @@ pub fn real_path(cwd: &Path) -> String {
     cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()).to_string_lossy().into_owned()
 }
 
+/// What a project's database is called, but for its ending.
+fn name_of(cwd: &str) -> String {
+    Hash::plain(cwd.as_bytes()).to_string()[..16].to_owned()
+}
+
 impl Store {
     /// Opens the store of the project in `cwd`, a [`real_path`], in the folder `dir`, or in memory without one.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn of_project(dir: Option<&Path>, cwd: &str) -> Result<Self> {
-        let name = Hash::plain(cwd.as_bytes()).to_string()[..16].to_owned();
-        Self::open(dir, &name, cwd)
+        Self::open(dir, &name_of(cwd), cwd)
+    }
+
+    /// Opens another in its place, beside it: this one turned out to be damaged.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn beside(&self, dir: &Path, cwd: &str, why: &Error) -> Result<Self> {
+        self.open_beside(dir, &name_of(cwd), cwd, why)
     }
 }

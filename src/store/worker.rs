@@ -4,7 +4,7 @@
 //! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::connection::{self, Opened, Place};
-use super::{Batch, View, migrations};
-use crate::error::{Error, Result};
+use super::connection::{self, Damaged, Opened, Place};
+use super::{Batch, View, migrations, trouble};
+use crate::error::{Code, Error, Result};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -29,6 +29,18 @@ pub struct Store {
     writer: Arc<Mutex<Option<JoinHandle<()>>>>,
     readers: Arc<Mutex<Vec<Connection>>>,
     notice: Option<String>,
+    /// Damaged files that were passed over for this one.
+    passed: Vec<Damaged>,
+    trouble: Arc<Mutex<Trouble>>,
+}
+
+/// What went wrong with the file.
+#[derive(Default)]
+struct Trouble {
+    /// What the user should hear of damage; none when it was said.
+    damage: Option<String>,
+    /// Was it seen before?
+    is_known: bool,
 }
 
 impl Store {
@@ -37,8 +49,22 @@ impl Store {
     /// # Errors
     /// When the folder or the file can't be made or read.
     pub fn open(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
+        Self::open_past(dir, name, cwd, Vec::new())
+    }
+
+    /// Opens another beside this one, which can't be read for the reason `why`.
+    pub(super) fn open_beside(&self, dir: &Path, name: &str, cwd: &str, why: &Error) -> Result<Self> {
+        let mut passed = self.passed.clone();
+        if let Place::File(path) = &self.place {
+            let cause = std::error::Error::source(why).map_or_else(|| why.to_string(), ToString::to_string);
+            passed.push(Damaged { path: path.clone(), why: cause });
+        }
+        Self::open_past(Some(dir), name, cwd, passed)
+    }
+
+    fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
         let Opened { connection, place, notice } = match dir {
-            Some(dir) => connection::open_project(dir, name, cwd)?,
+            Some(dir) => connection::open_project(dir, name, cwd, &passed)?,
             None => connection::open_memory(cwd)?,
         };
         let (jobs, writer) = start_writer(connection)?;
@@ -48,6 +74,8 @@ impl Store {
             writer: Arc::new(Mutex::new(Some(writer))),
             readers: Arc::default(),
             notice,
+            passed,
+            trouble: Arc::default(),
         })
     }
 
@@ -63,6 +91,12 @@ impl Store {
         self.notice.as_deref()
     }
 
+    /// What the user should hear when the file turned out to be damaged, once.
+    #[must_use]
+    pub fn take_damage(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).damage.take()
+    }
+
     /// Queues one writing transaction and returns at once; `done` hears on the writer's thread how it ended.
     ///
     /// # Errors
@@ -72,10 +106,22 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
+        let news = self.news();
         self.queue(Box::new(move |connection| {
             // A panic is a bug; it must take neither the jobs behind it along nor the news of it.
             let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
-            done(outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write"))));
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));
+            // Who holds the file for long: what waits behind this job shall not wait as long again, each for itself.
+            let patience = if outcome.as_ref().is_err_and(trouble::is_busy) {
+                Some(connection::BRIEFLY)
+            } else {
+                outcome.is_ok().then_some(connection::BUSY)
+            };
+            if let Some(patience) = patience {
+                let _ = connection.busy_timeout(patience);
+            }
+            done(outcome.map_err(|error| news.explain(error)));
         }))
     }
 
@@ -112,13 +158,14 @@ impl Store {
             return Err(Error::closed());
         }
         let (path, readers, jobs) = (path.clone(), Arc::clone(&self.readers), Arc::clone(&self.jobs));
+        let news = self.news();
         let task = tokio::task::spawn_blocking(move || {
             let idle = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut connection = match idle {
                 Some(connection) => connection,
-                None => connection::open_reader(&path)?,
+                None => connection::open_reader(&path).map_err(|error| news.explain(error))?,
             };
-            let outcome = in_view(&mut connection, work);
+            let outcome = in_view(&mut connection, work).map_err(|error| news.explain(error));
             let closed = jobs.lock().unwrap_or_else(PoisonError::into_inner).is_none();
             let mut idle = readers.lock().unwrap_or_else(PoisonError::into_inner);
             if !closed && idle.len() < READERS {
@@ -183,6 +230,11 @@ impl Store {
         self.read(|view| view.page_bytes()).await
     }
 
+    fn news(&self) -> News {
+        let Place::File(path) = &self.place else { return News(None) };
+        News(Some((path.clone(), Arc::clone(&self.trouble))))
+    }
+
     fn queue(&self, job: Job) -> Result<()> {
         match &*self.lock() {
             Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
@@ -192,6 +244,23 @@ impl Store {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Sender<Job>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts failures into words, and notes the first sign of damage.
+struct News(Option<(PathBuf, Arc<Mutex<Trouble>>)>);
+
+impl News {
+    fn explain(&self, error: Error) -> Error {
+        let Some((path, trouble)) = &self.0 else { return error };
+        let error = trouble::explained(error, path);
+        if error.code() == Code::Damaged {
+            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::replace(&mut trouble.is_known, true) {
+                trouble.damage = Some(error.to_string());
+            }
+        }
+        error
     }
 }
 

@@ -1,0 +1,111 @@
+/**
+ * What is asked of Pi and of the store in every fault: that Pi works on, what its user was told, and that the history is
+ * whole again afterwards.
+ */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import path from "node:path";
+import { assertAgreement } from "./agreement.mjs";
+import { eventually } from "./project.mjs";
+import { heard, saidBy } from "./seats.mjs";
+
+/** @typedef {import("./project.mjs").Project} Project */
+/** @typedef {import("./project.mjs").Pi} Pi */
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+
+/** The model says that it has heard the user. @param {Received} request */
+export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });
+
+/** What the project's database is called. @param {Project} project @param {string} [ending] of those beside it */
+export function databaseOf(project, ending = "") {
+  return `${createHash("sha256").update(project.cwd).digest("hex").slice(0, 16)}${ending}.db`;
+}
+
+/** Where it lies. @param {Project} project @param {string} [ending] */
+export const databaseFile = (project, ending) => path.join(project.storeDir, databaseOf(project, ending));
+
+/**
+ * Something is said, and the answer comes.
+ * @param {Project} project whose model answers with `echo`
+ * @param {Pi} pi
+ * @param {string} text
+ */
+export async function talk(project, pi, text) {
+  await pi.prompt(text);
+  const { entries } = await project.session(pi);
+  assert.equal(saidBy(entries.findLast(({ message }) => message?.role === "assistant"), "assistant"), heard(text));
+}
+
+/** What the user was told that is wrong. @param {Pi} pi @returns {string[]} */
+export function warnings(pi) {
+  return pi.ui("notify").filter(({ notifyType }) => notifyType !== "info").map(({ message }) => message);
+}
+
+/**
+ * The one thing that the user was told is wrong.
+ * @param {Pi} pi
+ * @param {RegExp} sentence
+ */
+export function assertToldOnce(pi, sentence) {
+  const told = warnings(pi);
+  assert.equal(told.length, 1, `one sentence is expected:\n${told.join("\n")}`);
+  assert.match(told[0], sentence);
+}
+
+/** Waits until the user was told something. @param {Pi} pi */
+export const toldSomething = (pi) => pi.waitFor(() => warnings(pi).length > 0, 20_000);
+
+/** Pi leaves as it always does. @param {Pi} pi */
+export async function leave(pi) {
+  assert.deepEqual(await pi.stop(), { code: 0, signal: null });
+  assert.deepEqual(pi.events.filter(({ type }) => type === "extension_error"), []);
+}
+
+/**
+ * A start with nothing in its way: nothing is told, and then all is stored and as it must be.
+ * @param {Project} project
+ * @param {object} [where]
+ * @param {string[]} [where.args] Pi's
+ * @param {string} [where.name] of the database
+ * @param {RegExp} [where.told] what is told all the same
+ */
+export async function assertWhole(project, { args = ["--continue"], name, told } = {}) {
+  const pi = project.startPi(args);
+  await talk(project, pi, "and afterwards");
+  await eventually(() => assertAgreement(project, undefined, name));
+  assert.match(await doctor(pi), /\n\nAll is as it must be\.$/);
+  if (told) assertToldOnce(pi, told);
+  else assert.deepEqual(warnings(pi), []);
+  await leave(pi);
+  project.inStore((store) => assert.equal(store.rows("PRAGMA integrity_check")[0].integrity_check, "ok"), name);
+}
+
+/** What `/lcm doctor` says. @param {Pi} pi @returns {Promise<string>} */
+export async function doctor(pi) {
+  const from = pi.events.length;
+  await pi.prompt("/lcm doctor");
+  const said = () => pi.events.slice(from).findLast(({ method, message }) => method === "notify" && message.startsWith("Database "));
+  return (await pi.waitFor(said)).message;
+}
+
+/**
+ * All that is stored, to be compared with what is stored later: nothing of it may be gone.
+ * @param {Project} project
+ * @param {string} [name]
+ */
+export function storedIn(project, name) {
+  return project.inStore((store) => {
+    const messages = store.rows("SELECT hex(lineage) AS id FROM messages").map(({ id }) => `message ${id}`);
+    const entries = store.rows("SELECT session_id, entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id");
+    const summaries = store.rows("SELECT hex(hash) AS id FROM summaries").map(({ id }) => `summary ${id}`);
+    return new Set([...messages, ...summaries, ...entries.map(({ session_id, entry_id }) => `entry ${entry_id} of ${session_id}`)]);
+  }, name);
+}
+
+/**
+ * @param {Set<string>} before
+ * @param {Set<string>} after
+ */
+export function assertNothingGone(before, after) {
+  assert.deepEqual([...before].filter((thing) => !after.has(thing)), [], "nothing stored is gone");
+}

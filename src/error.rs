@@ -108,6 +108,12 @@ impl Error {
         Self { code: Code::Closed, message: "the history store is closed".into(), source: None }
     }
 
+    /// What is behind it, without the sentence made of that; the sentence where nothing is.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        self.source.as_ref().map_or_else(|| self.message.clone(), ToString::to_string)
+    }
+
     /// What kind of failure it is.
     #[must_use]
     pub fn code(&self) -> Code {

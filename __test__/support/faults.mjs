@@ -85,7 +85,7 @@ export async function doctor(pi) {
   const from = pi.events.length;
   await pi.prompt("/lcm doctor");
   const said = () => pi.events.slice(from).findLast(({ method, message }) => method === "notify" && message.startsWith("Database "));
-  return (await pi.waitFor(said)).message;
+  return (await pi.waitFor(said, 20_000)).message;
 }
 
 /**

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::store::{AuditedConversation, Horizon, Store, View};
 
@@ -83,9 +83,18 @@ impl Doctor {
     }
 
     async fn examine(&self) -> Result<(Report, Findings)> {
-        let (horizon, conversations) =
-            self.store.read(|view| Ok((view.horizon()?, view.audited_conversations()?))).await?;
-        let (file, index, found) = self.file().await?;
+        let begun = self.store.read(|view| Ok((view.horizon()?, view.audited_conversations()?))).await;
+        let (mut file, index, mut found) = self.file().await?;
+        let (horizon, conversations) = match begun {
+            Ok(begun) => begun,
+            // There is nothing to go by for the other checks.
+            Err(error) if error.code() == Code::Damaged => {
+                file.unfinished.get_or_insert(error.cause());
+                found.file_is_damaged = true;
+                return Ok((Report { checks: vec![file] }, found));
+            }
+            Err(error) => return Err(error),
+        };
         let mut walk = messages::Walk::new(horizon, index);
         let mut more = true;
         while more {
@@ -155,7 +164,7 @@ impl Doctor {
             let ends = match self.store.read(move |view| view.branch_ends(id, horizon.entry)).await {
                 Ok(ends) => ends,
                 Err(error) => {
-                    state.0.unfinished = Some(error.to_string());
+                    state.0.unfinished = Some(error.cause());
                     continue;
                 }
             };
@@ -186,7 +195,7 @@ impl Doctor {
             let stored = match self.store.read(move |view| view.audit_entries(id, EntryId(i64::MAX))).await {
                 Ok(stored) => stored,
                 Err(error) => {
-                    check.unfinished = Some(error.to_string());
+                    check.unfinished = Some(error.cause());
                     continue;
                 }
             };

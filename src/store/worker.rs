@@ -56,8 +56,7 @@ impl Store {
     pub(super) fn open_beside(&self, dir: &Path, name: &str, cwd: &str, why: &Error) -> Result<Self> {
         let mut passed = self.passed.clone();
         if let Place::File(path) = &self.place {
-            let cause = std::error::Error::source(why).map_or_else(|| why.to_string(), ToString::to_string);
-            passed.push(Damaged { path: path.clone(), why: cause });
+            passed.push(Damaged { path: path.clone(), why: why.cause() });
         }
         Self::open_past(Some(dir), name, cwd, passed)
     }

@@ -8,6 +8,7 @@ import path from "node:path";
 import { assertAgreement } from "./agreement.mjs";
 import { eventually } from "./project.mjs";
 import { heard, saidBy } from "./seats.mjs";
+import { DatabaseSync } from "./store.mjs";
 
 /** @typedef {import("./project.mjs").Project} Project */
 /** @typedef {import("./project.mjs").Pi} Pi */
@@ -100,6 +101,13 @@ export function storedIn(project, name) {
     const summaries = store.rows("SELECT hex(hash) AS id FROM summaries").map(({ id }) => `summary ${id}`);
     return new Set([...messages, ...summaries, ...entries.map(({ session_id, entry_id }) => `entry ${entry_id} of ${session_id}`)]);
   }, name);
+}
+
+/** Takes the log and its index along, which somebody who only reads leaves behind. @param {Project} project */
+export function putAway(project) {
+  const database = new DatabaseSync(databaseFile(project));
+  database.exec("SELECT 1 FROM messages");
+  database.close();
 }
 
 /**

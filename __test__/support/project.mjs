@@ -81,7 +81,8 @@ export class Project {
   #started = [];
   /** @type {Terminal[]} */
   #terminals = [];
-  #host;
+  /** More environment variables for Pi. @type {Record<string, string>} */
+  env = {};
   #extensions;
 
   /**
@@ -95,7 +96,7 @@ export class Project {
   constructor({ folder, server, script, host, extensions }) {
     this.server = server;
     this.script = script;
-    this.#host = host;
+    this.host = host;
     this.#extensions = extensions;
     this.agentDir = path.join(folder, "agent");
     this.cwd = path.join(folder, "project");
@@ -126,7 +127,7 @@ export class Project {
    * @param {string | null} [loading] another extension than ours, or none
    */
   startPi(args = [], loading) {
-    const idle = this.#host?.version === "0.74.2" ? "agent_end" : undefined;
+    const idle = this.host?.version === "0.74.2" ? "agent_end" : undefined;
     const pi = startPi({ ...this.#surroundings, idle, args: [...this.#loading(loading), ...args] });
     this.#started.push(pi);
     return pi;
@@ -204,8 +205,8 @@ export class Project {
   }
 
   get #surroundings() {
-    const { agentDir, cwd, sessionDir, storeDir } = this;
-    return { agentDir, cwd, sessionDir, env: { LCM_DB_DIR: storeDir }, node: this.#host?.node, pi: this.#host?.pi };
+    const { agentDir, cwd, sessionDir, storeDir, env } = this;
+    return { agentDir, cwd, sessionDir, env: { LCM_DB_DIR: storeDir, ...env }, node: this.host?.node, pi: this.host?.pi };
   }
 }
 

@@ -1,0 +1,146 @@
+/**
+ * A disk that is full, or may not be written: Pi goes on, the user hears why nothing is stored, and what was missed is
+ * stored as soon as there is room again, in the same session or at the next start.
+ */
+import assert from "node:assert/strict";
+import path from "node:path";
+import { describe, test } from "node:test";
+import { allHosts } from "../../scripts/hosts.mjs";
+import { root } from "../../scripts/paths.mjs";
+import { assertAgreement } from "../support/agreement.mjs";
+import { aDisk, aFolder, noDisk, noPermissions } from "../support/disks.mjs";
+import { assertNothingGone, assertToldOnce, assertWhole, echo, putAway, leave, storedIn, talk, toldSomething } from "../support/faults.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject, eventually } from "../support/project.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../support/project.mjs").Pi} Pi */
+
+const hostOf = (/** @type {string} */ version) => allHosts.findLast((host) => host.version === version);
+
+/** With the fault gone, going on talking is all it needs. @param {Project} project @param {Pi} pi */
+async function storedAgain(project, pi) {
+  await eventually(async () => {
+    await talk(project, pi, "and now?");
+    assertAgreement(project);
+  });
+}
+
+describe("the disk is full", { skip: noDisk }, () => {
+  test("while something is stored; then there is room again", async (t) => {
+    const project = await aProject(t, { host: hostOf("1.5.2"), script: { otherwise: echo } });
+    const disk = aDisk(t);
+    project.storeDir = disk.folder;
+    const pi = project.startPi();
+    await talk(project, pi, "before");
+    await eventually(() => assertAgreement(project));
+    const before = storedIn(project);
+
+    disk.fill();
+    for (let n = 0; n < 4; n++) await talk(project, pi, `meanwhile ${n} ${filler(`full${n}`, 2000)}`);
+    await toldSomething(pi);
+    await talk(project, pi, "and on");
+    assertToldOnce(pi, /^pi-lossless-context: the history could not be stored, and will be tried again: there is no room for \S+\.db \(make some on its disk\): database or disk is full$/);
+    assertNothingGone(before, storedIn(project));
+
+    disk.makeRoom();
+    await storedAgain(project, pi);
+    assertToldOnce(pi, /no room/);
+    await leave(pi);
+    await assertWhole(project);
+  });
+
+  test("when a project's first session starts; then there is room again", async (t) => {
+    const project = await aProject(t, { script: { otherwise: echo } });
+    const disk = aDisk(t);
+    project.storeDir = disk.folder;
+    disk.fill();
+    const pi = project.startPi();
+    await talk(project, pi, "without a store");
+    await toldSomething(pi);
+    assertToldOnce(pi, /there is no room for \S+\.db \(make some on its disk\): .*\. Until that is mended nothing is stored, and Pi compacts in its own way\.$/);
+
+    disk.makeRoom();
+    await storedAgain(project, pi);
+    assertToldOnce(pi, /no room/);
+    await leave(pi);
+    await assertWhole(project);
+  });
+
+  test("until the next start, and in print mode", async (t) => {
+    const project = await aProject(t, { script: { otherwise: echo } });
+    const disk = aDisk(t);
+    project.storeDir = disk.folder;
+    await project.runPi(["-p", "before"]);
+    const before = storedIn(project);
+    disk.fill();
+    const { code, stdout } = await project.runPi(["--continue", "-p", `meanwhile ${filler("print", 5000)}`]);
+    assert.equal(code, 0);
+    assert.match(stdout, /^Heard: meanwhile [a-z ]+\n$/);
+    disk.makeRoom();
+    assertNothingGone(before, storedIn(project));
+    await assertWhole(project);
+  });
+});
+
+const noLimit = process.platform === "win32" ? "Windows knows no limit to a file's size" : undefined;
+
+test("a file may not grow any more: the user hears of it, and the next start makes up for it", { skip: noLimit }, async (t) => {
+  const usual = hostOf("0.87.1");
+  assert.ok(usual);
+  const project = await aProject(t, { host: { ...usual, node: path.join(root, "__test__", "support", "small-files.sh") }, script: { otherwise: echo } });
+  project.env = { TEST_NODE: usual.node };
+  const pi = project.startPi();
+  for (let n = 0; n < 12; n++) await talk(project, pi, `meanwhile ${n} ${filler(`limit${n}`, 1500)}`);
+  await toldSomething(pi);
+  await talk(project, pi, "and on");
+  assertToldOnce(pi, /the history could not be stored, and will be tried again: the disk does not take \S+\.db \(see whether it is there, whole, and has room\): disk I\/O error$/);
+  await leave(pi);
+  project.host = usual;
+  await assertWhole(project);
+});
+
+/** @type {[string, string | undefined, (t: import("node:test").TestContext) => { folder: string, setWritable: (writable: boolean) => void }][]} */
+const guarded = [
+  ["a disk that may only be read", noDisk, aDisk],
+  ["a folder that may only be read", noPermissions, aFolder],
+];
+
+for (const [what, skip, make] of guarded) {
+  describe(what, { skip }, () => {
+    test("from a project's first start on; then it may be written", async (t) => {
+      const project = await aProject(t, { host: hostOf("0.74.2"), script: { otherwise: echo } });
+      const folder = make(t);
+      project.storeDir = folder.folder;
+      folder.setWritable(false);
+      const pi = project.startPi();
+      await talk(project, pi, "without a store");
+      await toldSomething(pi);
+      assertToldOnce(pi, /failed to make \S+\.db \(let it be written, or name another folder in the setting dbDir\): .*\. Until that is mended nothing is stored, and Pi compacts in its own way\.$/);
+      folder.setWritable(true);
+      await storedAgain(project, pi);
+      assertToldOnce(pi, /failed to make/);
+      await leave(pi);
+      await assertWhole(project);
+    });
+
+    test("with a history in it: nothing of that is lost, and the next start makes up for what was missed", async (t) => {
+      const project = await aProject(t, { script: { otherwise: echo } });
+      const folder = make(t);
+      project.storeDir = folder.folder;
+      await project.runPi(["-p", "before"]);
+      const before = storedIn(project);
+      putAway(project);
+      folder.setWritable(false);
+      const pi = project.startPi(["--continue"]);
+      await talk(project, pi, "meanwhile");
+      await toldSomething(pi);
+      await talk(project, pi, "and on");
+      assertToldOnce(pi, /\S+\.db can't be written \(let it be written, or name another folder in the setting dbDir\): .*\. Until that is mended nothing is stored/);
+      await leave(pi);
+      folder.setWritable(true);
+      assertNothingGone(before, storedIn(project));
+      await assertWhole(project);
+    });
+  });
+}

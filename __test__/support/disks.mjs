@@ -1,0 +1,68 @@
+/**
+ * Disks that are small, full or not to be written, for real: a file system of its own where the system lets us mount one.
+ */
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+
+/** @typedef {import("node:test").TestContext} TestContext */
+
+/** Why there can be no disk of our own, or undefined where there can. */
+export const noDisk = reasonAgainst();
+
+function reasonAgainst() {
+  if (process.platform !== "linux") return `a test makes its disk with Linux's tmpfs, and this is ${process.platform}`;
+  // In namespaces of its own, so that trying leaves nothing behind.
+  const tried = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/mnt"], { encoding: "utf8" });
+  if (tried.status === 0) return undefined;
+  return `mounting needs a right that is not ours here: ${(tried.error?.message ?? tried.stderr).trim()}`;
+}
+
+/**
+ * A folder that is a disk of its own, until the test has ended.
+ * @param {TestContext} t
+ */
+export function aDisk(t) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-disk-"));
+  run("mount", "-t", "tmpfs", "-o", "size=8m", "none", folder);
+  t.after(() => {
+    // Lazily: a Pi of a test that failed may still be there.
+    run("umount", "--lazy", folder);
+    rmdirSync(folder);
+  });
+  const filler = path.join(folder, "filler");
+  return {
+    folder,
+    fill: () => {
+      const { bavail, bsize } = statfsSync(folder);
+      writeFileSync(filler, Buffer.alloc(bavail * bsize));
+    },
+    makeRoom: () => rmSync(filler),
+    setWritable: (/** @type {boolean} */ writable) => run("mount", "-o", `remount,${writable ? "rw" : "ro"}`, folder),
+  };
+}
+
+/** Why permissions keep nobody from writing here, or undefined where they do. */
+export const noPermissions =
+  process.platform === "win32" ? "a folder's permissions do not keep anybody from writing on Windows" : process.getuid?.() === 0 ? "permissions do not keep root from writing" : undefined;
+
+/**
+ * A folder that its owner may not write to, as long as that is wanted.
+ * @param {TestContext} t
+ */
+export function aFolder(t) {
+  const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-folder-"));
+  const setWritable = (/** @type {boolean} */ writable) => chmodSync(folder, writable ? 0o700 : 0o500);
+  t.after(() => {
+    setWritable(true);
+    rmSync(folder, { recursive: true });
+  });
+  return { folder, setWritable };
+}
+
+/** @param {string} command @param {...string} args */
+function run(command, ...args) {
+  const { status, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stderr}`);
+}

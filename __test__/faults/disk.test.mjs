@@ -5,18 +5,15 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { describe, test } from "node:test";
-import { allHosts } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { aDisk, aFolder, noDisk, noPermissions } from "../support/disks.mjs";
-import { assertNothingGone, assertToldOnce, assertWhole, echo, putAway, leave, storedIn, talk, toldSomething } from "../support/faults.mjs";
+import { assertNothingGone, assertToldOnce, assertWhole, echo, hostOf, leave, putAway, storedIn, talk, toldSomething } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/project.mjs").Pi} Pi */
-
-const hostOf = (/** @type {string} */ version) => allHosts.findLast((host) => host.version === version);
 
 /** With the fault gone, going on talking is all it needs. @param {Project} project @param {Pi} pi */
 async function storedAgain(project, pi) {

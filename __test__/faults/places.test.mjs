@@ -6,9 +6,8 @@ import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
-import { allHosts } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertToldOnce, assertWhole, databaseFile, databaseOf, echo, leave, talk } from "../support/faults.mjs";
+import { assertToldOnce, assertWhole, databaseFile, databaseOf, echo, hostOf, leave, talk } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 
@@ -98,8 +97,7 @@ const noLinks = process.platform === "win32" ? "making links needs a privilege o
 describe("where the database belongs lies", { concurrency: 2 }, () => {
   for (const { what, lay, told, always = false, version = "0.87.1" } of cases) {
     test(what, { skip: what.includes("link") && noLinks }, async (t) => {
-      const host = allHosts.findLast((one) => one.version === version);
-      const project = await aProject(t, { host, script: { otherwise: echo } });
+      const project = await aProject(t, { host: hostOf(version), script: { otherwise: echo } });
       await project.runPi(["-p", "before"]);
       const file = databaseFile(project);
       lay(file);

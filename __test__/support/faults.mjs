@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import path from "node:path";
+import { allHosts, hosts } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "./agreement.mjs";
 import { eventually } from "./project.mjs";
 import { heard, saidBy } from "./seats.mjs";
@@ -13,6 +14,12 @@ import { DatabaseSync } from "./store.mjs";
 /** @typedef {import("./project.mjs").Project} Project */
 /** @typedef {import("./project.mjs").Pi} Pi */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
+
+/** One host for each version of Pi that is tested. */
+export const hostsByVersion = [...new Map(hosts.map((host) => [host.version, host])).values()];
+
+/** The host that has a version of Pi, whatever is tested. @param {string} version */
+export const hostOf = (version) => allHosts.findLast((host) => host.version === version);
 
 /** The model says that it has heard the user. @param {Received} request */
 export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });

@@ -1,0 +1,64 @@
+/**
+ * The system's clock goes back, between two starts and while Pi runs: what is stored keeps its order, which is the tree's
+ * and not the time's.
+ */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { root } from "../../scripts/paths.mjs";
+import { assertAgreement } from "../support/agreement.mjs";
+import { assertNothingGone, assertWhole, echo, hostsByVersion, leave, storedIn, talk, warnings } from "../support/faults.mjs";
+import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
+
+const YEAR = 365 * 24 * 60 * 60;
+
+/**
+ * A clock for Pi, or why there can be none.
+ * @param {import("node:test").TestContext} t
+ */
+function aClock(t) {
+  const folder = temporaryFolder(t);
+  const [library, file] = [path.join(folder, "clock.so"), path.join(folder, "shift")];
+  const made = spawnSync("cc", ["-shared", "-fPIC", "-o", library, path.join(root, "__test__", "support", "clock.c"), "-ldl"], { encoding: "utf8" });
+  assert.equal(made.status, 0, made.error?.message ?? made.stderr);
+  return { env: { LD_PRELOAD: library, TEST_CLOCK: file }, shift: (/** @type {number} */ seconds) => writeFileSync(file, String(seconds)) };
+}
+
+const noClock = process.platform === "linux" ? undefined : `the test's clock is made for Linux, and this is ${process.platform}`;
+
+for (const host of hostsByVersion) {
+  test(`Pi ${host.version}: the clock goes back`, { skip: noClock }, async (t) => {
+    const project = await aProject(t, { host, script: { otherwise: echo } });
+    const clock = aClock(t);
+    project.env = clock.env;
+
+    clock.shift(YEAR);
+    const history = project.history();
+    history.talk(20);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    await talk(project, pi, "in a year");
+    await eventually(() => assertAgreement(project));
+    const first = (await project.session(pi)).entries.at(-1);
+    assert.ok(Date.parse(first.timestamp) > Date.now() + (YEAR / 2) * 1000, "Pi has this clock");
+
+    clock.shift(-YEAR);
+    await talk(project, pi, "a year ago");
+    await pi.request("compact");
+    await talk(project, pi, "after a compaction");
+    await eventually(() => assertAgreement(project));
+    assert.ok(project.summaryCalls.length > 0, "we have compacted");
+    const { file } = await project.session(pi);
+    await leave(pi);
+    assert.deepEqual(warnings(pi), []);
+    const before = storedIn(project);
+
+    clock.shift(-2 * YEAR);
+    await assertWhole(project, { args: ["--session", file] });
+    clock.shift(0);
+    await project.runPi(["-p", "in a new session"]);
+    assertAgreement(project);
+    assertNothingGone(before, storedIn(project));
+  });
+}

@@ -1,5 +1,5 @@
 /**
- * The driver behind `npm start`, `npm run build` and `npm test`.
+ * The driver behind `npm start`, `npm run build`, `npm test` and `npm run kill`.
  *
  * Each begins with the same set-up, so that a clean clone needs no step before it. What follows is started by absolute
  * path (`paths.mjs`). A failure ends in one line that says what to do, or in the failing program's own words above it.
@@ -19,7 +19,7 @@ const PATIENCE_MS = 1500;
 const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { build, start, test };
+const verbs = { build, start, test, kill };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -62,6 +62,13 @@ async function modelIsConfigured() {
   const env = { ...process.env, PI_OFFLINE: "1" };
   const { stdout } = await collect(node22, [piCli(), "--list-models"], { env });
   return !stdout.startsWith("No models available");
+}
+
+/** Kills Pi at random moments. @param {string[]} args how often, and a seed */
+async function kill(args) {
+  await setUp();
+  await buildAddon({ revealAfterMs: PATIENCE_MS });
+  return show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", path.join(root, "scripts", "kill.mjs"), ...args]);
 }
 
 /** Everything a change must pass. The first step that fails is the last. */

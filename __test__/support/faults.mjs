@@ -9,7 +9,7 @@ import { allHosts, hosts } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "./agreement.mjs";
 import { eventually } from "./project.mjs";
 import { heard, saidBy } from "./seats.mjs";
-import { DatabaseSync } from "./store.mjs";
+import { DatabaseSync, Store } from "./store.mjs";
 
 /** @typedef {import("./project.mjs").Project} Project */
 /** @typedef {import("./project.mjs").Pi} Pi */
@@ -99,15 +99,19 @@ export async function doctor(pi) {
 /**
  * All that is stored, to be compared with what is stored later: nothing of it may be gone.
  * @param {Project} project
- * @param {string} [name]
+ * @param {string} [name] of the database
+ * @param {string} [folder] another than the project's
  */
-export function storedIn(project, name) {
-  return project.inStore((store) => {
+export function storedIn({ storeDir }, name, folder = storeDir) {
+  const store = new Store(folder, name);
+  try {
     const messages = store.rows("SELECT hex(lineage) AS id FROM messages").map(({ id }) => `message ${id}`);
     const entries = store.rows("SELECT session_id, entry_id FROM entries e JOIN conversations c ON c.id = e.conversation_id");
     const summaries = store.rows("SELECT hex(hash) AS id FROM summaries").map(({ id }) => `summary ${id}`);
     return new Set([...messages, ...summaries, ...entries.map(({ session_id, entry_id }) => `entry ${entry_id} of ${session_id}`)]);
-  }, name);
+  } finally {
+    store.close();
+  }
 }
 
 /** Takes the log and its index along, which somebody who only reads leaves behind. @param {Project} project */

@@ -43,7 +43,7 @@ describe("a page of the database is damaged", { concurrency: 2 }, () => {
     const { project, file } = await withHistory(t);
     spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
     const before = readFileSync(file);
-    const told = /\.db is damaged: .*malformed; it is left as it is, and the history goes to \S+-2\.db instead, made anew from Pi's session files: \/lcm import brings the older ones$/;
+    const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, made anew from Pi's session files \(\/lcm import brings the older ones\), and this is told until you move that away$/;
 
     const pi = project.startPi(["--continue"]);
     await talk(project, pi, "meanwhile");

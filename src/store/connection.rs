@@ -55,9 +55,13 @@ pub(super) struct Opened {
 pub(super) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged]) -> Result<Opened> {
     make_dir(dir)?;
     let mut passed: Option<Error> = None;
-    for attempt in 1..=NAMES {
-        let suffix = if attempt == 1 { String::new() } else { format!("-{attempt}") };
-        let path = dir.join(format!("{name}{suffix}.db"));
+    let names = (1..=NAMES).map(|number| match number {
+        1 => dir.join(format!("{name}.db")),
+        _ => dir.join(format!("{name}-{number}.db")),
+    });
+    // Those that are there come first: a history that had to go beside something is found also when that has gone.
+    let (there, free): (Vec<_>, Vec<_>) = names.partition(|path| path.symlink_metadata().is_ok());
+    for path in there.into_iter().chain(free) {
         let known = damaged.iter().find(|known| known.path == path);
         let opened = match known {
             Some(Damaged { why, .. }) => {
@@ -88,8 +92,8 @@ fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
     let path = path.display();
     match why.code() {
         Code::Damaged => Some(format!(
-            "{why}; it is left as it is, and the history goes to {path} instead, made anew from Pi's session files: \
-             /lcm import brings the older ones"
+            "{why}; the history goes to {path} instead, made anew from Pi's session files (/lcm import brings the older \
+             ones), and this is told until you move that away"
         )),
         code if is_new || code == Code::Newer => Some(format!("{why}; the history goes to {path} instead")),
         _ => None,

@@ -29,6 +29,23 @@ async fn beside_another_program_s_file_a_new_one_is_made_and_that_is_told_once()
 }
 
 #[tokio::test]
+async fn a_damaged_file_is_told_of_until_it_is_moved_away_and_what_went_beside_it_is_found_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let damaged = dir.path().join("project.db");
+    std::fs::write(&damaged, [0x5a; 8192]).unwrap();
+    for _ in 0..2 {
+        let (name, notice) = open(dir.path()).await;
+        assert_eq!(name, "project-2.db");
+        assert!(
+            notice.unwrap().contains("project.db is damaged: file is not a database; the history goes to")
+        );
+    }
+    assert_eq!(std::fs::read(&damaged).unwrap(), [0x5a; 8192]);
+    std::fs::rename(&damaged, dir.path().join("elsewhere")).unwrap();
+    assert_eq!(open(dir.path()).await, ("project-2.db".into(), None));
+}
+
+#[tokio::test]
 async fn a_newer_version_s_file_is_told_of_each_time_since_its_history_is_not_seen() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(open(dir.path()).await, ("project.db".into(), None));

@@ -134,7 +134,7 @@ fn every_file_opens_with_its_idea() {
     for (_, name, text) in sources() {
         assert!(text.starts_with("//! "), "{name}");
     }
-    for folder in ["scripts", "demo", "__test__", "__test__/support", "__test__/main-job"] {
+    for folder in ["scripts", "demo", "bench", "__test__", "__test__/support", "__test__/main-job"] {
         for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|ending| ending == "mjs") {

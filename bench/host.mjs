@@ -1,0 +1,81 @@
+/**
+ * The extension as Pi runs it, in this process: the real `index.js` and Pi's own session tree, with the rest of Pi played.
+ *
+ * What is measured here is the JavaScript thread, which the real Pi does not let anybody look at from outside.
+ */
+import { SessionManager } from "@earendil-works/pi-coding-agent";
+import losslessContext, { loadEngine } from "../index.js";
+import { header } from "./corpus.mjs";
+import { projectFolder, sessionFile } from "./stores.mjs";
+
+/** @typedef {import("../index.d.ts").Engine} Engine */
+
+const native = loadEngine();
+
+export class Host {
+  /** @type {Map<string, ((event: any, ctx: any) => any)[]>} */
+  #handlers = new Map();
+  #ctx;
+  /** @type {(text: string | undefined) => void} */
+  #shown = () => {};
+  /** The session's tree. @type {any} */
+  manager;
+  /** Told of the engine when it is open. @type {(engine: Engine) => void} */
+  onEngine = () => {};
+
+  /**
+   * @param {string} folder of the store
+   * @param {number} session
+   * @param {Iterable<any>} entries that the session has from before
+   */
+  constructor(folder, session, entries = []) {
+    process.env.LCM_DB_DIR = folder;
+    const cwd = projectFolder();
+    this.manager = SessionManager.inMemory(cwd, undefined, /** @type {any[]} */ ([header(session, cwd), ...entries]));
+    // Pi's own file is none of ours, and writing it would be measured too.
+    this.manager.getSessionFile = () => sessionFile(session);
+    this.manager.getSessionDir = () => folder;
+    const ui = { notify: () => {}, setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.#shown(text) };
+    this.#ctx = { cwd, mode: "print", hasUI: true, sessionManager: this.manager, ui, isProjectTrusted: () => false };
+    const on = (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]);
+    const pi = { on, registerTool: () => {}, registerCommand: () => {}, getAllTools: () => [] };
+    losslessContext(/** @type {any} */ (pi));
+  }
+
+  /** Starts the session. @returns {Promise<Engine>} when its past is handed over and the footer shows it */
+  async start() {
+    const { Engine } = native;
+    const shown = new Promise((resolve) => (this.#shown = resolve));
+    /** @type {Promise<Engine>} */
+    const opened = new Promise((resolve, reject) => {
+      const open = async (/** @type {string} */ options) => {
+        const engine = await Engine.open(options);
+        this.onEngine(engine);
+        resolve(engine);
+        return engine;
+      };
+      native.Engine = /** @type {any} */ ({ open });
+      this.emit("session_start", { reason: "startup" }).catch(reject);
+    });
+    try {
+      const engine = await opened;
+      await shown;
+      return engine;
+    } finally {
+      native.Engine = Engine;
+    }
+  }
+
+  /**
+   * @param {string} type
+   * @param {object} [fields]
+   */
+  async emit(type, fields = {}) {
+    for (const handler of this.#handlers.get(type) ?? []) await handler({ type, ...fields }, this.#ctx);
+  }
+
+  /** Ends the session. */
+  stop() {
+    return this.emit("session_shutdown", { reason: "quit" });
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Times made into figures, and figures into a table.
+ *
+ * A machine is quick or slow, alone or shared; so a figure stands beside its floor, which is what the same machine needs in
+ * the same run for the part that nobody can leave out.
+ */
+
+/**
+ * One line of the table.
+ * @typedef {object} Figure
+ * @property {string} what was measured
+ * @property {string} measured
+ * @property {string} floor what it is held against; empty where there is nothing
+ * @property {string} ratio of the two; empty where there is none
+ * @property {string} asked the figure to reach; empty for what is told for the sake of the others
+ * @property {boolean} [reached] absent where nothing is asked
+ */
+
+/**
+ * What a benchmark gets.
+ * @typedef {object} Context
+ * @property {number} messages in the largest store
+ * @property {(line: string) => void} say tells how far it is
+ * @property {(name: string) => string} folder makes an empty folder that goes when all is measured
+ */
+
+/**
+ * What a benchmark is: each file of this folder that ends in `.bench.mjs`.
+ * @typedef {{ title: string, run: (context: Context) => Promise<Figure[]> }} Benchmark
+ */
+
+/**
+ * The value that this part of the values does not exceed.
+ * @param {number[]} values
+ * @param {number} part between 0 and 1
+ */
+export function quantile(values, part) {
+  const sorted = [...values].sort((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
+}
+
+/** @param {number[]} values */
+export const median = (values) => quantile(values, 0.5);
+
+/** @param {number[]} values */
+export const longest = (values) => values.reduce((one, other) => Math.max(one, other), 0);
+
+/** A time in words. @param {number} ms */
+export function time(ms) {
+  const size = Math.abs(ms);
+  if (size < 1) return `${(ms * 1000).toFixed(size < 0.1 ? 1 : 0)} µs`;
+  if (size < 1000) return `${ms.toFixed(size < 10 ? 2 : 1)} ms`;
+  return `${(ms / 1000).toFixed(2)} s`;
+}
+
+/** A whole number in words. @param {number} value */
+export const number = (value) => Math.round(value).toLocaleString("en");
+
+/** @param {number} bytes */
+export const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** @param {number} value @param {number} floor */
+export const ratio = (value, floor) => `${(value / floor).toFixed(2)} ×`;
+
+/**
+ * How long something takes.
+ * @template T
+ * @param {() => T | Promise<T>} work
+ * @returns {Promise<{ ms: number, value: T }>}
+ */
+export async function timed(work) {
+  const began = performance.now();
+  const value = await work();
+  return { ms: performance.now() - began, value };
+}
+
+/** @param {number} ms @returns {Promise<void>} */
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * @param {Figure[]} figures
+ * @returns {string}
+ */
+export function table(figures) {
+  const verdict = (/** @type {Figure} */ { reached }) => (reached === undefined ? "" : reached ? "pass" : "FAIL");
+  const rows = figures.map((figure) => [figure.what, figure.measured, figure.floor, figure.ratio, figure.asked, verdict(figure)]);
+  const all = [["measured", "", "floor", "ratio", "asked", ""], ...rows];
+  const widths = all[0].map((_, column) => longest(all.map((row) => row[column].length)));
+  return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column])).join("  ").trimEnd()).join("\n");
+}

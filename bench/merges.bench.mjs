@@ -1,0 +1,106 @@
+/**
+ * Whether anybody has to wait while a long history is taken in: the writer for its index, a reader for the writer, Pi for
+ * either.
+ *
+ * The index is a set of sorted pieces that are merged as they grow in number. A merge that is done at once stalls the
+ * transaction it falls into, and the larger the index the longer. The floor of each wait is its own median in the same run.
+ */
+import { statSync } from "node:fs";
+import { Worker } from "node:worker_threads";
+import { entries } from "./corpus.mjs";
+import { longest, median, megabytes, number, quantile, ratio, time, timed } from "./measure.mjs";
+import { SESSION, copyOf, databaseIn, openEngine, slices } from "./stores.mjs";
+
+/** @typedef {import("./measure.mjs").Context} Context */
+/** @typedef {import("./measure.mjs").Figure} Figure */
+
+const MESSAGES = 20_000;
+/** What nobody notices. */
+const NOTICED_MS = 250;
+const LOG_BYTES = 32e6;
+/** Another session's reader asks this often. */
+const READ_EVERY_MS = 5;
+
+export const title = "the longest wait while messages are taken in";
+
+/** @param {Context} context @returns {Promise<Figure[]>} */
+export async function run(context) {
+  const folder = await copyOf(context, context.messages);
+  const figures = [];
+  const bulk = await observed(context, folder, 20_000, slices(entries(20_000, MESSAGES)), "in slices");
+  figures.push(...bulk);
+  const single = [...entries(20_001, MESSAGES / 4)].map((entry) => ({ json: JSON.stringify([entry]), entries: 1 }));
+  figures.push(...(await observed(context, folder, 20_001, single, "one by one")));
+  return figures;
+}
+
+/**
+ * @param {Context} context
+ * @param {string} folder
+ * @param {number} session
+ * @param {Iterable<{ json: string, entries: number }>} pieces
+ * @param {string} how
+ */
+async function observed({ say }, folder, session, pieces, how) {
+  const engine = await openEngine(folder, session);
+  const database = databaseIn(folder);
+  const reader = readerOf(database);
+  /** @type {number[]} */
+  const writes = [];
+  /** @type {number[]} */
+  const ticks = [];
+  let log = 0;
+  let taken = 0;
+  let last = performance.now();
+  let handing = 0;
+  const ticking = setInterval(() => {
+    const now = performance.now();
+    ticks.push(now - last);
+    last = now;
+  }, 1);
+  for (const { json, entries: count } of pieces) {
+    // Making the messages is not the product's.
+    last = performance.now();
+    const before = performance.now();
+    const { error } = JSON.parse(engine.handOver(json));
+    if (error) throw new Error(error.message);
+    handing = Math.max(handing, performance.now() - before);
+    writes.push((await timed(() => engine.flush())).ms);
+    log = Math.max(log, statSync(`${database}-wal`).size);
+    taken += count;
+    if (taken % 1000 < count) say(`taking in ${how}: ${taken} messages …`);
+  }
+  clearInterval(ticking);
+  const reads = await reader.stop();
+  await engine.close();
+  const wait = (/** @type {string} */ what, /** @type {number[]} */ times) => ({
+    what: `${how}: ${what}, longest`,
+    measured: time(longest(times)),
+    floor: `${time(median(times))} median, ${time(quantile(times, 0.99))} p99 of ${number(times.length)}`,
+    ratio: ratio(longest(times), median(times)),
+    asked: `≤ ${time(NOTICED_MS)}`,
+    reached: longest(times) <= NOTICED_MS,
+  });
+  return [
+    wait("a write", writes),
+    wait("a reader in another thread", reads),
+    wait("Pi's thread between two ticks", ticks),
+    { what: `${how}: the log beside the database`, measured: megabytes(log), floor: "", ratio: "", asked: `≤ ${megabytes(LOG_BYTES)}`, reached: log <= LOG_BYTES },
+  ];
+}
+
+/**
+ * A thread that reads from the database all the while, as another session would.
+ * @param {string} database
+ */
+function readerOf(database) {
+  const worker = new Worker(new URL("./reader.mjs", import.meta.url), { workerData: { database, everyMs: READ_EVERY_MS } });
+  return {
+    /** @returns {Promise<number[]>} how long each reading took, in ms */
+    stop: () =>
+      new Promise((resolve, reject) => {
+        worker.once("message", resolve).once("error", reject);
+        worker.postMessage("stop");
+      }),
+  };
+}

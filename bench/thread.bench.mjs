@@ -1,0 +1,94 @@
+/**
+ * How long Pi stands still for a message that is persisted: the walk through its tree and the hand-over to the engine.
+ *
+ * Hashing, indexing and the disk are the writer's business. So what is left must be short, and the same however much is
+ * stored. The floor is what writing the entry down as JSON costs, which crossing to the engine cannot do without.
+ */
+import { entries } from "./corpus.mjs";
+import { Host } from "./host.mjs";
+import { median, pause, quantile, ratio, time } from "./measure.mjs";
+import { SESSION, copyOf } from "./stores.mjs";
+
+/** @typedef {import("./measure.mjs").Context} Context */
+/** @typedef {import("./measure.mjs").Figure} Figure */
+
+const MESSAGES = 2000;
+/** The first ones find a cold engine, as they do in life; they are counted like all others. */
+const MEDIAN_MS = 0.05;
+const P99_MS = 1;
+/** What counts as flat: the medians of a full and of an empty store, which differ by chance alone. */
+const FLAT = 1.5;
+
+export const title = "the JavaScript thread, for each message of 2 KB that is persisted";
+
+/** @param {Context} context @returns {Promise<Figure[]>} */
+export async function run(context) {
+  const sizes = [...new Set([0, SESSION, context.messages])];
+  const figures = [];
+  const medians = [];
+  for (const stored of sizes) {
+    context.say(`handing over with ${stored} messages stored …`);
+    const { handing, writing } = await measure(context, stored);
+    const floors = [median(writing), quantile(writing, 0.99)];
+    const found = [median(handing), quantile(handing, 0.99)];
+    medians.push(found[0]);
+    const figure = (/** @type {string} */ name, /** @type {number} */ at, /** @type {number} */ limit) => ({
+      what: `${stored} stored, ${name}`,
+      measured: time(found[at]),
+      floor: `${time(floors[at])} JSON.stringify`,
+      ratio: ratio(found[at], floors[at]),
+      asked: `≤ ${time(limit)}`,
+      reached: found[at] <= limit,
+    });
+    figures.push(figure("median", 0, MEDIAN_MS), figure("p99", 1, P99_MS));
+  }
+  const [empty, ...full] = medians;
+  const steepest = Math.max(...full) / empty;
+  figures.push({ what: "the fullest store to the empty one", measured: `${steepest.toFixed(2)} ×`, floor: "", ratio: "", asked: `flat, ≤ ${FLAT} ×`, reached: steepest <= FLAT });
+  return figures;
+}
+
+/**
+ * @param {Context} context
+ * @param {number} stored
+ * @returns {Promise<{ handing: number[], writing: number[] }>} ms for each message
+ */
+async function measure(context, stored) {
+  const folder = await copyOf(context, stored);
+  // The long session of the store goes on, so that all of it is known.
+  const host = new Host(folder, 0, stored > 0 ? entries(0, SESSION) : []);
+  /** @type {number[]} */
+  const handing = [];
+  let began = 0;
+  // The walk begins with asking for the leaf, and what follows the hand-over in the same breath belongs to it.
+  const { getLeafId } = host.manager;
+  host.manager.getLeafId = () => {
+    began = performance.now();
+    return getLeafId.call(host.manager);
+  };
+  host.onEngine = (engine) => {
+    const { handOver } = engine;
+    engine.handOver = (json, orphans) => {
+      const answer = handOver.call(engine, json, orphans);
+      queueMicrotask(() => handing.push(performance.now() - began));
+      return answer;
+    };
+  };
+  const engine = await host.start();
+  handing.length = 0;
+  /** @type {number[]} */
+  const writing = [];
+  for (const { message } of entries(1_000_000 + stored, MESSAGES)) {
+    host.manager.appendMessage(message);
+    await host.emit("message_end");
+    // One tick later it is handed over; then the next one takes its time, as in life.
+    await pause(0);
+    await engine.flush();
+    const entry = host.manager.getLeafEntry();
+    const before = performance.now();
+    JSON.stringify([entry]);
+    writing.push(performance.now() - before);
+  }
+  await host.stop();
+  return { handing, writing };
+}

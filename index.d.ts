@@ -48,9 +48,17 @@ export declare class Engine {
   notice(): string | null;
   /** What to add to the system prompt, or null. Changes only when a compaction succeeds. */
   preamble(): string | null;
-  /** Is the entry with this id stored or on its way? */
+  /**
+   * Which entries are neither stored nor on their way. `ids` is a JSON array of entry ids: all of the session's, or part of
+   * them after part. The answer is JSON: `{"ok": [places in ids]}` or `{"error"}`.
+   */
+  missing(ids: string): Promise<string>;
+  /**
+   * Is the entry with this id stored or on its way? What `missing` was not asked about, and what was not handed over, is
+   * taken for unknown.
+   */
   knows(entryId: string): boolean;
-  /** How many entries of the session are stored or on their way. */
+  /** How many entries that were named to `missing` or handed over are stored or on their way. */
   known(): number;
   /** Is it worth while to hand over now? Not for a while after the store failed. */
   accepts(): boolean;

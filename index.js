@@ -42,10 +42,10 @@ import path from "node:path";
 const require = createRequire(import.meta.url);
 
 /**
- * Characters of JSON handed over at once when a session is seen for the first time, and entries looked through; between
- * slices Pi's own work goes on.
+ * Characters of JSON handed over at once when a session is seen for the first time, and entries asked about; between slices
+ * Pi's own work goes on.
  */
-const SLICE = { characters: 256 * 1024, entries: 500 };
+const SLICE = { characters: 256 * 1024, entries: 5000 };
 
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
@@ -631,21 +631,37 @@ async function catchUp(session, engine) {
  */
 async function handOverAll(session, engine) {
   const entries = session.manager.getEntries();
-  const missing = engine.known() !== entries.length;
+  for (let at = 0; at < entries.length; at += SLICE.entries) {
+    const asked = entries.slice(at, at + SLICE.entries);
+    const answer = await engine.missing(JSON.stringify(asked.map(({ id }) => id)));
+    if (session.closing) return false;
+    /** @type {number[]} */
+    const missing = unwrap(answer);
+    if (!(await handOverSlices(session, engine, missing.map((place) => asked[place])))) return false;
+  }
+  return true;
+}
+
+/**
+ * @param {Session} session
+ * @param {Engine} engine
+ * @param {SessionEntry[]} entries parents before children
+ * @returns {Promise<boolean>} whether nothing was left over
+ */
+async function handOverSlices(session, engine, entries) {
   /** @type {SessionEntry[]} */
   let slice = [];
+  /** @type {string[]} */
+  let texts = [];
   let characters = 0;
-  for (let at = 0; missing && at < entries.length; at++) {
-    const entry = entries[at];
-    if (!engine.knows(entry.id)) {
-      slice.push(entry);
-      characters += JSON.stringify(entry).length;
-    }
-    const full = characters > SLICE.characters || at % SLICE.entries === SLICE.entries - 1;
-    if (!full && at < entries.length - 1) continue;
-    if (slice.length > 0) handOver(session, engine, slice);
-    slice = [];
-    characters = 0;
+  for (const entry of entries) {
+    const text = JSON.stringify(entry);
+    slice.push(entry);
+    texts.push(text);
+    characters += text.length;
+    if (characters < SLICE.characters && entry !== entries.at(-1)) continue;
+    handOver(session, engine, slice, `[${texts.join()}]`);
+    [slice, texts, characters] = [[], [], 0];
     await engine.flush();
     if (session.closing || !engine.accepts()) return false;
   }
@@ -656,11 +672,12 @@ async function handOverAll(session, engine) {
  * @param {Session} session
  * @param {Engine} engine
  * @param {SessionEntry[]} entries parents before children
+ * @param {string} json the same, written down
  */
-function handOver({ manager }, engine, entries) {
+function handOver({ manager }, engine, entries, json = JSON.stringify(entries)) {
   // Of an entry whose parent is nowhere Pi makes a root. Any other that lacks its parent in the store must wait for it.
   const orphans = entries.filter(({ parentId }) => parentId && !manager.getEntry(parentId)).map(({ id }) => id);
-  unwrap(engine.handOver(JSON.stringify(entries), orphans));
+  unwrap(engine.handOver(json, orphans));
 }
 
 /**

@@ -35,10 +35,9 @@ async function installed(t, { version = manifest.version, engine } = {}) {
 /**
  * A host with our extension in it, and a store of its own.
  * @param {TestContext} t
- * @param {{ storeDir?: string, answer?: (context: any, options: any) => Promise<any> }} [options]
+ * @param {{ cwd?: string, storeDir?: string, answer?: (context: any, options: any) => Promise<any> }} [options]
  */
-function hosted(t, { storeDir, answer } = {}) {
-  const cwd = temporaryFolder(t);
+function hosted(t, { cwd = temporaryFolder(t), storeDir, answer } = {}) {
   const dir = storeDir ?? path.join(cwd, "store");
   // The extension takes it from the environment of its process, which here is ours.
   process.env.LCM_DB_DIR = dir;
@@ -147,6 +146,62 @@ test("session_start may come twice", async (t) => {
     await host.emit("session_shutdown", { reason: "quit" });
     // SQLite deletes its log when the last connection is closed.
     await eventually(() => assert.deepEqual(readdirSync(storeDir).filter((name) => !name.endsWith(".db")), []), 5000);
+  });
+});
+
+/**
+ * What a start hands over: the ids, in order.
+ * @param {TestContext} t
+ * @param {string} cwd
+ * @param {History} history
+ */
+async function handedOverAtStart(t, cwd, history) {
+  const native = loadEngine();
+  const { Engine } = native;
+  /** @type {string[]} */
+  const ids = [];
+  const open = async (/** @type {string} */ options) => {
+    const engine = await Engine.open(options);
+    const { handOver } = engine;
+    engine.handOver = (json, orphans) => {
+      ids.push(...JSON.parse(json).map((/** @type {{ id: string }} */ { id }) => id));
+      return handOver.call(engine, json, orphans);
+    };
+    return engine;
+  };
+  native.Engine = /** @type {any} */ ({ open });
+  t.after(() => (native.Engine = Engine));
+  const { host } = hosted(t, { cwd });
+  host.history = history;
+  await host.emit("session_start", { reason: "startup" });
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  await host.emit("session_shutdown", { reason: "quit" });
+  native.Engine = Engine;
+  return ids;
+}
+
+test("a start hands over what the store lacks, and nothing else", async (t) => {
+  const cwd = temporaryFolder(t);
+  const history = new History({ cwd });
+  history.talk(300, { words: 5 });
+  const ids = (/** @type {History} */ { entries }) => entries.map(({ id }) => id);
+  const start = (/** @type {History} */ history) => handedOverAtStart(t, cwd, history);
+
+  await t.test("the first one everything", async () => {
+    assert.deepEqual(await start(history), ids(history));
+  });
+  await t.test("the next one nothing", async () => {
+    assert.deepEqual(await start(history), []);
+  });
+  await t.test("after a crash what was lost", async () => {
+    history.talk(4);
+    assert.deepEqual(await start(history), ids(history).slice(-8));
+  });
+  await t.test("of a file that was replaced by one of as many entries those that are others", async () => {
+    const replaced = new History({ cwd });
+    replaced.entries = history.entries.map((entry, at) => (at < 600 ? entry : { ...entry, id: `other${at}`, parentId: at === 600 ? entry.parentId : `other${at - 1}` }));
+    replaced.leaf = replaced.entries.at(-1).id;
+    assert.deepEqual(await start(replaced), ids(replaced).slice(600));
   });
 });
 
@@ -366,6 +421,8 @@ test("scripts can fill, compact and search a store through the engine", async (t
   await engine.close();
 
   const again = await open();
+  const ids = JSON.stringify([...history.entries.map(({ id }) => id), "another"]);
+  assert.deepEqual(ok(await again.missing(ids)), [history.entries.length]);
   assert.equal(again.known(), history.entries.length);
   assert.match(ok(await again.status()).text, /^LCM: 120 msgs \| \d+ summar/);
   await again.close();

@@ -72,10 +72,10 @@ export function* slices(all) {
   if (slice.length > 0) yield { json: `[${slice.join(",")}]`, entries: slice.length };
 }
 
-/** @param {string} folder */
+/** @param {string} folder @returns {string} empty where there is none */
 export function databaseIn(folder) {
-  const [name] = readdirSync(folder).filter((name) => name.endsWith(".db"));
-  return path.join(folder, name);
+  const name = readdirSync(folder).find((name) => name.endsWith(".db"));
+  return name ? path.join(folder, name) : "";
 }
 
 /**

@@ -79,8 +79,7 @@ impl Engine {
             session_id: options.session_id.clone(),
         };
         let Options { session_id, settings, .. } = options;
-        let fields = [("session", Field::Name(&session_id)), ("known", Field::Count(persistor.known()))];
-        log.event("open", &fields);
+        log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
             persistor,
             store,
@@ -106,7 +105,16 @@ impl Engine {
         self.has_history.load(Ordering::Relaxed).then_some(PREAMBLE.trim_ascii_end())
     }
 
-    /// Is this entry stored or on its way?
+    /// Which entries are neither stored nor on their way, as places in `ids`, a JSON array of all entry ids of the session or of
+    /// a part of them.
+    ///
+    /// # Errors
+    /// When it is no such array, or the store can't be read.
+    pub async fn missing(&self, ids: &str) -> Result<Vec<usize>> {
+        self.persistor.missing(read_json("the list of entry ids", ids)?).await
+    }
+
+    /// Is this entry stored or on its way, as far as `missing` was asked about it or it was handed over?
     #[must_use]
     pub fn knows(&self, entry_id: &str) -> bool {
         self.persistor.knows(entry_id)
@@ -121,7 +129,7 @@ impl Engine {
         self.persistor.hand_over(entries, orphans)
     }
 
-    /// How many entries of the session are stored or on their way.
+    /// How many of the entries that the session has named are stored or on their way.
     #[must_use]
     pub fn known(&self) -> usize {
         self.persistor.known()

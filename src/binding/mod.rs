@@ -78,13 +78,21 @@ impl Engine {
         self.inner.preamble().map(ToOwned::to_owned)
     }
 
-    /// Is the entry with this id stored or on its way?
+    /// Which entries are neither stored nor on their way. `ids` is a JSON array of entry ids: all of the session's, or part of
+    /// them after part. The answer is JSON: `{"ok": [places in ids]}` or `{"error"}`.
+    #[napi]
+    pub async fn missing(&self, ids: String) -> napi::Result<String> {
+        Ok(answer(self.inner.missing(&ids).await))
+    }
+
+    /// Is the entry with this id stored or on its way? What `missing` was not asked about, and what was not handed over, is
+    /// taken for unknown.
     #[napi(catch_unwind)]
     pub fn knows(&self, entry_id: String) -> bool {
         self.inner.knows(&entry_id)
     }
 
-    /// How many entries of the session are stored or on their way.
+    /// How many entries that were named to `missing` or handed over are stored or on their way.
     #[napi(catch_unwind)]
     pub fn known(&self) -> u32 {
         u32::try_from(self.inner.known()).unwrap_or(u32::MAX)

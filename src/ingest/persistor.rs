@@ -55,8 +55,11 @@ pub struct Persistor {
 
 #[derive(Default)]
 struct State {
-    /// Entry ids that are stored, queued or held back.
+    /// Ids of this session's entries that are stored, queued or held back.
     known: HashSet<String>,
+    /// Ids that the store had when it was first asked, and that the session has not named yet. It may never: a session file
+    /// can be replaced.
+    unnamed: Option<HashSet<String>>,
     /// Is the session stored, or on its way?
     begun: bool,
     /// Entries from before the first message.
@@ -76,27 +79,22 @@ struct State {
 }
 
 impl Persistor {
-    /// The persistor of a session, with what the store has of it.
+    /// The persistor of a session. It costs the same whatever is stored: a session's start waits for it.
     ///
     /// # Errors
-    /// When the store can't be read or written.
+    /// When the store can't be read.
     pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
         let session = Arc::new(session);
         let asked = Arc::clone(&session);
         let found = store.read(move |view| view.conversation(&asked.id)).await?;
-        let (conversation, known) = match found {
-            None => (ConversationId::NONE, Vec::new()),
-            Some(_) => {
-                let seen = Arc::clone(&session);
-                let look = move |batch: &Batch<'_>| {
-                    let id = seen.row(batch)?;
-                    Ok((id, batch.entry_ids(id)?))
-                };
-                store.write(look).await?
-            }
-        };
+        let conversation = found.map_or(ConversationId::NONE, |found| found.id);
         let begun = conversation != ConversationId::NONE;
-        let state = State { known: known.into_iter().collect(), begun, ..State::default() };
+        if begun {
+            // When it was seen last is worth no waiting, and no word if it can't be noted.
+            let seen = Arc::clone(&session);
+            store.post(move |batch| seen.row(batch), drop)?;
+        }
+        let state = State { begun, ..State::default() };
         let conversation = Arc::new(AtomicI64::new(conversation.0));
         Ok(Self { store: store.clone(), session, conversation, log, state: Arc::new(Mutex::new(state)) })
     }
@@ -107,13 +105,40 @@ impl Persistor {
         ConversationId(self.conversation.load(Ordering::Relaxed))
     }
 
-    /// Is this entry stored or on its way?
+    /// Which of the session's entries are neither stored nor on their way, as places in `ids`. Those that are count as known
+    /// from here on.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub async fn missing(&self, ids: Vec<String>) -> Result<Vec<usize>> {
+        let asked = self.lock().unnamed.is_some();
+        if !asked {
+            let stored = match self.conversation() {
+                ConversationId::NONE => Vec::new(),
+                conversation => self.store.read(move |view| view.entry_ids(conversation)).await?,
+            };
+            self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
+        }
+        let mut state = self.lock();
+        let State { known, unnamed, .. } = &mut *state;
+        let mut missing = Vec::new();
+        for (place, id) in ids.into_iter().enumerate() {
+            if unnamed.as_mut().is_some_and(|unnamed| unnamed.remove(&id)) {
+                known.insert(id);
+            } else if !known.contains(&id) {
+                missing.push(place);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Is this entry stored or on its way, as far as the session has named it?
     #[must_use]
     pub fn knows(&self, entry_id: &str) -> bool {
         self.lock().known.contains(entry_id)
     }
 
-    /// How many entries are stored or on their way.
+    /// How many of the entries that the session has named are stored or on their way.
     #[must_use]
     pub fn known(&self) -> usize {
         self.lock().known.len()

@@ -343,7 +343,10 @@ impl<'c> View<'c> {
         (self.connection)
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM summaries)
-                     OR EXISTS (SELECT 1 FROM entries WHERE message_id IS NOT NULL AND conversation_id <> ?1)",
+                     OR EXISTS (SELECT 1 FROM conversations c
+                                 WHERE c.id <> ?1
+                                   AND EXISTS (SELECT 1 FROM entries e
+                                                WHERE e.conversation_id = c.id AND e.message_id IS NOT NULL))",
             )
             .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
             .map_err(reading)

@@ -137,7 +137,33 @@ async fn a_session_is_stored_with_its_first_message_and_what_came_before_it() {
     assert_eq!(ids, ["e1", "e2", "e3", "e4"]);
     assert_eq!(stored().await.unwrap().map(|session| session.id), Some(conversation));
     let again = open(&store).await;
-    assert_eq!((again.conversation(), again.known()), (conversation, 4));
+    assert_eq!((again.conversation(), again.known()), (conversation, 0));
+    assert_eq!(again.missing(named(&["e1", "e2", "e3", "e4"])).await.unwrap(), [0; 0]);
+    assert_eq!(again.known(), 4);
+}
+
+fn named(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|&id| id.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_by_the_ids_and_not_by_their_number() {
+    let session = Session::new().chat(3, 5);
+    let json = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
+    let store = TestStore::new();
+    let persistor = open(&store).await;
+    assert_eq!(persistor.missing(named(&["e1", "e2"])).await.unwrap(), [0, 1]);
+    persistor.hand_over(&json(0..4), vec![]).unwrap();
+    assert_eq!(persistor.missing(named(&["e4", "e5"])).await.unwrap(), [1]);
+    store.store.flush().await.unwrap();
+
+    let again = open(&store).await;
+    assert!(!again.knows("e1"));
+    assert_eq!(again.missing(named(&["e1", "other"])).await.unwrap(), [1]);
+    assert_eq!(again.missing(named(&["e6", "e3", "e4"])).await.unwrap(), [0]);
+    // e2 is stored, but no entry of this session as it is now.
+    assert_eq!(again.known(), 3);
+    assert!(again.knows("e4") && !again.knows("e6"));
 }
 
 #[tokio::test]

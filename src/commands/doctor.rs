@@ -122,10 +122,11 @@ fn advice(report: &Report, place: &Place) -> String {
     let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
     if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Anew), place) {
         advice.push(format!(
-            "What is wrong with the file itself, with messages or with the tree is never mended in place. To have the \
-             history made anew from Pi's session files: quit Pi, move {} away (and -wal and -shm beside it), start Pi \
-             again in this session, and run /lcm import for the older ones; summaries come back too. Keep the old file: \
-             sessions whose file is gone are in it alone, and there is no tool yet to take them out of it.",
+            "What is wrong with the file itself or with the tree, and texts that no session file has, can't be mended in \
+             place. To have the history made anew from Pi's session files: quit Pi, move {} away (and -wal and -shm \
+             beside it), start Pi again in this session, and run /lcm import for the older ones; summaries come back \
+             too. Keep the old file: sessions whose file is gone are in it alone, and there is no tool yet to take them \
+             out of it.",
             path.display()
         ));
     }

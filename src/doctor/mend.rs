@@ -1,13 +1,14 @@
 //! Mending: a backup first, then whatever follows from the messages made anew, then the checks again.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::report::{Check, Remedy, Report};
 use super::{Doctor, Findings, sessions};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId};
-use crate::store::{Batch, Place};
+use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::store::{Batch, Place, Text};
 use crate::text;
 
 /// What came of mending.
@@ -73,7 +74,18 @@ fn backup_of(database: &Path) -> PathBuf {
 
 impl Doctor {
     async fn mend(&self, found: Findings) -> Result<Vec<(usize, &'static str)>> {
-        let Findings { reindex, loose_ends, heads, doomed, index_is_broken, files, lacking, .. } = found;
+        let Findings {
+            reindex,
+            loose_ends,
+            heads,
+            doomed,
+            index_is_broken,
+            files,
+            lacking,
+            damaged,
+            whole,
+            ..
+        } = found;
         let mut done = Vec::new();
         let mut did = |n: usize, what| {
             if n > 0 {
@@ -97,6 +109,11 @@ impl Doctor {
                 Ok(())
             })
             .await?;
+        let mut put_back = 0;
+        for (conversation, path) in files.iter().filter(|(conversation, _)| whole.contains(conversation)) {
+            put_back += self.put_back(*conversation, path, &damaged).await?;
+        }
+        did(put_back, "text put back from a session file");
         did(dropped, "summary dropped, with what was condensed from it");
         did(usize::from(loose_ends), "edges without a summary dropped");
         let count = async || self.store.read(|view| Ok((view.horizon()?, view.summary_rows()?.len()))).await;
@@ -127,6 +144,34 @@ impl Doctor {
         Ok(done)
     }
 
+    /// Puts the texts of damaged messages back that a session file has; says how many.
+    async fn put_back(
+        &self,
+        conversation: ConversationId,
+        path: &Path,
+        damaged: &Arc<HashSet<MessageId>>,
+    ) -> Result<usize> {
+        let stored = self.store.read(move |view| view.audit_entries(conversation, EntryId(i64::MAX))).await?;
+        let (files, path, damaged) = (Arc::clone(&self.files), path.to_owned(), Arc::clone(damaged));
+        let find = move || {
+            let mut reading = files.open(&path)?;
+            let mut stored = sessions::Stored::new(reading.session_id(), stored, damaged);
+            while let Some(slice) = reading.slice()? {
+                stored.compare(&slice, &mut Check::new(""));
+            }
+            Ok(stored.texts)
+        };
+        let mut texts: Vec<(MessageId, Text)> = blocking(find).await??;
+        // A replacement is put into its original, which must be whole by then.
+        texts.sort_by_key(|(_, text)| matches!(text, Text::Replaced(_)));
+        let put_back = move |batch: &Batch<'_>| {
+            texts
+                .iter()
+                .try_fold(0, |n, (message, text)| Ok(n + usize::from(batch.put_back(*message, text)?)))
+        };
+        self.store.write(put_back).await
+    }
+
     /// Folds a session file in, and hangs what hung from a lost entry below that again; says how many did.
     async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
         let opened = (Arc::clone(&self.files), path.to_owned());
@@ -143,7 +188,7 @@ impl Doctor {
             self.store.write(move |batch| files.store(batch, conversation, slice)).await?;
         }
         let stored = self.store.read(move |view| view.audit_entries(conversation, EntryId(i64::MAX))).await?;
-        let mut stored = sessions::Stored::new(reading.session_id(), stored);
+        let mut stored = sessions::Stored::new(reading.session_id(), stored, Arc::default());
         let opened = (Arc::clone(&self.files), path.to_owned());
         let torn = blocking(move || {
             let mut reading = opened.0.open(&opened.1)?;

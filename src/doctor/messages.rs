@@ -3,7 +3,7 @@
 //!
 //! The same walk cuts the passages again and asks the index for some of them: a message is unpacked once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
@@ -19,6 +19,13 @@ const ASKED: usize = 2_000;
 /// Bytes of a passage that it is asked with.
 const ASKED_WITH: usize = 60;
 
+/// What is said of a message whose text is not the one that came.
+const NOT_ITS_TEXT: [&str; 3] = [
+    "the text can't be unpacked",
+    "the text has another length than is noted",
+    "text and place do not give the lineage",
+];
+
 /// What the other checks need to know of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bone {
@@ -33,6 +40,8 @@ pub(super) struct Walk {
     pub check: Check,
     pub index: Check,
     pub bones: HashMap<MessageId, Bone>,
+    /// Messages whose text is not the one that came.
+    pub damaged: HashSet<MessageId>,
     horizon: Horizon,
     at: MessageId,
     number: usize,
@@ -43,7 +52,7 @@ impl Walk {
         let bones = HashMap::with_capacity(horizon.messages);
         let mut check = Check::new("Messages");
         check.saw(0, "message");
-        Self { check, index, bones, horizon, at: MessageId(i64::MIN), number: 0 }
+        Self { check, index, bones, damaged: HashSet::new(), horizon, at: MessageId(i64::MIN), number: 0 }
     }
 
     /// Checks the next slice; `false` when that was the last.
@@ -69,12 +78,17 @@ impl Walk {
             self.bones.insert(message.id, Bone { hash, parent, kind, time });
         }
         let name = || name(message);
+        let mut is_not_its_text = |what| {
+            self.check.find(Remedy::Anew, what, name);
+            self.damaged.insert(message.id);
+        };
+        let [packed, length, lineage_differs] = NOT_ITS_TEXT;
         let Ok(json) = &message.json else {
-            self.check.find(Remedy::Anew, "the text can't be unpacked", name);
+            is_not_its_text(packed);
             return Ok(());
         };
         if usize::try_from(message.bytes) != Ok(json.len()) {
-            self.check.find(Remedy::Anew, "the text has another length than is noted", name);
+            is_not_its_text(length);
             return Ok(());
         }
         let (lineage, height) = match (message.kind, message.parent, message.above) {
@@ -90,7 +104,7 @@ impl Walk {
             (_, None, None) => (Some(Hash::ROOT.child(json)), 0),
         };
         if lineage.is_none() || lineage != message.lineage {
-            self.check.find(Remedy::Anew, "text and place do not give the lineage", name);
+            is_not_its_text(lineage_differs);
             return Ok(());
         }
         if height != message.height {
@@ -128,6 +142,13 @@ impl Walk {
             }
         }
         Ok(())
+    }
+}
+
+/// Session files have the texts of damaged messages: they can be put back.
+pub(super) fn can_be_put_back(check: &mut Check) {
+    for finding in check.findings.iter_mut().filter(|finding| NOT_ITS_TEXT.contains(&finding.what)) {
+        finding.remedy = Remedy::Fix;
     }
 }
 

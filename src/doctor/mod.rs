@@ -5,8 +5,8 @@
 //! session files, as long as they are there. The store is read in slices, so nobody waits for it; what is added meanwhile is
 //! left to the next check.
 //!
-//! Mending makes anew what follows from the messages. A message itself is never touched: where one is not what it must be,
-//! that is told.
+//! Mending makes anew what follows from the messages. A message itself is touched only where it is not what it must be and a
+//! session file has the very text that its hash proves: that is put back.
 
 mod branches;
 mod entries;
@@ -59,6 +59,10 @@ struct Findings {
     circles: HashSet<ConversationId>,
     /// Broken summaries and what was condensed from them.
     doomed: Vec<SummaryId>,
+    /// Messages whose text is not the one that came.
+    damaged: Arc<HashSet<MessageId>>,
+    /// Session files that have the right text of one of them.
+    whole: HashSet<ConversationId>,
     /// Session files that are there.
     files: Vec<(ConversationId, PathBuf)>,
     /// Those of them that have what the store lacks.
@@ -102,7 +106,8 @@ impl Doctor {
                 .step(walk, |view, walk| walk.slice(view), |walk, why| walk.check.unfinished = Some(why))
                 .await?;
         }
-        let messages::Walk { check: messages, index, bones, .. } = walk;
+        let messages::Walk { check: mut messages, index, bones, damaged, .. } = walk;
+        found.damaged = Arc::new(damaged);
         let (entries, found) = self.entries(&conversations, horizon, found).await?;
         let (summaries, found) = self
             .part(Check::new("Summaries"), found, move |view, check, found| {
@@ -114,6 +119,9 @@ impl Doctor {
         let heals = |check: &Check| check.findings.iter().any(|finding| finding.remedy == Remedy::Fix);
         found.index_is_broken |= heals(&index);
         let (files, found) = self.sessions(&conversations, found).await?;
+        if !found.whole.is_empty() {
+            messages::can_be_put_back(&mut messages);
+        }
         Ok((Report { checks: vec![file, messages, entries, summaries, branches, index, files] }, found))
     }
 
@@ -199,8 +207,10 @@ impl Doctor {
                     continue;
                 }
             };
+            let damaged = Arc::clone(&found.damaged);
             let looked = tokio::task::spawn_blocking(move || {
-                hold_against(&*files, &opened, sessions::Stored::new(&session, stored), is_open, check)
+                let stored = sessions::Stored::new(&session, stored, damaged);
+                hold_against(&*files, &opened, stored, is_open, check)
             });
             let (looked, outcome) =
                 looked.await.map_err(|error| Error::storing("a check was stopped by a bug", error))?;
@@ -208,10 +218,13 @@ impl Doctor {
             match outcome {
                 Held::Gone => gone += 1,
                 Held::Other => {}
-                Held::Compared(lacks) => {
+                Held::Compared { lacks, is_whole } => {
                     found.files.push((conversation.id, path));
                     if lacks {
                         found.lacking.insert(conversation.id);
+                    }
+                    if is_whole {
+                        found.whole.insert(conversation.id);
                     }
                 }
             }
@@ -259,8 +272,13 @@ enum Held {
     Gone,
     /// It is no session, or another.
     Other,
-    /// It was compared; does it have what the store lacks?
-    Compared(bool),
+    /// It was compared.
+    Compared {
+        /// Does it have what the store lacks?
+        lacks: bool,
+        /// Does it have the text of a message that is damaged in the store?
+        is_whole: bool,
+    },
 }
 
 fn hold_against(
@@ -273,20 +291,22 @@ fn hold_against(
     if !path.exists() {
         return (check, Held::Gone);
     }
-    let mut compare = || -> Result<Option<bool>> {
+    let mut compare = || -> Result<Option<(bool, bool)>> {
         let mut file = files.open(path)?;
         if file.session_id() != stored.session() {
             return Ok(None);
         }
         check.saw(1, "file");
+        let mut is_whole = false;
         while let Some(slice) = file.slice()? {
             stored.compare(&slice, &mut check);
+            is_whole |= !std::mem::take(&mut stored.texts).is_empty();
         }
         stored.end(is_open, &mut check);
-        Ok(Some(stored.lacks))
+        Ok(Some((stored.lacks, is_whole)))
     };
     let held = match compare() {
-        Ok(Some(lacks)) => Held::Compared(lacks),
+        Ok(Some((lacks, is_whole))) => Held::Compared { lacks, is_whole },
         Ok(None) => {
             check.notes.push(format!("{} is another session's now", path.display()));
             Held::Other

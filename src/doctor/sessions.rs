@@ -4,12 +4,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::report::{Check, Remedy};
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{Content, Entry};
-use crate::store::{AuditedEntry, Batch};
+use crate::store::{AuditedEntry, Batch, Text};
 
 /// Session files, and how they are stored.
 pub trait Files: Send + Sync {
@@ -60,10 +61,14 @@ pub(super) struct Stored {
     pub torn: Vec<(EntryId, EntryId)>,
     /// Is anything to be stored from the file?
     pub lacks: bool,
+    /// Messages whose stored text is not the one that came.
+    damaged: Arc<HashSet<MessageId>>,
+    /// The right texts of some of them, as the entries since this was last emptied have them.
+    pub texts: Vec<(MessageId, Text)>,
 }
 
 impl Stored {
-    pub fn new(session: &str, entries: Vec<AuditedEntry>) -> Self {
+    pub fn new(session: &str, entries: Vec<AuditedEntry>, damaged: Arc<HashSet<MessageId>>) -> Self {
         let names = entries.iter().map(|entry| (entry.id, entry.entry_id.clone())).collect();
         Self {
             session: session.to_owned(),
@@ -73,6 +78,8 @@ impl Stored {
             lacking: Vec::new(),
             torn: Vec::new(),
             lacks: false,
+            damaged,
+            texts: Vec::new(),
         }
     }
 
@@ -152,6 +159,14 @@ impl Stored {
             Content::Compaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
         };
+        if same && let Some(message) = stored.message.filter(|message| self.damaged.contains(message)) {
+            let text = match &entry.content {
+                Content::Edit { replacement, .. } => replacement.clone().map(Text::Replaced),
+                Content::Message(json) => Some(Text::Said(json.clone())),
+                Content::Compaction(_) | Content::Other => None,
+            };
+            self.texts.extend(text.map(|text| (message, text)));
+        }
         if !same {
             check.find(Remedy::Anew, "an entry has another text than in the file", name);
         }

@@ -26,6 +26,7 @@ pub use audit::{
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary};
 pub use connection::Place;
 pub use project::real_path;
+pub use repair::Text;
 pub use search::{Filter, Hit, SummaryHit};
 pub use sizes::Sizes;
 pub use summaries::{DepthCount, Edges, StoredSummary};

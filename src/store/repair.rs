@@ -1,5 +1,5 @@
-//! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. The messages
-//! themselves are beyond its reach.
+//! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. Of the messages
+//! themselves it may do one thing only: put the text back that a row had, where the row's hash proves it.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -8,10 +8,10 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, params};
 
 use super::view::reading;
-use super::{Batch, View};
+use super::{Batch, View, codec};
 use crate::error::{Error, Result};
-use crate::ids::{EntryId, MessageId, SummaryId};
-use crate::model::{Message, passages};
+use crate::ids::{EntryId, Hash, MessageId, SummaryId};
+use crate::model::{Message, passages, with_replacement};
 
 fn mending(error: rusqlite::Error) -> Error {
     Error::storing("failed to mend the history store", error)
@@ -46,7 +46,57 @@ impl View<'_> {
     }
 }
 
+/// The text of a message, as a session file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The message's JSON.
+    Said(String),
+    /// Of a rendition: the JSON of what an edit put in place of the original's content.
+    Replaced(String),
+}
+
 impl Batch<'_> {
+    /// Puts the text of a damaged message back; `false`, and nothing is changed, where text and place do not give the
+    /// identity that the row has.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn put_back(&self, message: MessageId, text: &Text) -> Result<bool> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.lineage, above.lineage, m.parent_id
+                   FROM messages m LEFT JOIN messages above ON above.id = m.parent_id WHERE m.id = ?1",
+            )
+            .map_err(mending)?;
+        let (lineage, above, parent) = query
+            .query_row([message.0], |row| {
+                Ok((
+                    row.get::<_, [u8; 32]>(0)?,
+                    row.get::<_, Option<[u8; 32]>>(1)?,
+                    row.get::<_, Option<i64>>(2)?,
+                ))
+            })
+            .map_err(mending)?;
+        let above = above.map_or(Hash::ROOT, Hash);
+        let (json, proof) = match text {
+            Text::Said(json) => (json.clone(), above.child(json)),
+            Text::Replaced(replacement) => {
+                let original = parent.and_then(|parent| self.message(MessageId(parent)).ok());
+                let Some(original) = original else { return Ok(false) };
+                (with_replacement(&original.json, replacement), above.edited(replacement))
+            }
+        };
+        if proof.0 != lineage {
+            return Ok(false);
+        }
+        let (packed, codec) = codec::encode(&json);
+        self.connection
+            .prepare_cached("UPDATE messages SET json = ?2, codec = ?3, bytes = ?4 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![message.0, packed, codec, json.len()]))
+            .map_err(mending)?;
+        Ok(true)
+    }
+
     /// Writes down the last message at or above some entries.
     ///
     /// # Errors

@@ -3,14 +3,22 @@
  *
  * Coverage above all is computed here anew, from the edges down to the messages, and not taken from any counter.
  */
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
+import { root } from "../../scripts/paths.mjs";
 
 export const { DatabaseSync } = await sqlite();
 
+/** What messages are packed with. */
+const dictionary = readFileSync(path.join(root, "src", "store", "messages.dictionary"));
+
 /** How the column `codec` says a message's JSON lies in its row. @type {Record<number, (stored: Buffer) => Buffer>} */
-const CODECS = { 0: (stored) => stored, 1: zstdDecompressSync };
+const CODECS = {
+  0: (stored) => stored,
+  1: (stored) => zstdDecompressSync(stored),
+  2: (stored) => zstdDecompressSync(stored, { dictionary }),
+};
 
 /**
  * An entry as it is stored.

@@ -630,16 +630,46 @@ async function catchUp(session, engine) {
  * @returns {Promise<boolean>} whether nothing was left over
  */
 async function handOverAll(session, engine) {
-  const entries = session.manager.getEntries();
-  for (let at = 0; at < entries.length; at += SLICE.entries) {
-    const asked = entries.slice(at, at + SLICE.entries);
+  const all = session.manager.getEntries();
+  for (let at = 0; at < all.length; at += SLICE.entries) {
+    const asked = all.slice(at, at + SLICE.entries);
     const answer = await engine.missing(JSON.stringify(asked.map(({ id }) => id)));
     if (session.closing) return false;
     /** @type {number[]} */
     const missing = unwrap(answer);
-    if (!(await handOverSlices(session, engine, missing.map((place) => asked[place])))) return false;
+    const entries = parentsFirst(session, engine, missing.map((place) => asked[place]));
+    if (!(await handOverSlices(session, engine, entries))) return false;
   }
   return true;
+}
+
+/**
+ * Pi appends, so that parents come first; in a file that was merged or edited by hand they may not, and to Pi it is all the
+ * same.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ * @param {SessionEntry[]} entries
+ * @returns {SessionEntry[]} the same, each behind its parent
+ */
+function parentsFirst({ manager }, engine, entries) {
+  /** @type {Set<SessionEntry>} */
+  const ordered = new Set();
+  const ids = new Set();
+  for (const entry of entries) {
+    /** @type {SessionEntry[]} */
+    const chain = [];
+    for (let next = /** @type {SessionEntry | undefined} */ (entry); next && !ordered.has(next) && !chain.includes(next); ) {
+      chain.push(next);
+      const { parentId } = next;
+      next = parentId && !ids.has(parentId) && !engine.knows(parentId) ? manager.getEntry(parentId) : undefined;
+    }
+    for (const next of chain.reverse()) {
+      ordered.add(next);
+      ids.add(next.id);
+    }
+  }
+  return [...ordered];
 }
 
 /**

@@ -205,6 +205,18 @@ test("a start hands over what the store lacks, and nothing else", async (t) => {
   });
 });
 
+test("a file whose entries stand in another order is stored like any other", async (t) => {
+  const { host, storeDir } = hosted(t);
+  host.history.talk(200, { words: 5 });
+  const inOrder = host.history.entries;
+  host.history.entries = inOrder.toReversed();
+  await host.emit("session_start", { reason: "startup" });
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  assert.match(host.notifications[0].message, /^This session +400 messages, 400 on this branch/);
+  const places = (/** @type {any[]} */ entries) => entries.map(({ id, parentId }) => `${id} below ${parentId}`);
+  inStore(storeDir, (store) => assert.deepEqual(places(store.entries(host.history.id)), places(inOrder)));
+});
+
 test("what is said while the past is still being handed over is stored in its place", async (t) => {
   const { host, storeDir } = hosted(t);
   host.history.talk(1000, { words: 3 });

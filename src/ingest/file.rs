@@ -1,10 +1,8 @@
 //! A session file, read line by line and understood as Pi understands it, whatever version wrote it.
 //!
-//! Pi skips lines that are no JSON, ignores entries without an id, and shows an entry as a root if its parent is not
-//! there; so does this. What Pi migrates in memory when it opens an older file is migrated here in the same way: in
+//! Pi skips lines that are no JSON, and ignores entries without an id; so does this. What Pi migrates in memory when it opens an older file is migrated here in the same way: in
 //! version 1 entries have no ids and follow one another, before version 3 a custom message is called `hookMessage`.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -14,6 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::fold::Handover;
+use super::order::Order;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
 use crate::model::{Content, parse_batch, read_json};
@@ -43,8 +42,10 @@ pub struct SessionFile {
     version: f64,
     /// Entries of version 1 so far: their ids are made of this.
     unnamed: usize,
-    /// Ids of the entries so far.
-    seen: HashSet<String>,
+    /// Entries that were read and not given out yet.
+    order: Order,
+    /// Was the end reached?
+    ended: bool,
     /// Lines that could not be read.
     broken: usize,
 }
@@ -62,7 +63,7 @@ impl SessionFile {
         };
         let mut lines = Lines { reader: BufReader::with_capacity(SLICE, file) };
         let (header, version) = read_header(&mut lines)?;
-        Ok(Self { lines, header, version, unnamed: 0, seen: HashSet::new(), broken: 0 })
+        Ok(Self { lines, header, version, unnamed: 0, order: Order::default(), ended: false, broken: 0 })
     }
 
     /// What it says of itself.
@@ -77,32 +78,41 @@ impl SessionFile {
         self.broken
     }
 
-    /// The next entries, about [`SLICE`] characters of them; `None` at the end of the file.
+    /// The next entries, about [`SLICE`] characters of them, parents before children; `None` at the end of the file.
     ///
     /// # Errors
     /// When the file can't be read on.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
+        loop {
+            let slice = self.order.take(SLICE);
+            if !slice.entries.is_empty() {
+                return Ok(Some(slice));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            self.read_on()?;
+        }
+    }
+
+    fn read_on(&mut self) -> Result<()> {
         let mut batch = String::from("[");
         while batch.len() < SLICE {
-            let Some(entry) = self.entry()? else { break };
+            let Some(entry) = self.entry()? else {
+                self.ended = true;
+                break;
+            };
             if batch.len() > 1 {
                 batch.push(',');
             }
             batch.push_str(&entry);
         }
-        if batch.len() == 1 {
-            return Ok(None);
-        }
         batch.push(']');
-        let entries = parse_batch(&batch)?;
-        let mut orphans = HashSet::new();
-        for entry in &entries {
-            if entry.parent.as_ref().is_some_and(|parent| !self.seen.contains(parent)) {
-                orphans.insert(entry.id.clone());
-            }
-            self.seen.insert(entry.id.clone());
+        parse_batch(&batch)?.into_iter().for_each(|entry| self.order.push(entry));
+        if self.ended {
+            self.order.end();
         }
-        Ok(Some(Handover { entries, orphans }))
+        Ok(())
     }
 
     /// Is anything said in what is left of it?

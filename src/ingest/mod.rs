@@ -6,6 +6,7 @@
 pub mod file;
 mod fold;
 pub mod import;
+mod order;
 mod persistor;
 mod restore;
 mod stringify;

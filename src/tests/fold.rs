@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::dag::visible;
+use crate::ingest::file::SessionFile;
 use crate::ingest::{Persistor, PiSession};
 use crate::log::Log;
+use crate::model::Content;
 use crate::store::{Place, Store, View};
 
 /// A session file: its entries in the order in which Pi appended them.
@@ -138,6 +140,49 @@ impl File {
         self.entries.iter().filter(hangs).map(|entry| id_of(entry).to_owned()).collect()
     }
 
+    /// The session file, its lines shuffled; half of them in the words of version 2.
+    fn shuffled(&self, mut dice: Dice<'_>) -> String {
+        let version = 2 + dice.roll(2);
+        let mut lines: Vec<String> = Vec::new();
+        for entry in &self.entries {
+            let mut entry = entry.clone();
+            if version == 2 && entry["message"]["role"] == "custom" {
+                entry["message"]["role"] = "hookMessage".into();
+            }
+            // A line that stands there twice stays behind the first.
+            let line = entry.to_string();
+            let first = lines.iter().position(|known| *known == line).map_or(0, |at| at + 1);
+            lines.insert(first + dice.roll(lines.len() - first + 1), line);
+        }
+        file_of(version, &lines)
+    }
+
+    /// What was said, as if the session had no branches.
+    fn in_a_row(&self) -> Self {
+        let mut row = Self::default();
+        for entry in &self.entries {
+            let mut entry = entry.clone();
+            row.count += 1;
+            entry["id"] = format!("v1-{}", row.count).into();
+            entry["parentId"] = match row.count {
+                1 => Value::Null,
+                n => format!("v1-{}", n - 1).into(),
+            };
+            row.entries.push(entry);
+        }
+        row
+    }
+
+    /// The session file of version 1 of what was said in a row.
+    fn of_version_1(&self) -> String {
+        let without_ids = |entry: &Value| {
+            let mut entry = entry.clone();
+            entry.as_object_mut().unwrap().retain(|key, _| key != "id" && key != "parentId");
+            entry.to_string()
+        };
+        file_of(1, &self.entries.iter().map(without_ids).collect::<Vec<_>>())
+    }
+
     /// The entries in another order, parents before children.
     fn reordered(&self, mut dice: Dice<'_>) -> Vec<Value> {
         let orphans: HashSet<String> = self.orphans().into_iter().collect();
@@ -156,6 +201,11 @@ impl File {
         }
         ordered
     }
+}
+
+fn file_of(version: usize, lines: &[String]) -> String {
+    let header = json!({"type": "session", "version": version, "id": "any", "cwd": "/project"}).to_string();
+    std::iter::once(&header).chain(lines).map(|line| format!("{line}\n")).collect()
 }
 
 fn project(events: &[Event]) -> Vec<File> {
@@ -445,6 +495,34 @@ async fn wildly(dir: &Path, files: &[File], bytes: &[u8]) -> BTreeSet<String> {
     digest
 }
 
+/// The store of a project whose session files are imported.
+async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
+    let store = Store::open(Some(dir), "project", "/project").unwrap();
+    for (session, text) in files.iter().enumerate() {
+        let path = dir.join("session.jsonl");
+        std::fs::write(&path, text).unwrap();
+        let mut file = SessionFile::open(&path).unwrap();
+        while let Some(slice) = file.slice().unwrap() {
+            let begins = slice.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
+            let work = move |batch: &crate::store::Batch<'_>| {
+                // A session in which nothing was said has no row.
+                let id = format!("session {session}");
+                if !begins && batch.conversation(&id)?.is_none() {
+                    return Ok(());
+                }
+                let row = batch.conversation_row(&id, None, None, 0)?;
+                crate::ingest::fold(batch, row, &slice)
+            };
+            store.write(work).await.unwrap();
+        }
+        assert_eq!(file.broken(), 0);
+    }
+    let Place::File(path) = store.place().clone() else { panic!("no file") };
+    let digest = digest(&path);
+    store.close().await;
+    digest
+}
+
 /// Everything once more through the fold itself, whatever the persistor knows.
 async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
     let store = Store::open(Some(dir), "project", "/project").unwrap();
@@ -533,6 +611,30 @@ proptest! {
             assert_same(&plain, &wildly(other.path(), &files, &bytes).await);
             assert_same(&plain, &again(one.path(), &files).await);
             assert_same(&plain, &again(other.path(), &files).await);
+        });
+    }
+
+    #[test]
+    fn a_session_file_of_any_version_in_any_order_gives_the_same_store(
+        events in events(),
+        bytes in prop::collection::vec(any::<u8>(), 64..200),
+    ) {
+        let files = project(&events);
+        block_on(async {
+            let dirs: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
+            let plain = plainly(dirs[0].path(), &files).await;
+            let shuffled: Vec<String> = files.iter().map(|file| file.shuffled(Dice::new(&bytes, 0))).collect();
+            assert_same(&plain, &imported(dirs[1].path(), &shuffled).await);
+
+            // Version 1 has no trees: each session is what was said in it, one after the other.
+            let rows: Vec<File> = files.iter().map(File::in_a_row).collect();
+            let old: Vec<String> = rows.iter().map(File::of_version_1).collect();
+            let messages = |digest: BTreeSet<String>| -> BTreeSet<String> {
+                digest.into_iter().filter(|line| line.starts_with("message: ") || line.starts_with("word: ")).collect()
+            };
+            let other = plainly(dirs[2].path(), &rows).await;
+            let dir = tempfile::tempdir().unwrap();
+            assert_same(&messages(other), &messages(imported(dir.path(), &old).await));
         });
     }
 

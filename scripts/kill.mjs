@@ -2,7 +2,6 @@
  * `npm run kill -- [100] [seed]`: kills Pi that many times at random moments, several writing to one project, and looks each
  * time whether everything is there afterwards. Says how many kills there were, where they fell, and how it ended.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { killAtRandom } from "../__test__/support/kills.mjs";
 
 const kills = Number(process.argv[2] ?? 100);
@@ -28,14 +27,13 @@ try {
       for (const moment of kill) moments.set(moment, (moments.get(moment) ?? 0) + 1);
     },
   });
+  for (const clean of cleaning.splice(0)) await clean();
   verdict("After each of them everything was there.");
 } catch (error) {
-  verdict(`FAILED after kill ${done} (seed ${seed}): ${error instanceof Error ? error.stack : error}`);
+  verdict(`FAILED after kill ${done} (seed ${seed}): ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;
 } finally {
   for (const clean of cleaning) await clean();
-  // What was killed last may still be closing its pipes.
-  await sleep(0);
 }
 
 /** @param {string} words */

@@ -213,6 +213,8 @@ class Resident extends Worker {
   async kill() {
     this.dead = true;
     await this.pi?.kill("SIGKILL");
+    // Of the line that it was writing to stdout there may be half.
+    if (this.pi?.nonJson.at(-1)?.startsWith("{")) this.pi.nonJson.pop();
   }
 }
 

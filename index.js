@@ -45,7 +45,7 @@ const require = createRequire(import.meta.url);
  * Characters of JSON handed over at once when a session is seen for the first time, and entries asked about; between slices
  * Pi's own work goes on.
  */
-const SLICE = { characters: 256 * 1024, entries: 5000 };
+const SLICE = { characters: 256 * 1024, entries: 2000 };
 
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
@@ -112,13 +112,33 @@ function platform() {
   const { platform, arch } = process;
   if (platform === "win32") return `${platform}-${arch}-msvc`;
   if (platform !== "linux") return `${platform}-${arch}`;
+  return `${platform}-${arch}-${libc()}`;
+}
+
+/** The C library that this Node was made for: its file names the loader near its beginning. */
+function libc() {
+  try {
+    const file = fs.openSync(process.execPath, "r");
+    const head = Buffer.alloc(4096);
+    fs.readSync(file, head);
+    fs.closeSync(file);
+    const [, loader] = /\/ld-(musl|linux)/.exec(head.toString("latin1")) ?? [];
+    if (loader) return loader === "musl" ? "musl" : "gnu";
+  } catch {
+    // A report knows it too.
+  }
+  return libcOfReport();
+}
+
+/** The same where the file does not say, at several milliseconds of the user's start. */
+function libcOfReport() {
   const { report: reporter } = /** @type {any} */ (process);
   // A report asks the name server about every connection that is open, and Pi would have to wait for that.
   const before = reporter?.excludeNetwork;
   if (reporter) reporter.excludeNetwork = true;
   const report = reporter?.getReport();
   if (reporter) reporter.excludeNetwork = before ?? false;
-  return `${platform}-${arch}-${report?.header?.glibcVersionRuntime ? "gnu" : "musl"}`;
+  return report?.header?.glibcVersionRuntime ? "gnu" : "musl";
 }
 
 /**

@@ -79,7 +79,7 @@ async function bench(args) {
   await setUp();
   await buildAddon({ revealAfterMs: PATIENCE_MS });
   // The largest sessions fill more than Node allows itself.
-  const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", "--max-old-space-size=8192"];
+  const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", "--max-old-space-size=8192", "--expose-gc"];
   return show(node22, [...node, path.join(root, "bench", "run.mjs"), ...args], { env: cargoEnvironment() });
 }
 

@@ -1,0 +1,4 @@
+/**
+ * An extension that does nothing, to compare with.
+ */
+export default function nothing() {}

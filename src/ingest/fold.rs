@@ -43,14 +43,19 @@ type Head = Option<(MessageId, Hash, i64)>;
 /// When the database can't be written, or a parent is not stored although its session has it: then an earlier hand-over
 /// was lost, and this one must not be stored with a gap above it.
 pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
+    // Mostly the entry above is the one before: what was just added need not be looked up.
+    let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
     for entry in &handover.entries {
         let Some(id) = free_id(batch, conversation, entry)? else { continue };
-        let parent = parent_of(batch, conversation, entry, &handover.orphans)?;
-        let above = match parent {
-            Some(parent) => batch.head_of(parent)?,
-            None => None,
+        let (parent, above) = match (&last, &entry.parent) {
+            (Some((id, row, head)), Some(parent)) if id == parent => (Some(*row), *head),
+            _ => {
+                let parent = parent_of(batch, conversation, entry, &handover.orphans)?;
+                (parent, parent.map_or(Ok(None), |parent| batch.head_of(parent))?)
+            }
         };
-        add(batch, conversation, &id, entry, parent, above)?;
+        let (row, head) = add(batch, conversation, &id, entry, parent, above)?;
+        last = Some((id, row, head));
     }
     Ok(())
 }
@@ -95,6 +100,7 @@ fn parent_of(
     }
 }
 
+/// Adds an entry with what it shows; says its row, and what its children extend.
 fn add(
     batch: &Batch<'_>,
     conversation: ConversationId,
@@ -102,13 +108,14 @@ fn add(
     entry: &Entry,
     parent: Option<EntryId>,
     above: Head,
-) -> Result<()> {
-    let mut head = above.map(|(id, ..)| id);
+) -> Result<(EntryId, Head)> {
+    let mut head = above;
     let role = match &entry.content {
         Content::Message(json) => {
             let message = Message::parse(json);
-            let id = batch.add_message(&new_message(json, &message, entry.timestamp, above))?;
-            head = Some(id);
+            let new = new_message(json, &message, entry.timestamp, above);
+            let id = batch.add_message(&new)?;
+            head = Some((id, new.lineage, new.height));
             EntryRole::Message(id)
         }
         Content::Edit { target, replacement } => {
@@ -127,11 +134,12 @@ fn add(
         Content::Compaction(_) => EntryRole::Compaction,
         Content::Other => EntryRole::Link,
     };
-    let row = batch.add_entry(conversation, &NewEntry { entry_id: id, parent, role, head })?;
+    let new = NewEntry { entry_id: id, parent, role, head: head.map(|(id, ..)| id) };
+    let row = batch.add_entry(conversation, &new)?;
     if let Content::Compaction(Some(details)) = &entry.content {
         restore(batch, conversation, &entry.id, row, details)?;
     }
-    Ok(())
+    Ok((row, head))
 }
 
 fn new_message<'a>(json: &'a str, message: &'a Message, entry_time: i64, above: Head) -> NewMessage<'a> {

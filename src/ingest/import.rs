@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, says_anything};
@@ -261,14 +262,17 @@ impl Run<'_> {
         let known: HashSet<String> = known.into_iter().collect();
         let mut waiting = Handover::default();
         let mut new = 0;
-        loop {
-            let (read, slice) = aside(move || {
-                let slice = file.slice();
-                (file, slice)
-            })
-            .await?;
-            file = read;
-            let Some(slice) = slice? else { break };
+        // The next slice is read while one is written. If nobody takes it any more, reading ends.
+        let (read, mut slices) = mpsc::channel(1);
+        let reading = tokio::task::spawn_blocking(move || {
+            while let Some(slice) = file.slice()? {
+                if read.blocking_send(slice).is_err() {
+                    break;
+                }
+            }
+            Ok(file.broken())
+        });
+        while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
@@ -284,7 +288,7 @@ impl Run<'_> {
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let broken = file.broken();
+        let broken = reading.await.map_err(stopped)??;
         let Some(conversation) = conversation else {
             return Ok(Taken { new, known: 0, broken, said: false });
         };
@@ -380,7 +384,9 @@ fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// Runs `work` where waiting for the disk does no harm.
 async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::storing("a bug in the engine stopped an import", error))
+    tokio::task::spawn_blocking(work).await.map_err(stopped)
+}
+
+fn stopped(error: tokio::task::JoinError) -> Error {
+    Error::storing("a bug in the engine stopped an import", error)
 }

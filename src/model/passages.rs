@@ -61,7 +61,7 @@ pub fn parts(text: &str) -> String {
         out.push_str(piece);
     };
     for word in text.split(|c: char| !c.is_alphanumeric()) {
-        if word.is_empty() {
+        if word.is_empty() || is_of_one_piece(word) {
             continue;
         }
         if word.chars().any(is_ideograph) {
@@ -84,22 +84,30 @@ pub fn parts(text: &str) -> String {
     out
 }
 
+/// Most words are, and it is seen at a glance: small letters, perhaps behind a capital.
+fn is_of_one_piece(word: &str) -> bool {
+    let letters = word.as_bytes().split_first();
+    letters
+        .is_some_and(|(first, rest)| first.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_lowercase))
+}
+
 /// `getUserName2` as `get`, `User`, `Name`, `2`; a run of capitals stays together up to the word that follows it.
 #[must_use]
 pub fn humps(word: &str) -> Vec<&str> {
-    let chars: Vec<(usize, char)> = word.char_indices().collect();
     let mut humps = Vec::new();
     let mut start = 0;
-    for window in 1..chars.len() {
-        let (at, c) = chars[window];
-        let previous = chars[window - 1].1;
-        let next_is_lower = chars.get(window + 1).is_some_and(|(_, next)| next.is_lowercase());
-        let boundary = (previous.is_lowercase() && c.is_uppercase())
-            || (previous.is_uppercase() && c.is_uppercase() && next_is_lower)
-            || previous.is_ascii_digit() != c.is_ascii_digit();
-        if boundary {
-            humps.push(&word[start..at]);
-            start = at;
+    let mut chars = word.char_indices().peekable();
+    let mut before = None;
+    while let Some((at, c)) = chars.next() {
+        if let Some(previous) = before.replace(c) {
+            let next_is_lower = chars.peek().is_some_and(|(_, next)| next.is_lowercase());
+            let boundary = (char::is_lowercase(previous) && c.is_uppercase())
+                || (previous.is_uppercase() && c.is_uppercase() && next_is_lower)
+                || previous.is_ascii_digit() != c.is_ascii_digit();
+            if boundary {
+                humps.push(&word[start..at]);
+                start = at;
+            }
         }
     }
     humps.push(&word[start..]);
@@ -158,6 +166,7 @@ mod tests {
     fn words_have_parts() {
         assert_eq!(parts("call getUserName2 in HTTPServer now"), "get User Name 2 HTTP Server");
         assert_eq!(parts("构建失败 of 东"), "构建 建失 失败 东");
-        assert_eq!(parts("plain words only"), "");
+        assert_eq!(parts("plain Words of One piece only"), "");
+        assert_eq!(parts("iOS 2nd X9 ABc éÀ ÀB"), "i OS 2 nd X 9 A Bc é À");
     }
 }

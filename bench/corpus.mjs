@@ -26,7 +26,7 @@ const WORDS = [...COMMON, ...FRONTS.flatMap((front) => ENDINGS.flatMap((end) => 
 const START = Date.parse("2026-03-02T08:00:00.000Z");
 
 /** Numbers that are the same for the same seed. */
-class Dice {
+export class Dice {
   #state;
 
   /** @param {number} seed */

@@ -68,7 +68,7 @@ test("a store that was deleted is built again from the session file, without a m
   const identities = () =>
     project.inStore((store) => [
       store.rows("SELECT lower(hex(lineage)) AS id FROM messages ORDER BY id").map(({ id }) => id),
-      store.rows("SELECT lower(hex(hash)) AS id, depth, text, state FROM summaries ORDER BY hash").map((row) => ({ ...row })),
+      store.rows("SELECT lower(hex(hash)) AS id, depth, text, hex(packed) AS packed, state FROM summaries ORDER BY hash").map((row) => ({ ...row })),
     ]);
   const [messages, summaries] = identities();
   assert.ok(summaries.length > 6);

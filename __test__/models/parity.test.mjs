@@ -110,7 +110,7 @@ async function compacted(project, name, directModelCalls) {
   await pi.stop();
   const requests = project.server.requests.slice(already).filter(({ kind }) => kind === "summary");
   requests.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
-  const stored = project.inStore((store) => store.rows("SELECT hex(hash) AS hash, text, model, usage FROM summaries ORDER BY hash"));
+  const stored = project.inStore((store) => store.rows("SELECT hex(hash) AS hash, text, hex(packed) AS packed, model, usage FROM summaries ORDER BY hash"));
   return { compaction, requests, stored: stored.map((summary) => ({ ...summary, usage: usageOf(JSON.parse(summary.usage)) })) };
 }
 

@@ -222,19 +222,25 @@ impl<'t> Batch<'t> {
             return Ok(id);
         }
         let span = self.span_of(&summary.sources)?;
+        let (packed, codec) = codec::encode(&summary.text);
+        let is_packed = packed.len() < summary.text.len();
         let id = self
             .connection
             .prepare_cached(
                 "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, usage, created_at,
-                                        first_message, last_message, messages, from_time, to_time)
+                                        first_message, last_message, messages, from_time, to_time,
+                                        packed, codec, bytes)
                  VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :usage, :created_at,
-                         :first, :last, :messages, :from_time, :to_time)",
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
                     ":hash": summary.hash.0,
                     ":depth": summary.depth,
-                    ":text": summary.text,
+                    ":text": if is_packed { "" } else { &summary.text },
+                    ":packed": is_packed.then_some(packed),
+                    ":codec": is_packed.then_some(codec),
+                    ":bytes": is_packed.then_some(summary.text.len()),
                     ":tokens": summary.tokens,
                     ":state": summary.state.as_str(),
                     ":model": summary.model,

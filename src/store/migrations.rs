@@ -5,7 +5,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::error::{Error, Result};
 
 /// The steps, the first being version 1.
-const STEPS: &[&str] = &[include_str!("migrations/001_init.sql"), include_str!("migrations/002_merging.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/001_init.sql"),
+    include_str!("migrations/002_merging.sql"),
+    include_str!("migrations/003_packed_summaries.sql"),
+];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.
 pub(super) fn current() -> i64 {

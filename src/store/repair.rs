@@ -7,6 +7,7 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, params};
 
+use super::summaries::text_of;
 use super::view::reading;
 use super::{Batch, View, codec};
 use crate::error::{Error, Result};
@@ -158,11 +159,12 @@ impl Batch<'_> {
         self.connection
             .execute("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])
             .map_err(mending)?;
-        let mut query =
-            self.connection.prepare("SELECT id, text FROM summaries ORDER BY id").map_err(mending)?;
+        let mut query = self.connection.prepare("SELECT * FROM summaries ORDER BY id").map_err(mending)?;
         let mut rows = query.query([]).map_err(mending)?;
         while let Some(row) = rows.next().map_err(mending)? {
-            let (id, text): (i64, String) = (row.get(0).map_err(reading)?, row.get(1).map_err(reading)?);
+            let id: i64 = row.get("id").map_err(reading)?;
+            // One whose text can't be read has no words.
+            let Ok(text) = text_of(row).map_err(reading)? else { continue };
             self.index("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", id, &text)?;
         }
         Ok(())

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension, Row, named_params, params};
 
-use super::View;
 use super::view::{hash_at, reading};
+use super::{View, codec};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
@@ -70,12 +70,24 @@ pub(super) struct SourceSpan {
     pub to_time: i64,
 }
 
-fn stored_summary(row: &Row<'_>) -> rusqlite::Result<StoredSummary> {
-    Ok(StoredSummary {
+/// The text of a row of summaries.
+pub(super) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
+    match row.get("packed")? {
+        Some(packed) => Ok(codec::decode(packed, row.get("codec")?, row.get("bytes")?)),
+        None => row.get("text").map(Ok),
+    }
+}
+
+fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
+    let text = match text_of(row)? {
+        Ok(text) => text,
+        Err(error) => return Ok(Err(error)),
+    };
+    Ok(Ok(StoredSummary {
         id: SummaryId(row.get("id")?),
         hash: hash_at(row, "hash")?,
         depth: row.get("depth")?,
-        text: row.get("text")?,
+        text,
         tokens: row.get("tokens")?,
         degraded: row.get::<_, String>("state")? == "degraded",
         model: row.get("model")?,
@@ -85,7 +97,7 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<StoredSummary> {
         messages: row.get("messages")?,
         from_time: row.get("from_time")?,
         to_time: row.get("to_time")?,
-    })
+    }))
 }
 
 impl View<'_> {
@@ -97,7 +109,7 @@ impl View<'_> {
         self.connection
             .prepare_cached("SELECT * FROM summaries WHERE id = ?1")
             .and_then(|mut query| query.query_row([id.0], stored_summary))
-            .map_err(reading)
+            .map_err(reading)?
     }
 
     /// What a summary was made from and what was condensed from it.
@@ -205,7 +217,7 @@ impl View<'_> {
             })
             .map_err(reading)?;
         while let Some(row) = rows.next().map_err(reading)? {
-            if !visit(stored_summary(row).map_err(reading)?)? {
+            if !visit(stored_summary(row).map_err(reading)??)? {
                 break;
             }
         }

@@ -265,7 +265,7 @@ async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
             "its sources do not follow one another: s-",
         ),
         ("UPDATE summaries SET depth = 3 WHERE id = 1", "it has another depth than its sources give: s-"),
-        ("UPDATE summaries SET text = text || '!' WHERE id = 1", "text and sources do not give its hash: s-"),
+        ("UPDATE summaries SET packed = NULL, text = text || '!' WHERE id = 1", "text and sources do not give its hash: s-"),
         ("UPDATE summaries SET messages = messages + 1 WHERE id = 1", "it spans other messages than are noted: s-"),
         ("UPDATE summaries SET to_time = to_time + 1 WHERE id = 1", "it spans other messages than are noted: s-"),
         ("DELETE FROM summary_sources WHERE summary_id = 1", "it is made of nothing: s-"),
@@ -298,7 +298,7 @@ async fn a_broken_summary_without_a_session_file_goes_with_what_was_condensed_fr
     );
     assert!(above > 1);
     let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
-    patient.damage("UPDATE summaries SET text = 'lies' WHERE id = 1");
+    patient.damage("UPDATE summaries SET packed = NULL, text = 'lies' WHERE id = 1");
     patient.heals().await;
     assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries - above);
     assert_eq!(messages_of(&patient.database()), messages);
@@ -416,7 +416,7 @@ async fn a_file_of_another_mark_or_format_is_told() {
     patient
         .complains(&[
             "it does not bear the mark of this program",
-            "it is of another format than this version writes: 99 and 2",
+            "it is of another format than this version writes: 99 and 3",
         ])
         .await;
 }

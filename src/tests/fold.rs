@@ -407,7 +407,7 @@ fn digest(path: &Path) -> BTreeSet<String> {
         ),
         (
             "summary",
-            "SELECT hex(hash), depth, text, s.tokens, state, model, prompt_version, usage, created_at, hex(f.lineage),
+            "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, usage, created_at, hex(f.lineage),
                     hex(l.lineage), messages, from_time, to_time
                FROM summaries s JOIN messages f ON f.id = first_message JOIN messages l ON l.id = last_message",
         ),

@@ -338,6 +338,17 @@ impl<'c> View<'c> {
         self.number("SELECT count(*) FROM messages WHERE kind IN (0, 1)")
     }
 
+    /// Looks at the newest of the entries, so that a start meets a table that is damaged as a whole.
+    pub fn touch_entries(&self, conversation: ConversationId) -> Result<()> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT (SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY entry_id DESC LIMIT 1),
+                        (SELECT kind FROM entries ORDER BY id DESC LIMIT 1)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |_| Ok(())))
+            .map_err(reading)
+    }
+
     /// Has the project anything compacted, or sessions beside this one with something said?
     pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
         (self.connection)

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { assertNothingGone, assertWhole, echo, hostsByVersion, leave, storedIn, talk, warnings } from "../support/faults.mjs";
@@ -28,37 +28,39 @@ function aClock(t) {
 
 const noClock = process.platform === "linux" ? undefined : `the test's clock is made for Linux, and this is ${process.platform}`;
 
-for (const host of hostsByVersion) {
-  test(`Pi ${host.version}: the clock goes back`, { skip: noClock }, async (t) => {
-    const project = await aProject(t, { host, script: { otherwise: echo } });
-    const clock = aClock(t);
-    project.env = clock.env;
+describe("the clock goes back", { skip: noClock, concurrency: 3 }, () => {
+  for (const host of hostsByVersion) {
+    test(`Pi ${host.version}`, async (t) => {
+      const project = await aProject(t, { host, script: { otherwise: echo } });
+      const clock = aClock(t);
+      project.env = clock.env;
 
-    clock.shift(YEAR);
-    const history = project.history();
-    history.talk(20);
-    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-    await talk(project, pi, "in a year");
-    await eventually(() => assertAgreement(project));
-    const first = (await project.session(pi)).entries.at(-1);
-    assert.ok(Date.parse(first.timestamp) > Date.now() + (YEAR / 2) * 1000, "Pi has this clock");
+      clock.shift(YEAR);
+      const history = project.history();
+      history.talk(20);
+      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+      await talk(project, pi, "in a year");
+      await eventually(() => assertAgreement(project));
+      const first = (await project.session(pi)).entries.at(-1);
+      assert.ok(Date.parse(first.timestamp) > Date.now() + (YEAR / 2) * 1000, "Pi has this clock");
 
-    clock.shift(-YEAR);
-    await talk(project, pi, "a year ago");
-    await pi.request("compact");
-    await talk(project, pi, "after a compaction");
-    await eventually(() => assertAgreement(project));
-    assert.ok(project.summaryCalls.length > 0, "we have compacted");
-    const { file } = await project.session(pi);
-    await leave(pi);
-    assert.deepEqual(warnings(pi), []);
-    const before = storedIn(project);
+      clock.shift(-YEAR);
+      await talk(project, pi, "a year ago");
+      await pi.request("compact");
+      await talk(project, pi, "after a compaction");
+      await eventually(() => assertAgreement(project));
+      assert.ok(project.summaryCalls.length > 0, "we have compacted");
+      const { file } = await project.session(pi);
+      await leave(pi);
+      assert.deepEqual(warnings(pi), []);
+      const before = storedIn(project);
 
-    clock.shift(-2 * YEAR);
-    await assertWhole(project, { args: ["--session", file] });
-    clock.shift(0);
-    await project.runPi(["-p", "in a new session"]);
-    assertAgreement(project);
-    assertNothingGone(before, storedIn(project));
-  });
-}
+      clock.shift(-2 * YEAR);
+      await assertWhole(project, { args: ["--session", file] });
+      clock.shift(0);
+      await project.runPi(["-p", "in a new session"]);
+      assertAgreement(project);
+      assertNothingGone(before, storedIn(project));
+    });
+  }
+});

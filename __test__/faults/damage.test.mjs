@@ -38,7 +38,7 @@ function spoil(file, where) {
   }
 }
 
-describe("a page of the database is damaged", { concurrency: 2 }, () => {
+describe("a page of the database is damaged", { concurrency: 3 }, () => {
   test("one that a session's start reads: the history goes on beside it", async (t) => {
     const { project, file } = await withHistory(t);
     spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
@@ -100,7 +100,7 @@ const accidents = {
   "the log's index is gone": (_log, index) => rmSync(index),
 };
 
-describe("Pi was killed, and", { concurrency: 2 }, () => {
+describe("Pi was killed, and", { concurrency: 3 }, () => {
   for (const [what, befall] of Object.entries(accidents)) {
     test(`${what}: the next start makes up for it`, async (t) => {
       const project = await aProject(t, { script: { otherwise: echo } });

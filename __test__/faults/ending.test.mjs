@@ -15,7 +15,7 @@ const busy = {
 };
 
 /** How long the lock is kept from a Pi that is about to end. */
-const HELD_MS = 1500;
+const HELD_MS = 800;
 
 describe("Pi ends", { concurrency: 3 }, () => {
   for (const host of hostsByVersion) {
@@ -56,7 +56,7 @@ describe("Pi ends", { concurrency: 3 }, () => {
   test("a long past, for which Pi does not wait, is stored completely by the next start", async (t) => {
     const project = await aProject(t, { contextWindow: 10_000_000, script: { otherwise: echo } });
     const history = project.history();
-    history.talk(2000, { words: 150 });
+    history.talk(1000, { words: 150 });
     history.write(project.sessionDir);
     const { code, stdout } = await project.runPi(["--continue", "-p", "in short"]);
     assert.deepEqual({ code, stdout }, { code: 0, stdout: "Heard: in short\n" });

@@ -94,7 +94,7 @@ const cases = [
 
 const noLinks = process.platform === "win32" ? "making links needs a privilege on Windows" : undefined;
 
-describe("where the database belongs lies", { concurrency: 2 }, () => {
+describe("where the database belongs lies", { concurrency: 3 }, () => {
   for (const { what, lay, told, always = false, version = "0.87.1" } of cases) {
     test(what, { skip: what.includes("link") && noLinks }, async (t) => {
       const project = await aProject(t, { host: hostOf(version), script: { otherwise: echo } });

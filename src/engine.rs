@@ -19,7 +19,7 @@ use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store, View, real_path};
+use crate::store::{Place, Store, real_path};
 use crate::tools::Block;
 use crate::{commands, text, tools};
 
@@ -383,11 +383,7 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persis
     };
     let persistor = Persistor::open(store, session, log.clone()).await?;
     let conversation = persistor.conversation();
-    let look = move |view: &View<'_>| {
-        view.touch_entries(conversation)?;
-        view.has_history_beside(conversation)
-    };
-    let has_history = store.read(look).await?;
+    let has_history = store.read(move |view| view.has_history_beside(conversation)).await?;
     Ok((persistor, has_history))
 }
 

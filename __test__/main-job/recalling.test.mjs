@@ -168,7 +168,7 @@ test("the person asks by /lcm", async (t) => {
     await pi.stop();
     const { code, stdout } = await project.runPi(["-p", "/lcm stats"]);
     assert.equal(code, 0);
-    assert.match(stdout, /^This session +0 messages, 0 on this branch\nThis project +80 messages, [^]*\.db\n$/);
+    assert.match(stdout, /^This session +0 messages, 0 on this branch\nThis project +80 messages, [^]*\.db\n +\d+ KB messages [^\n]+\n$/);
     assert.equal(project.turns.length, 0);
   });
 });

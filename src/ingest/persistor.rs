@@ -17,7 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::log::{Field, Log};
 use crate::model::{Content, Entry, parse_batch};
-use crate::store::{Batch, Store};
+use crate::store::{Batch, Store, View};
 use crate::text;
 
 /// Rest after the first failure; it doubles with each further one.
@@ -86,7 +86,13 @@ impl Persistor {
     pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
         let session = Arc::new(session);
         let asked = Arc::clone(&session);
-        let found = store.read(move |view| view.conversation(&asked.id)).await?;
+        let look = move |view: &View<'_>| {
+            let found = view.conversation(&asked.id)?;
+            // Before anything is written.
+            found.as_ref().map_or(Ok(()), |found| view.touch_entries(found.id))?;
+            Ok(found)
+        };
+        let found = store.read(look).await?;
         let conversation = found.map_or(ConversationId::NONE, |found| found.id);
         let begun = conversation != ConversationId::NONE;
         if begun {

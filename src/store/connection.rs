@@ -170,13 +170,13 @@ fn check_owner(
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
-    // Both before anything is written, and without effect once the file has pages. What index merges leave free goes back to
-    // the disk now and then. Pages of 8 KB made a store of 1 MB a tenth larger.
-    connection.pragma_update(None, "page_size", 4096)?;
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-    // Also the mark: written with the header, before any table.
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 {
+        // Before anything is written, and without effect afterwards. What index merges leave free goes back to the disk now
+        // and then. Pages of 8 KB made a store of 1 MB a tenth larger.
+        connection.pragma_update(None, "page_size", 4096)?;
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        // Also the mark: written with the header, before any table.
         patiently(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
     }
     patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;

@@ -194,10 +194,14 @@ impl Store {
     /// When the store is closed.
     pub async fn checkpoint(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
+        let is_damaged = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_known;
         self.queue(Box::new(move |connection| {
             // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
-            let _ = connection::tidy_up(connection);
+            // What is damaged is left as it is.
+            if !is_damaged {
+                let _ = connection::tidy_up(connection);
+            }
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());

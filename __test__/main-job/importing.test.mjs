@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
@@ -51,37 +52,39 @@ const script = {
   turns: [{ text: "Hello.", thinking: "A greeting." }, { toolCalls: [{ id: "call_a", name: "bash", arguments: { command: "echo 1" } }] }],
 };
 
-test("older sessions are offered once, and imported as if they had been there all along", async (t) => {
-  const project = await aProject(t, { script });
-  await before(project);
-  const old = project.sessions();
-  assert.equal(old.length, 3);
+for (const host of hostsByVersion) {
+  test(`older sessions are offered once, and imported as if they had been there all along, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { script: { turns: [...script.turns] }, host });
+    await before(project);
+    const old = project.sessions();
+    assert.equal(old.length, 3);
 
-  const pi = project.startPi();
-  await pi.waitFor(() => notices(pi).length > 0);
-  assert.deepEqual(notices(pi), ["LCM: this project has 3 older sessions. /lcm import keeps them too."]);
-  await pi.prompt("/lcm import");
-  const messages = new Set(old.flatMap(({ entries }) => entries.map(jsonOf).filter((json) => json && !json.startsWith('{"role":"system"')))).size;
-  assert.match(notices(pi)[1], new RegExp(`^3 sessions: ${messages} messages new, \\d+ known already$`));
-  assertStored(project, old);
+    const pi = project.startPi();
+    await pi.waitFor(() => notices(pi).length > 0);
+    assert.deepEqual(notices(pi), ["LCM: this project has 3 older sessions. /lcm import keeps them too."]);
+    await pi.prompt("/lcm import");
+    const messages = new Set(old.flatMap(({ entries }) => entries.map(jsonOf).filter((json) => json && !json.startsWith('{"role":"system"')))).size;
+    assert.match(notices(pi)[1], new RegExp(`^3 sessions: ${messages} messages new, \\d+ known already$`));
+    assertStored(project, old);
 
-  await pi.prompt("/lcm import");
-  assert.match(notices(pi)[2], /^3 sessions: 0 messages new, \d+ known already$/);
-  assertStored(project, old);
-  await pi.stop();
+    await pi.prompt("/lcm import");
+    assert.match(notices(pi)[2], /^3 sessions: 0 messages new, \d+ known already$/);
+    assertStored(project, old);
+    await pi.stop();
 
-  const again = project.startPi();
-  await again.prompt("/lcm stats");
-  assert.equal(notices(again).length, 1);
-  await again.stop();
-  assert.equal(project.summaryCalls.length, 0);
+    const again = project.startPi();
+    await again.prompt("/lcm stats");
+    assert.equal(notices(again).length, 1);
+    await again.stop();
+    assert.equal(project.summaryCalls.length, 0);
 
-  await t.test("and what was said in them is found", async () => {
-    project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "something else", session: "project" } }] }];
-    await project.runPi(["-p", "look for it"]);
-    assert.match(project.lastTurn.raw, /found|something else/);
+    await t.test("and what was said in them is found", async () => {
+      project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "something else", session: "project" } }] }];
+      await project.runPi(["-p", "look for it"]);
+      assert.match(project.lastTurn.raw, /found|something else/);
+    });
   });
-});
+}
 
 test("in print mode nothing is offered, and the report is what is printed", async (t) => {
   const project = await aProject(t);
@@ -99,32 +102,37 @@ test("in print mode nothing is offered, and the report is what is printed", asyn
   assert.match(wrong.stdout, /^there is no \/nowhere\/at\/all\.jsonl\n/);
 });
 
-test("a file of version 1 is imported before Pi migrates it, and its messages are not doubled afterwards", async (t) => {
-  const project = await aProject(t);
-  const timestamp = "2025-11-02T08:00:00.000Z";
-  const said = (/** @type {any} */ message) => ({ type: "message", timestamp, message });
-  const lines = [
-    { type: "session", id: "019a4f00-0000-7000-8000-00000000abcd", timestamp, cwd: project.cwd, provider: "demo", modelId: "demo-model", thinkingLevel: "off" },
-    said({ role: "user", content: "from long ago", timestamp: 1 }),
-    said({ role: "assistant", content: [{ type: "text", text: "yes" }], api: "openai-completions", provider: "demo", model: "demo-model", usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } }, stopReason: "stop", timestamp: 2 }),
-    said({ role: "hookMessage", customType: "hook", content: "by a hook", display: true, timestamp: 3 }),
-  ];
-  const file = path.join(project.sessionDir, "2025-11-02T08-00-00-000Z_old.jsonl");
-  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-  const { stdout } = await project.runPi(["-p", "/lcm import"]);
-  assert.match(stdout, /^1 session: 3 messages new, 0 known already\n/);
-  const pi = project.startPi(["--session", file]);
-  await pi.prompt("go on");
-  await eventually(() => {
-    const session = project.sessions().find(({ file: name }) => name === file);
-    assert.ok(session);
-    const said = session.entries.map(jsonOf).filter((json) => json !== null);
-    const stored = project.inStore((store) => store.entries(session.id));
-    const known = new Set(stored.map(({ json }) => json));
-    assert.deepEqual(said.filter((json) => !known.has(json)), []);
-    assert.equal(project.inStore((store) => store.count("messages")), said.length);
+for (const { host, version } of hostsByVersion.flatMap((host) => [1, 2].map((version) => ({ host, version })))) {
+  test(`a file of version ${version} is imported before Pi migrates it, and its messages are not doubled afterwards, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host });
+    const timestamp = "2025-11-02T08:00:00.000Z";
+    let entries = 0;
+    // Version 1 knows no ids: each entry follows the one before.
+    const place = () => (version === 1 ? {} : { id: `old${++entries}`, parentId: entries > 1 ? `old${entries - 1}` : null });
+    const said = (/** @type {any} */ message) => ({ type: "message", ...place(), timestamp, message });
+    const lines = [
+      { type: "session", ...(version === 1 ? {} : { version }), id: "019a4f00-0000-7000-8000-00000000abcd", timestamp, cwd: project.cwd, provider: "demo", modelId: "demo-model", thinkingLevel: "off" },
+      said({ role: "user", content: "from long ago", timestamp: 1 }),
+      said({ role: "assistant", content: [{ type: "text", text: "yes" }], api: "openai-completions", provider: "demo", model: "demo-model", usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } }, stopReason: "stop", timestamp: 2 }),
+      said({ role: "hookMessage", customType: "hook", content: "by a hook", display: true, timestamp: 3 }),
+    ];
+    const file = path.join(project.sessionDir, "2025-11-02T08-00-00-000Z_old.jsonl");
+    writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+    const { stdout } = await project.runPi(["-p", "/lcm import"]);
+    assert.match(stdout, /^1 session: 3 messages new, 0 known already\n/);
+    const pi = project.startPi(["--session", file]);
+    await pi.prompt("go on");
+    await eventually(() => {
+      const session = project.sessions().find(({ file: name }) => name === file);
+      assert.ok(session);
+      const said = session.entries.map(jsonOf).filter((json) => json !== null);
+      const stored = project.inStore((store) => store.entries(session.id));
+      const known = new Set(stored.map(({ json }) => json));
+      assert.deepEqual(said.filter((json) => !known.has(json)), []);
+      assert.equal(project.inStore((store) => store.count("messages")), said.length);
+    });
   });
-});
+}
 
 test("a message that another program wrote is stored as JavaScript reads and writes it", async (t) => {
   const project = await aProject(t);

@@ -3,6 +3,7 @@
  * tells what was done and never a word of what was said.
  */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
@@ -42,6 +43,26 @@ for (const host of hosts) {
       await pi.prompt("hello");
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
     }, { env: { LCM_STATUS: "on" } });
+  });
+
+  test(`a history over its budget is told of once, with what can be done, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host, { lcm: { sizeBudgetMegabytes: 1 } });
+    const told = (/** @type {import("../support/project.mjs").Pi} */ pi) => pi.ui("notify").map(({ message }) => message);
+    // Hardly to be packed, and each word another one for the index.
+    const words = Array.from({ length: 60_000 }, (_, n) => createHash("sha256").update(`${n}`).digest("hex").slice(0, 14));
+    await place.rpc(async (pi) => {
+      await pi.prompt(words.join(" "));
+      await pi.waitFor(() => told(pi).length > 0);
+      await pi.prompt("hello");
+      await pi.prompt("/lcm help");
+      assert.match(told(pi)[0], /^pi-lossless-context: the history of this project takes \d\.\d MB, more than the 1 MB of the setting sizeBudgetMegabytes; nothing is deleted by itself: raise the setting, or quit Pi and move \S+\.db away \(/);
+      assert.equal(told(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
+    });
+    await place.rpc(async (pi) => {
+      await pi.prompt("hello again");
+      await pi.prompt("/lcm help");
+      assert.deepEqual(told(pi).filter((message) => message.includes("sizeBudgetMegabytes")), []);
+    });
   });
 
   test(`the debug log tells what was done and nothing that was said, on ${host.name}`, async (t) => {

@@ -155,7 +155,8 @@ impl Doctor {
         let (files, path, damaged) = (Arc::clone(&self.files), path.to_owned(), Arc::clone(damaged));
         let find = move || {
             let mut reading = files.open(&path)?;
-            let mut stored = sessions::Stored::new(reading.session_id(), stored, damaged);
+            let doubts = sessions::Doubts { damaged, ..sessions::Doubts::default() };
+            let mut stored = sessions::Stored::new(reading.session_id(), stored, doubts);
             while let Some(slice) = reading.slice()? {
                 stored.compare(&slice, &mut Check::new(""));
             }
@@ -174,27 +175,14 @@ impl Doctor {
 
     /// Folds a session file in, and hangs what hung from a lost entry below that again; says how many did.
     async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
-        let opened = (Arc::clone(&self.files), path.to_owned());
-        let mut reading = blocking(move || opened.0.open(&opened.1)).await??;
-        loop {
-            let (read, slice) = blocking(move || {
-                let slice = reading.slice();
-                (reading, slice)
-            })
-            .await?;
-            reading = read;
-            let Some(slice) = slice? else { break };
-            let files = Arc::clone(&self.files);
-            self.store.write(move |batch| files.store(batch, conversation, slice)).await?;
-        }
+        self.fold_in(conversation, path).await?;
         let stored = self.store.read(move |view| view.audit_entries(conversation, EntryId(i64::MAX))).await?;
-        let mut stored = sessions::Stored::new(reading.session_id(), stored, Arc::default());
-        let opened = (Arc::clone(&self.files), path.to_owned());
+        let (files, opened) = (Arc::clone(&self.files), path.to_owned());
         let torn = blocking(move || {
-            let mut reading = opened.0.open(&opened.1)?;
-            let mut unheard = Check::new("");
+            let mut reading = files.open(&opened)?;
+            let mut stored = sessions::Stored::new(reading.session_id(), stored, sessions::Doubts::default());
             while let Some(slice) = reading.slice()? {
-                stored.compare(&slice, &mut unheard);
+                stored.compare(&slice, &mut Check::new(""));
             }
             Ok(stored.torn)
         });
@@ -205,8 +193,27 @@ impl Doctor {
                 torn.iter().try_for_each(|(entry, parent)| batch.set_parent(*entry, *parent))
             };
             self.store.write(hang).await?;
+            // Summaries of a branch that was torn find their messages only now.
+            self.fold_in(conversation, path).await?;
         }
         Ok(hung)
+    }
+
+    /// Stores what of a session file is not stored.
+    async fn fold_in(&self, conversation: ConversationId, path: &Path) -> Result<()> {
+        let (files, opened) = (Arc::clone(&self.files), path.to_owned());
+        let mut reading = blocking(move || files.open(&opened)).await??;
+        loop {
+            let (read, slice) = blocking(move || {
+                let slice = reading.slice();
+                (reading, slice)
+            })
+            .await?;
+            reading = read;
+            let Some(slice) = slice? else { return Ok(()) };
+            let files = Arc::clone(&self.files);
+            self.store.write(move |batch| files.store(batch, conversation, slice)).await?;
+        }
     }
 }
 

@@ -195,6 +195,8 @@ impl Doctor {
         let mut check = Check::new("Session files");
         check.saw(0, "file");
         let mut gone = 0;
+        let heads = Arc::new(found.heads.iter().map(|(entry, _)| *entry).collect());
+        let doubts = sessions::Doubts { damaged: Arc::clone(&found.damaged), heads };
         for conversation in conversations {
             let Some(path) = conversation.file.as_ref().map(PathBuf::from) else { continue };
             let (files, is_open, id) =
@@ -207,9 +209,9 @@ impl Doctor {
                     continue;
                 }
             };
-            let damaged = Arc::clone(&found.damaged);
+            let doubts = doubts.clone();
             let looked = tokio::task::spawn_blocking(move || {
-                let stored = sessions::Stored::new(&session, stored, damaged);
+                let stored = sessions::Stored::new(&session, stored, doubts);
                 hold_against(&*files, &opened, stored, is_open, check)
             });
             let (looked, outcome) =

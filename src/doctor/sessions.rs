@@ -48,6 +48,15 @@ pub struct Slice {
     pub orphans: HashSet<String>,
 }
 
+/// What of the store is known to be wrong already.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Doubts {
+    /// Messages whose text is not the one that came.
+    pub damaged: Arc<HashSet<MessageId>>,
+    /// Entries that do not say rightly which message stands at or above them.
+    pub heads: Arc<HashSet<EntryId>>,
+}
+
 /// A session as it is stored, to be held against its file.
 pub(super) struct Stored {
     session: String,
@@ -61,14 +70,13 @@ pub(super) struct Stored {
     pub torn: Vec<(EntryId, EntryId)>,
     /// Is anything to be stored from the file?
     pub lacks: bool,
-    /// Messages whose stored text is not the one that came.
-    damaged: Arc<HashSet<MessageId>>,
+    doubts: Doubts,
     /// The right texts of some of them, as the entries since this was last emptied have them.
     pub texts: Vec<(MessageId, Text)>,
 }
 
 impl Stored {
-    pub fn new(session: &str, entries: Vec<AuditedEntry>, damaged: Arc<HashSet<MessageId>>) -> Self {
+    pub fn new(session: &str, entries: Vec<AuditedEntry>, doubts: Doubts) -> Self {
         let names = entries.iter().map(|entry| (entry.id, entry.entry_id.clone())).collect();
         Self {
             session: session.to_owned(),
@@ -78,7 +86,7 @@ impl Stored {
             lacking: Vec::new(),
             torn: Vec::new(),
             lacks: false,
-            damaged,
+            doubts,
             texts: Vec::new(),
         }
     }
@@ -144,7 +152,9 @@ impl Stored {
         let above = match parent {
             None => Some(Hash::ROOT),
             // Above the first message there is none.
-            Some(parent) => self.entries.get(parent).map(|above| above.head_lineage.unwrap_or(Hash::ROOT)),
+            Some(parent) => (self.entries.get(parent))
+                .filter(|above| !self.doubts.heads.contains(&above.id))
+                .map(|above| above.head_lineage.unwrap_or(Hash::ROOT)),
         };
         let same = match &entry.content {
             Content::Message(json) => above.is_none_or(|above| stored.lineage == Some(above.child(json))),
@@ -159,7 +169,8 @@ impl Stored {
             Content::Compaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
         };
-        if same && let Some(message) = stored.message.filter(|message| self.damaged.contains(message)) {
+        if same && let Some(message) = stored.message.filter(|message| self.doubts.damaged.contains(message))
+        {
             let text = match &entry.content {
                 Content::Edit { replacement, .. } => replacement.clone().map(Text::Replaced),
                 Content::Message(json) => Some(Text::Said(json.clone())),

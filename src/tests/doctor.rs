@@ -289,6 +289,21 @@ async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
 }
 
 #[tokio::test]
+async fn summaries_below_a_lost_entry_come_back_with_it() {
+    let patient = Patient::new().await;
+    let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
+    patient.damage(
+        "DELETE FROM entries WHERE entry_id IN ('e30', 'e31');
+         UPDATE entries SET head_id = NULL WHERE entry_id = 'e12';
+         UPDATE summaries SET depth = 7 WHERE id IN (2, 5)",
+    );
+    let report = patient.doctor().await;
+    assert!(!report.contains("another text than in the file"), "{report}");
+    patient.heals().await;
+    assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries);
+}
+
+#[tokio::test]
 async fn a_broken_summary_without_a_session_file_goes_with_what_was_condensed_from_it_and_no_message_does() {
     let patient = Patient::new().await.without_file();
     let messages = messages_of(&patient.database());

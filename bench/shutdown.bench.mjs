@@ -10,8 +10,8 @@ import { SESSION, copyOf, openEngine } from "./stores.mjs";
 /** @typedef {import("./measure.mjs").Context} Context */
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
-const QUEUED = [0, 1, 100, 2000];
-const ROUNDS = 5;
+const QUEUED = [0, 1, 100, 1000];
+const ROUNDS = 3;
 /** Beyond the flush: the log goes into the database. */
 const OWN_MS = 100;
 

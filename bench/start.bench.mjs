@@ -20,7 +20,7 @@ import { SESSION, copyOf, databaseIn, projectFolder, sessionFileOf } from "./sto
 /** @typedef {import("./measure.mjs").Context} Context */
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
-const ROUNDS = 7;
+const ROUNDS = 5;
 const BEYOND_MS = 30;
 /** Pi's thread may not stand still for longer than this at once. */
 const BLOCKED_MS = 10;

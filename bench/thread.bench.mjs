@@ -2,8 +2,10 @@
  * How long Pi stands still for a message that is persisted: the walk through its tree and the hand-over to the engine.
  *
  * Hashing, indexing and the disk are the writer's business. So what is left must be short, and the same however much is
- * stored. The floor is what writing the entry down as JSON costs, which crossing to the engine cannot do without.
+ * stored. The floor is what handing over cannot do without: writing the entry down as JSON, and waking a thread that works for
+ * as long as the writer does. Where cores are few the kernel may give that thread the core of the one that woke it.
  */
+import { Worker } from "node:worker_threads";
 import { entries } from "./corpus.mjs";
 import { Host } from "./host.mjs";
 import { median, pause, quantile, ratio, time } from "./measure.mjs";
@@ -12,8 +14,9 @@ import { SESSION, copyOf } from "./stores.mjs";
 /** @typedef {import("./measure.mjs").Context} Context */
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
-const MESSAGES = 2000;
-/** The first ones find a cold engine, as they do in life; they are counted like all others. */
+const MESSAGES = 1500;
+/** About what the writer needs for one message. */
+const WORK_MS = 0.4;
 const MEDIAN_MS = 0.05;
 const P99_MS = 1;
 /** What counts as flat: the medians of a full and of an empty store, which differ by chance alone. */
@@ -35,7 +38,7 @@ export async function run(context) {
     const figure = (/** @type {string} */ name, /** @type {number} */ at, /** @type {number} */ limit) => ({
       what: `${stored} stored, ${name}`,
       measured: time(found[at]),
-      floor: `${time(floors[at])} JSON.stringify`,
+      floor: `${time(floors[at])} JSON, waking a thread`,
       ratio: ratio(found[at], floors[at]),
       asked: `≤ ${time(limit)}`,
       reached: found[at] <= limit,
@@ -76,6 +79,8 @@ async function measure(context, stored) {
   };
   const engine = await host.start();
   handing.length = 0;
+  const bell = new Int32Array(new SharedArrayBuffer(4));
+  const sleeper = new Worker(new URL("./sleeper.mjs", import.meta.url), { workerData: { bell, workMs: WORK_MS } });
   /** @type {number[]} */
   const writing = [];
   for (const { message } of entries(1_000_000 + stored, MESSAGES)) {
@@ -85,10 +90,14 @@ async function measure(context, stored) {
     await pause(0);
     await engine.flush();
     const entry = host.manager.getLeafEntry();
+    await pause(0);
     const before = performance.now();
     JSON.stringify([entry]);
+    Atomics.notify(bell, 0);
     writing.push(performance.now() - before);
+    await pause(0);
   }
+  await sleeper.terminate();
   await host.stop();
   return { handing, writing };
 }

@@ -5,9 +5,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
@@ -16,7 +17,16 @@ use super::connection::{self, Damaged, Opened, Place};
 use super::{Batch, View, migrations, trouble};
 use crate::error::{Code, Error, Result};
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+/// Work for the writer.
+struct Job {
+    work: Box<dyn FnOnce(&mut Connection) + Send>,
+    /// Nobody waits for it.
+    unhurried: bool,
+}
+
+/// How long the writer lets whoever brought unhurried work go on first. A thread that is woken may be given the core of the one
+/// that woke it: then Pi's thread would stand still for a whole transaction.
+const BREATH: Duration = Duration::from_millis(1);
 
 /// Idle reading connections that are kept open.
 const READERS: usize = 4;
@@ -105,23 +115,7 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
-        let news = self.news();
-        self.queue(Box::new(move |connection| {
-            // A panic is a bug; it must take neither the jobs behind it along nor the news of it.
-            let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
-            let outcome =
-                outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));
-            // Who holds the file for long: what waits behind this job shall not wait as long again, each for itself.
-            let patience = if outcome.as_ref().is_err_and(trouble::is_busy) {
-                Some(connection::BRIEFLY)
-            } else {
-                outcome.is_ok().then_some(connection::BUSY)
-            };
-            if let Some(patience) = patience {
-                let _ = connection.busy_timeout(patience);
-            }
-            done(outcome.map_err(|error| news.explain(error)));
-        }))
+        self.queue(Job { work: transaction(self.news(), work, done), unhurried: true })
     }
 
     /// Runs one writing transaction: all of `work`, or nothing of it.
@@ -137,7 +131,8 @@ impl Store {
     ) -> Result<T> {
         let (answer, result) = oneshot::channel();
         // Nobody may be left to hear it.
-        self.post(work, move |outcome| drop(answer.send(outcome)))?;
+        let work = transaction(self.news(), work, move |outcome| drop(answer.send(outcome)));
+        self.queue(Job { work, unhurried: false })?;
         result.await.map_err(|_| Error::closed())?
     }
 
@@ -181,9 +176,8 @@ impl Store {
     /// When the store is closed.
     pub async fn flush(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
-        self.queue(Box::new(move |_| {
-            let _ = answer.send(());
-        }))?;
+        let work = Box::new(move |_: &mut Connection| answer.send(()).unwrap_or_default());
+        self.queue(Job { work, unhurried: false })?;
         done.await.map_err(|_| Error::closed())
     }
 
@@ -195,7 +189,7 @@ impl Store {
     pub async fn checkpoint(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
         let is_damaged = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_known;
-        self.queue(Box::new(move |connection| {
+        let work = Box::new(move |connection: &mut Connection| {
             // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
             // What is damaged is left as it is.
@@ -205,7 +199,8 @@ impl Store {
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());
-        }))?;
+        });
+        self.queue(Job { work, unhurried: false })?;
         done.await.map_err(|_| Error::closed())
     }
 
@@ -271,13 +266,43 @@ fn start_writer(mut connection: Connection) -> Result<(Sender<Job>, JoinHandle<(
     let (jobs, queue) = channel::<Job>();
     std::thread::Builder::new()
         .name("lcm-writer".into())
-        .spawn(move || {
-            for job in queue {
-                let _ = catch_unwind(AssertUnwindSafe(|| job(&mut connection)));
-            }
-        })
+        .spawn(move || work_off(&queue, &mut connection))
         .map(|writer| (jobs, writer))
         .map_err(|error| Error::storing("failed to start the writer of the history store", error))
+}
+
+/// Does one job after the other until no more can come.
+fn work_off(queue: &Receiver<Job>, connection: &mut Connection) {
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
+        if job.unhurried {
+            // Whatever comes meanwhile ends the wait: somebody may be waiting for that.
+            next = queue.recv_timeout(BREATH).ok();
+        }
+        let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(connection)));
+    }
+}
+
+fn transaction<T: 'static>(
+    news: News,
+    work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    done: impl FnOnce(Result<T>) + Send + 'static,
+) -> Box<dyn FnOnce(&mut Connection) + Send> {
+    Box::new(move |connection| {
+        // A panic is a bug; it must take neither the jobs behind it along nor the news of it.
+        let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));
+        // Who holds the file for long: what waits behind this job shall not wait as long again, each for itself.
+        let patience = if outcome.as_ref().is_err_and(trouble::is_busy) {
+            Some(connection::BRIEFLY)
+        } else {
+            outcome.is_ok().then_some(connection::BUSY)
+        };
+        if let Some(patience) = patience {
+            let _ = connection.busy_timeout(patience);
+        }
+        done(outcome.map_err(|error| news.explain(error)));
+    })
 }
 
 fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) -> Result<T>) -> Result<T> {

@@ -1,0 +1,11 @@
+/**
+ * A thread that sleeps until it is woken, and then works for as long as it is told: what a writer is to whoever wakes it.
+ */
+import { workerData } from "node:worker_threads";
+
+const { bell, workMs } = workerData;
+for (;;) {
+  Atomics.wait(bell, 0, 0);
+  const until = performance.now() + workMs;
+  while (performance.now() < until);
+}

@@ -16,7 +16,7 @@ import { databaseIn, openEngine, sessionFileOf, slices } from "./stores.mjs";
 /** @typedef {import("./measure.mjs").Context} Context */
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
-const MESSAGES = 10_000;
+const MESSAGES = 8_000;
 const ROUNDS = 3;
 /** Of the loop's rate. */
 const SHARE = 0.5;

@@ -5,8 +5,9 @@
  * The index is a set of sorted pieces that are merged as they grow in number. A merge that is done at once stalls the
  * transaction it falls into, and the larger the index the longer. The floor of each wait is its own median in the same run.
  */
+import { fork } from "node:child_process";
 import { statSync } from "node:fs";
-import { Worker } from "node:worker_threads";
+import path from "node:path";
 import { entries } from "./corpus.mjs";
 import { longest, median, megabytes, number, quantile, ratio, time, timed } from "./measure.mjs";
 import { SESSION, copyOf, databaseIn, openEngine, slices } from "./stores.mjs";
@@ -83,24 +84,25 @@ async function observed({ say }, folder, session, pieces, how) {
   });
   return [
     wait("a write", writes),
-    wait("a reader in another thread", reads),
+    wait("another session's reader", reads),
     wait("Pi's thread between two ticks", ticks),
     { what: `${how}: the log beside the database`, measured: megabytes(log), floor: "", ratio: "", asked: `≤ ${megabytes(LOG_BYTES)}`, reached: log <= LOG_BYTES },
   ];
 }
 
 /**
- * A thread that reads from the database all the while, as another session would.
+ * A process that reads from the database all the while, as another session would.
  * @param {string} database
  */
 function readerOf(database) {
-  const worker = new Worker(new URL("./reader.mjs", import.meta.url), { workerData: { database, everyMs: READ_EVERY_MS } });
+  const reader = fork(path.join(import.meta.dirname, "reader.mjs"), [database, String(READ_EVERY_MS)]);
   return {
     /** @returns {Promise<number[]>} how long each reading took, in ms */
     stop: () =>
       new Promise((resolve, reject) => {
-        worker.once("message", resolve).once("error", reject);
-        worker.postMessage("stop");
+        reader.once("message", (times) => resolve(/** @type {number[]} */ (times)));
+        reader.once("error", reject);
+        reader.send("stop");
       }),
   };
 }

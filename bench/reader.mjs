@@ -1,10 +1,11 @@
 /**
- * A thread that reads a few rows and searches a word of a database again and again, and tells how long each time took.
+ * A process that reads a few rows and searches a word of a database again and again, and tells how long each time took.
+ *
+ * A process of its own: two copies of SQLite in one would take each other's locks away.
  */
 import { DatabaseSync } from "node:sqlite";
-import { parentPort, workerData } from "node:worker_threads";
 
-const { database, everyMs } = workerData;
+const [database, everyMs] = process.argv.slice(2);
 const connection = new DatabaseSync(database, { readOnly: true });
 connection.exec("PRAGMA busy_timeout = 5000");
 const last = connection.prepare("SELECT id, length(json) FROM messages ORDER BY id DESC LIMIT 5");
@@ -17,10 +18,10 @@ const reading = setInterval(() => {
   last.all();
   found.all();
   times.push(performance.now() - began);
-}, everyMs);
+}, Number(everyMs));
 
-parentPort?.once("message", () => {
+process.once("message", () => {
   clearInterval(reading);
   connection.close();
-  parentPort?.postMessage(times);
+  process.send?.(times, () => process.disconnect());
 });

@@ -125,8 +125,7 @@ fn advice(report: &Report, place: &Place) -> String {
             "What is wrong with the file itself or with the tree, and texts that no session file has, can't be mended in \
              place. To have the history made anew from Pi's session files: quit Pi, move {} away (and -wal and -shm \
              beside it), start Pi again in this session, and run /lcm import for the older ones; summaries come back \
-             too. Keep the old file: sessions whose file is gone are in it alone, and there is no tool yet to take them \
-             out of it.",
+             too. Sessions whose file is gone are in the old database alone: /lcm import with its path takes them out of it.",
             path.display()
         ));
     }

@@ -16,8 +16,8 @@ const NAMED: usize = 3;
 pub(super) const HELP: &str =
     "keep this project's older sessions too; PATH: a file's or folder's instead; --all: every project's";
 
-pub(super) const USAGE: &str = "/lcm import takes in this project's older sessions; /lcm import PATH a session file, or those in a \
-                                folder, as part of this project; /lcm import --all every project's, each into its own \
+pub(super) const USAGE: &str = "/lcm import takes in this project's older sessions; /lcm import PATH a session file, those in a \
+                                folder, or what is left in a database that was moved away, as part of this project; /lcm import --all every project's, each into its own \
                                 project's history; /lcm import --stop stops";
 
 /// The imports of an open session, one at a time.
@@ -124,7 +124,7 @@ fn path(line: &str) -> PathBuf {
 }
 
 fn render(report: &Report, source: &Source, folders: &Folders) -> String {
-    let Report { files, sessions, projects, new, known, silent, broken, failed, stopped } = report;
+    let Report { files, sessions, projects, new, known, silent, broken, lost, failed, stopped } = report;
     if *files == 0 {
         return match source {
             Source::Path(path) => format!("There are no session files in {}.", path.display()),
@@ -151,6 +151,9 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     }
     if *broken > 0 {
         out += &format!(", {} left out", many(*broken, "broken line"));
+    }
+    if *lost > 0 {
+        out += &format!(", {} left out", many(*lost, "unreadable row"));
     }
     if !failed.is_empty() {
         out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, says_anything};
 use super::fold::{Handover, fold};
+use super::salvage::{OldSessions, is_database};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::store::{Place, Store, real_path};
@@ -45,7 +46,7 @@ pub struct Folders {
 /// What to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A session file, or the session files in a folder: into this project's store, whatever they were about.
+    /// A session file, the session files in a folder, or an old database: into this project's store, whatever they were about.
     Path(PathBuf),
     /// The sessions of this project.
     Project,
@@ -81,6 +82,8 @@ pub struct Report {
     pub silent: usize,
     /// Lines that could not be read.
     pub broken: usize,
+    /// Rows of an old database that could not be read.
+    pub lost: usize,
     /// Files that could not be read.
     pub failed: Vec<Unreadable>,
     /// After how many files it was stopped, if it was.
@@ -111,11 +114,35 @@ struct Found {
 }
 
 /// What came of one file.
+#[derive(Default)]
 struct Taken {
     new: usize,
     known: usize,
     broken: usize,
-    said: bool,
+    lost: usize,
+    /// Sessions in which something was said.
+    sessions: usize,
+    /// The others.
+    silent: usize,
+}
+
+/// A session, slice by slice.
+pub(super) trait Slices: Send + 'static {
+    /// The next entries, parents before children; `None` at the end.
+    fn slice(&mut self) -> Result<Option<Handover>>;
+
+    /// What could not be read so far.
+    fn broken(&self) -> usize;
+}
+
+impl Slices for SessionFile {
+    fn slice(&mut self) -> Result<Option<Handover>> {
+        SessionFile::slice(self)
+    }
+
+    fn broken(&self) -> usize {
+        SessionFile::broken(self)
+    }
 }
 
 /// Imports.
@@ -233,11 +260,12 @@ impl Run<'_> {
         for file in files {
             match self.file(&file.path, store).await {
                 Ok(taken) => {
-                    self.report.sessions += usize::from(taken.said);
-                    self.report.silent += usize::from(!taken.said);
+                    self.report.sessions += taken.sessions;
+                    self.report.silent += taken.silent;
                     self.report.new += taken.new;
                     self.report.known += taken.known;
                     self.report.broken += taken.broken;
+                    self.report.lost += taken.lost;
                     self.progress.done.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
@@ -250,8 +278,46 @@ impl Run<'_> {
 
     async fn file(&mut self, path: &Path, store: &Store) -> Result<Taken> {
         let opened = path.to_owned();
-        let mut file = aside(move || SessionFile::open(&opened)).await??;
-        let session = Arc::new((file.header().clone(), path.to_string_lossy().into_owned()));
+        if is_database(path) {
+            return self.database(opened, store).await;
+        }
+        let file = aside(move || SessionFile::open(&opened)).await??;
+        let header = file.header().clone();
+        self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
+    }
+
+    /// All sessions of an old database.
+    async fn database(&mut self, path: PathBuf, store: &Store) -> Result<Taken> {
+        if matches!(store.place(), Place::File(own) if *own == path) {
+            return Err(Error::invalid("it is the database that is in use"));
+        }
+        let mut sessions = aside(move || OldSessions::open(&path)).await??;
+        let mut all = Taken::default();
+        loop {
+            let (rest, next) = aside(move || {
+                let next = sessions.next();
+                (sessions, next)
+            })
+            .await?;
+            sessions = rest;
+            let Some((header, file, slices)) = next else { return Ok(all) };
+            let taken = self.session(header, file, slices, store).await?;
+            all.new += taken.new;
+            all.known += taken.known;
+            all.lost += taken.broken;
+            all.sessions += taken.sessions;
+            all.silent += taken.silent;
+        }
+    }
+
+    async fn session(
+        &self,
+        header: Header,
+        path: Option<String>,
+        mut file: impl Slices,
+        store: &Store,
+    ) -> Result<Taken> {
+        let session = Arc::new((header, path));
         let id = session.0.id.clone();
         let (mut conversation, known) = store
             .read(move |view| match view.conversation(&id)? {
@@ -290,10 +356,10 @@ impl Run<'_> {
         }
         let broken = reading.await.map_err(stopped)??;
         let Some(conversation) = conversation else {
-            return Ok(Taken { new, known: 0, broken, said: false });
+            return Ok(Taken { new, broken, silent: 1, ..Taken::default() });
         };
         let all = store.read(move |view| view.said_in(conversation)).await?;
-        Ok(Taken { new, known: all.saturating_sub(new), broken, said: true })
+        Ok(Taken { new, known: all.saturating_sub(new), broken, sessions: 1, ..Taken::default() })
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
@@ -305,14 +371,14 @@ impl Run<'_> {
 /// Folds a slice in; says where, and how many messages were new.
 fn add(
     batch: &crate::store::Batch<'_>,
-    session: &(Header, String),
+    session: &(Header, Option<String>),
     handover: &Handover,
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
     let conversation = match batch.conversation(&header.id)? {
         // What is known of it comes from Pi itself; this file may be a copy.
         Some(known) => known.id,
-        None => batch.conversation_row(&header.id, Some(file), header.parent.as_deref(), text::now())?,
+        None => batch.conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), text::now())?,
     };
     let last = batch.last_message()?;
     fold(batch, conversation, handover)?;

@@ -9,6 +9,7 @@ pub mod import;
 mod order;
 mod persistor;
 mod restore;
+mod salvage;
 mod stringify;
 
 pub use fold::{Handover, fold, restore_carried};

@@ -1,0 +1,63 @@
+//! An old database as a source of sessions, like a folder of session files.
+
+use std::path::Path;
+
+use super::file::Header;
+use super::fold::Handover;
+use super::import::Slices;
+use super::order::Order;
+use crate::error::Result;
+use crate::store::OldStore;
+
+/// Characters of JSON that are stored in one transaction.
+const SLICE: usize = 256 * 1024;
+
+/// The sessions of an old database, one after the other.
+pub(super) struct OldSessions {
+    store: OldStore,
+    sessions: std::vec::IntoIter<crate::store::OldSession>,
+    lost: usize,
+}
+
+/// One of them; it brings the others along.
+pub(super) struct OldSessionFile {
+    order: Order,
+    lost: usize,
+}
+
+/// Does the file look like a database? One that is damaged may no longer begin like one.
+pub(super) fn is_database(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".db") || name.contains(".db.")
+}
+
+impl OldSessions {
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut store = OldStore::open(path)?;
+        let sessions = store.sessions()?.into_iter();
+        Ok(Self { store, sessions, lost: 0 })
+    }
+
+    /// The next session, with the file it was in.
+    pub fn next(&mut self) -> Option<(Header, Option<String>, OldSessionFile)> {
+        let session = self.sessions.next()?;
+        let mut order = Order::default();
+        self.store.entries(&session, |entry| order.push(entry));
+        order.end();
+        let lost = self.store.lost() - self.lost;
+        self.lost += lost;
+        let header = Header { id: session.session_id, cwd: None, parent: session.parent };
+        Some((header, session.file, OldSessionFile { order, lost }))
+    }
+}
+
+impl Slices for OldSessionFile {
+    fn slice(&mut self) -> Result<Option<Handover>> {
+        let slice = self.order.take(SLICE);
+        Ok((!slice.entries.is_empty()).then_some(slice))
+    }
+
+    fn broken(&self) -> usize {
+        self.lost
+    }
+}

@@ -1,0 +1,210 @@
+//! Reading an old database, whatever is left of it: one that was moved away because it was damaged or too large, or a backup.
+//!
+//! Rows are read one by one by their number, so that a page that can't be read costs what lies in it and nothing else. The
+//! file is never written to.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
+
+use super::{codec, connection, migrations};
+use crate::error::{Error, Result};
+use crate::ids::Hash;
+use crate::model::{Content, Entry, replacements};
+
+/// Rows that are asked for where the database can't say how many there are.
+const MANY: i64 = 1_000_000;
+
+/// An old database.
+pub struct OldStore {
+    connection: Connection,
+    /// Each session's entries, in their order.
+    entries: HashMap<i64, Vec<OldEntry>>,
+    /// Rows of sessions and entries that can't be read.
+    lost: usize,
+}
+
+/// A session in an old database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldSession {
+    row: i64,
+    /// Pi's id.
+    pub session_id: String,
+    /// Its file, where it had one.
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
+}
+
+struct OldEntry {
+    row: i64,
+    id: String,
+    parent: Option<i64>,
+    kind: i64,
+    message: Option<i64>,
+    target: Option<String>,
+}
+
+struct OldMessage {
+    lineage: Hash,
+    above: Option<i64>,
+    timestamp: i64,
+    json: String,
+}
+
+impl OldStore {
+    /// Opens a database of ours.
+    ///
+    /// # Errors
+    /// When it is none, or so damaged that SQLite can't open it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be opened: {error}"));
+        // Without a log nothing is written beside it either.
+        let log =
+            path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+        let uri = format!(
+            "file:{}?{}",
+            path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23"),
+            if log.exists() { "mode=ro" } else { "mode=ro&immutable=1" }
+        );
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
+        let mark: i64 =
+            connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
+        if mark != connection::APPLICATION_ID {
+            return Err(Error::invalid("it is no database of this extension's"));
+        }
+        if migrations::version(&connection).map_err(failed)? > migrations::current() {
+            return Err(Error::invalid("a newer version of this extension wrote it: that one can import it"));
+        }
+        let mut store = Self { connection, entries: HashMap::new(), lost: 0 };
+        let mut entries: HashMap<i64, Vec<OldEntry>> = HashMap::new();
+        let sql = "SELECT id, conversation_id, entry_id, parent_id, kind, message_id, target FROM entries WHERE id = ?1";
+        store.lost += store.each("entries", sql, |row| {
+            let entry = OldEntry {
+                row: row.get(0)?,
+                id: row.get(2)?,
+                parent: row.get(3)?,
+                kind: row.get(4)?,
+                message: row.get(5)?,
+                target: row.get(6)?,
+            };
+            entries.entry(row.get(1)?).or_default().push(entry);
+            Ok(())
+        })?;
+        store.entries = entries;
+        Ok(store)
+    }
+
+    /// The sessions.
+    ///
+    /// # Errors
+    /// When nothing of them can be read.
+    pub fn sessions(&mut self) -> Result<Vec<OldSession>> {
+        let mut sessions = Vec::new();
+        let sql = "SELECT id, session_id, file, parent_session FROM conversations WHERE id = ?1";
+        self.lost += self.each("conversations", sql, |row| {
+            let (row, session_id, file, parent) = row.try_into()?;
+            sessions.push(OldSession { row, session_id, file, parent });
+            Ok(())
+        })?;
+        Ok(sessions)
+    }
+
+    /// Rows so far that can't be read.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        self.lost
+    }
+
+    /// The entries of a session with what they say, handed to `visit`. What can't be read is left out, and what hung from it
+    /// hangs from what is above.
+    pub fn entries(&mut self, session: &OldSession, mut visit: impl FnMut(Entry)) {
+        let entries = self.entries.remove(&session.row).unwrap_or_default();
+        let mut read: HashMap<i64, Entry> = HashMap::new();
+        let shown: HashMap<&str, i64> = (entries.iter())
+            .filter(|entry| entry.kind == 1)
+            .filter_map(|entry| Some((entry.id.as_str(), entry.message?)))
+            .collect();
+        // From an entry that can't be read to the one above it.
+        let mut gone: HashMap<i64, Option<i64>> = HashMap::new();
+        let names: HashMap<i64, &str> = entries.iter().map(|entry| (entry.row, entry.id.as_str())).collect();
+        for entry in &entries {
+            let Some((content, timestamp)) = self.content(entry, &shown) else {
+                gone.insert(entry.row, entry.parent);
+                self.lost += 1;
+                continue;
+            };
+            read.insert(entry.row, Entry { id: entry.id.clone(), parent: None, timestamp, content });
+        }
+        for entry in &entries {
+            let Some(mut found) = read.remove(&entry.row) else { continue };
+            let mut above = entry.parent;
+            // No chain is longer than there are entries.
+            for _ in 0..gone.len() {
+                match above.and_then(|above| gone.get(&above)) {
+                    Some(next) => above = *next,
+                    None => break,
+                }
+            }
+            found.parent = above.and_then(|above| names.get(&above)).map(|name| (*name).to_owned());
+            visit(found);
+        }
+    }
+
+    /// What an entry says, and when; `None` where that can't be read.
+    fn content(&self, entry: &OldEntry, shown: &HashMap<&str, i64>) -> Option<(Content, i64)> {
+        match (entry.kind, entry.message, &entry.target) {
+            (1, Some(message), _) => {
+                self.message(message).map(|message| (Content::Message(message.json), message.timestamp))
+            }
+            (2, None, Some(target)) => Some((Content::Edit { target: target.clone(), replacement: None }, 0)),
+            (2, Some(rendition), Some(target)) => {
+                let rendition = self.message(rendition)?;
+                let original =
+                    self.message(rendition.above.or_else(|| shown.get(target.as_str()).copied())?)?;
+                let replacement = (replacements(&original.json, &rendition.json).into_iter())
+                    .find(|replacement| original.lineage.edited(replacement) == rendition.lineage)?;
+                let content = Content::Edit { target: target.clone(), replacement: Some(replacement) };
+                Some((content, rendition.timestamp))
+            }
+            (0, ..) => Some((Content::Other, 0)),
+            (3, ..) => Some((Content::Compaction(None), 0)),
+            _ => None,
+        }
+    }
+
+    fn message(&self, id: i64) -> Option<OldMessage> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1",
+            )
+            .ok()?;
+        let read = |row: &Row<'_>| {
+            let json = codec::decode(row.get(3)?, row.get(4)?, row.get(5)?);
+            Ok((Hash(row.get(0)?), row.get(1)?, row.get(2)?, json))
+        };
+        let (lineage, above, timestamp, json) = query.query_row([id], read).ok()?;
+        Some(OldMessage { lineage, above, timestamp, json: json.ok()? })
+    }
+
+    /// Visits each row of a table; says how many can't be read.
+    fn each(
+        &self,
+        table: &str,
+        by_id: &str,
+        mut visit: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<usize> {
+        let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be read: {error}"));
+        let last = format!("SELECT coalesce(max(id), 0) FROM {table}");
+        let last = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(MANY);
+        let mut query = self.connection.prepare(by_id).map_err(failed)?;
+        let mut lost = 0;
+        for id in 1..=last {
+            lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
+        }
+        Ok(lost)
+    }
+}

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::sync::mpsc::sync_channel;
 
 use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{Content, Entry, Message, Role, with_replacement};
-use crate::store::{Batch, EntryRole, NewEntry, NewMessage};
+use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared};
 
 /// Entries as they were handed over, with what was known then of the places they hang from.
 #[derive(Debug, Default)]
@@ -34,6 +35,28 @@ pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover
     Ok(())
 }
 
+/// So many messages in one hand-over are worth a thread that makes them ready.
+const MANY: usize = 8;
+/// Messages that are made ready before it is their turn.
+const AHEAD: usize = 32;
+
+/// A message, understood, packed and taken to pieces: everything that needs no database.
+struct Ready {
+    message: Message,
+    tokens: usize,
+    searchable: String,
+    prepared: Prepared,
+}
+
+impl Ready {
+    fn of(json: &str) -> Self {
+        let message = Message::parse(json);
+        let (tokens, searchable) = (message.tokens(), message.searchable());
+        let prepared = Prepared::of(json, &searchable);
+        Self { message, tokens, searchable, prepared }
+    }
+}
+
 /// What a message extends: the last message at or above its parent entry.
 type Head = Option<(MessageId, Hash, i64)>;
 
@@ -43,9 +66,38 @@ type Head = Option<(MessageId, Hash, i64)>;
 /// When the database can't be written, or a parent is not stored although its session has it: then an earlier hand-over
 /// was lost, and this one must not be stored with a gap above it.
 pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
+    let messages = || {
+        handover.entries.iter().filter_map(|entry| match &entry.content {
+            Content::Message(json) => Some(json.as_str()),
+            _ => None,
+        })
+    };
+    if messages().take(MANY).count() < MANY {
+        return fold_each(batch, conversation, handover, &mut std::iter::empty());
+    }
+    std::thread::scope(|scope| {
+        let (made, ready) = sync_channel(AHEAD);
+        let make = move || {
+            // Who takes them may have failed.
+            let _ = messages().all(|json| made.send(Ready::of(json)).is_ok());
+        };
+        // Without another thread everything is made when it is needed.
+        let _ = std::thread::Builder::new().name("lcm-preparing".into()).spawn_scoped(scope, make);
+        fold_each(batch, conversation, handover, &mut ready.into_iter())
+    })
+}
+
+/// Folds in with the messages that are `ready`, all from the first on, or none.
+fn fold_each(
+    batch: &Batch<'_>,
+    conversation: ConversationId,
+    handover: &Handover,
+    ready: &mut dyn Iterator<Item = Ready>,
+) -> Result<()> {
     // Mostly the entry above is the one before: what was just added need not be looked up.
     let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
     for entry in &handover.entries {
+        let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
         let Some(id) = free_id(batch, conversation, entry)? else { continue };
         let (parent, above) = match (&last, &entry.parent) {
             (Some((id, row, head)), Some(parent)) if id == parent => (Some(*row), *head),
@@ -54,7 +106,7 @@ pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover
                 (parent, parent.map_or(Ok(None), |parent| batch.head_of(parent))?)
             }
         };
-        let (row, head) = add(batch, conversation, &id, entry, parent, above)?;
+        let (row, head) = add(batch, conversation, &id, entry, ready, parent, above)?;
         last = Some((id, row, head));
     }
     Ok(())
@@ -106,14 +158,15 @@ fn add(
     conversation: ConversationId,
     id: &str,
     entry: &Entry,
+    ready: Option<Ready>,
     parent: Option<EntryId>,
     above: Head,
 ) -> Result<(EntryId, Head)> {
     let mut head = above;
     let role = match &entry.content {
         Content::Message(json) => {
-            let message = Message::parse(json);
-            let new = new_message(json, &message, entry.timestamp, above);
+            let ready = ready.unwrap_or_else(|| Ready::of(json));
+            let new = new_message(json, &ready, entry.timestamp, above);
             let id = batch.add_message(&new)?;
             head = Some((id, new.lineage, new.height));
             EntryRole::Message(id)
@@ -142,11 +195,12 @@ fn add(
     Ok((row, head))
 }
 
-fn new_message<'a>(json: &'a str, message: &'a Message, entry_time: i64, above: Head) -> NewMessage<'a> {
+fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head) -> NewMessage<'a> {
     let (parent, lineage, height) = match above {
         Some((id, lineage, height)) => (Some(id), lineage, height + 1),
         None => (None, Hash::ROOT, 0),
     };
+    let Ready { message, tokens, searchable, prepared } = ready;
     NewMessage {
         lineage: lineage.child(json),
         parent,
@@ -154,10 +208,11 @@ fn new_message<'a>(json: &'a str, message: &'a Message, entry_time: i64, above: 
         kind: kind_of(message),
         role: &message.role,
         tool: message.tool.as_deref(),
-        tokens: message.tokens(),
+        tokens: *tokens,
         timestamp: message.timestamp.unwrap_or(entry_time),
         json,
-        searchable: message.searchable().into(),
+        searchable,
+        prepared,
     }
 }
 
@@ -191,7 +246,8 @@ fn add_rendition(
         tokens: message.tokens(),
         timestamp: message.timestamp.unwrap_or(entry_time),
         json: &json,
-        searchable: "".into(),
+        searchable: "",
+        prepared: &Prepared::of(&json, ""),
     };
     batch.add_message(&rendition).map(Some)
 }

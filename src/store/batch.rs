@@ -1,7 +1,6 @@
 //! What one writing transaction can add. There is no method that changes or removes a message.
 
-use std::borrow::Cow;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use rusqlite::{Transaction, named_params, params};
 
@@ -38,7 +37,31 @@ pub struct NewMessage<'a> {
     /// What is kept, byte for byte.
     pub json: &'a str,
     /// What search looks at; empty for what must not be found.
-    pub searchable: Cow<'a, str>,
+    pub searchable: &'a str,
+    /// Made of `json` and `searchable`.
+    pub prepared: &'a Prepared,
+}
+
+/// What is stored of a message and follows from it alone, so that it can be made ready on another thread than the writer's.
+pub struct Prepared {
+    packed: Vec<u8>,
+    codec: i64,
+    /// Each passage of the searchable text, with its parts.
+    passages: Vec<(Range<usize>, String)>,
+}
+
+impl Prepared {
+    /// Packs a message's JSON, and takes what search looks at to pieces.
+    #[must_use]
+    pub fn of(json: &str, searchable: &str) -> Self {
+        let (packed, codec) = codec::encode(json);
+        let ranges = passages(searchable).into_iter();
+        Self {
+            packed,
+            codec,
+            passages: ranges.map(|range| (range.clone(), parts(&searchable[range]))).collect(),
+        }
+    }
 }
 
 /// An entry to store.
@@ -146,12 +169,12 @@ impl<'t> Batch<'t> {
         if let Some(id) = self.message_by_lineage(message.lineage)? {
             return Ok(id);
         }
-        let (stored, codec_id) = codec::encode(message.json);
-        let ranges = match message.kind {
-            MessageKind::Conversation => passages(&message.searchable),
-            _ => Vec::new(),
+        let Prepared { packed, codec, passages } = message.prepared;
+        let passages = match message.kind {
+            MessageKind::Conversation => passages.as_slice(),
+            _ => &[],
         };
-        let first_passage = if ranges.is_empty() { None } else { Some(self.next_passage()?) };
+        let first_passage = if passages.is_empty() { None } else { Some(self.next_passage()?) };
         let id = self
             .connection
             .prepare_cached(
@@ -170,17 +193,22 @@ impl<'t> Batch<'t> {
                     ":tool": message.tool,
                     ":tokens": message.tokens,
                     ":timestamp": message.timestamp,
-                    ":json": stored,
-                    ":codec": codec_id,
+                    ":json": packed,
+                    ":codec": codec,
                     ":bytes": message.json.len(),
                     ":first_passage": first_passage,
-                    ":passages": ranges.len(),
+                    ":passages": passages.len(),
                 })
             })
             .map_err(writing)?;
-        for (rowid, range) in (first_passage.unwrap_or_default()..).zip(ranges) {
-            let body = &message.searchable[range];
-            self.index("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", rowid, body)?;
+        for (rowid, (range, parts)) in (first_passage.unwrap_or_default()..).zip(passages) {
+            let body = &message.searchable[range.clone()];
+            self.index_with(
+                "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)",
+                rowid,
+                body,
+                parts,
+            )?;
         }
         Ok(MessageId(id))
     }
@@ -306,9 +334,13 @@ impl<'t> Batch<'t> {
     }
 
     pub(super) fn index(&self, sql: &str, rowid: i64, body: &str) -> Result<()> {
+        self.index_with(sql, rowid, body, &parts(body))
+    }
+
+    fn index_with(&self, sql: &str, rowid: i64, body: &str, parts: &str) -> Result<()> {
         self.connection
             .prepare_cached(sql)
-            .and_then(|mut insert| insert.execute(params![rowid, body, parts(body)]))
+            .and_then(|mut insert| insert.execute(params![rowid, body, parts]))
             .map(drop)
             .map_err(writing)
     }

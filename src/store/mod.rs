@@ -24,7 +24,7 @@ pub use audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, FileFacts,
     Horizon, Index, Source,
 };
-pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary};
+pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared};
 pub use connection::Place;
 pub use project::real_path;
 pub use repair::Text;

@@ -7,7 +7,7 @@ use crate::doctor::{Check, Doctor, Files, Finding, Mended, Outcome, Reading, Rem
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
 use crate::ingest::file::SessionFile;
-use crate::ingest::{Handover, fold, restore_carried};
+use crate::ingest::{Handover, fold, restore_carried, restore_lost};
 use crate::store::{Batch, Place, Store};
 use crate::text::{grouped, one_line};
 
@@ -43,6 +43,8 @@ impl Files for SessionFiles {
     fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()> {
         let Slice { entries, orphans } = slice;
         let handover = Handover { entries, orphans };
+        // Before anything is folded in: that builds upon them.
+        restore_lost(batch, conversation, &handover)?;
         fold(batch, conversation, &handover)?;
         restore_carried(batch, conversation, &handover)
     }

@@ -10,6 +10,16 @@ use crate::error::Result;
 use crate::ids::{EntryId, MessageId};
 use crate::store::{AuditedConversation, AuditedEntry, Horizon, View};
 
+/// What is said of an entry whose parent is not there.
+const TORN: &str = "the entry above is not there";
+
+/// A session file has what the store lacks: entries can be hung again.
+pub(super) fn can_be_hung(check: &mut Check) {
+    for finding in check.findings.iter_mut().filter(|finding| finding.what == TORN) {
+        finding.remedy = Remedy::Fix;
+    }
+}
+
 /// The last message at or above an entry; `None` inside where there is none, outside where that can't be known.
 type Head = Option<Option<MessageId>>;
 
@@ -52,7 +62,7 @@ impl Tree<'_> {
                     Some(parent) => below.entry(*parent).or_default().push(at),
                     None => {
                         found.torn.insert(entry.id);
-                        check.find(Remedy::Fix, "the entry above is not there", || self.name(entry));
+                        check.find(Remedy::Anew, TORN, || self.name(entry));
                         waiting.push((at, None));
                     }
                 },
@@ -63,8 +73,10 @@ impl Tree<'_> {
             reached[at] = true;
             let entry = &self.entries[at];
             self.content(entry, above, &shown, check);
-            let head = match (entry.kind, entry.message) {
-                (1, Some(message)) => Some(Some(message)),
+            let head = match (entry.kind, entry.message.zip(entry.shown)) {
+                (1, Some((message, _))) => Some(Some(message)),
+                // Which one it was can't be known: what is noted is left as it is.
+                (1, None) => None,
                 _ => above,
             };
             if let Some(head) = head

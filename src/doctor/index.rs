@@ -8,7 +8,27 @@ use crate::store::{Index, View};
 
 pub(super) fn check(view: &View<'_>, check: &mut Check) -> Result<()> {
     passages(view, check)?;
-    summaries(view, check)
+    summaries(view, check)?;
+    lengths(view, Index::Messages, check)?;
+    lengths(view, Index::Summaries, check)
+}
+
+/// What an index ranks by. SQLite's own check does not look at it, and a search fails where it can't be read.
+fn lengths(view: &View<'_>, index: Index, check: &mut Check) -> Result<()> {
+    for row in view.rows_of_no_length(index)? {
+        check.find(Remedy::Fix, "the index does not know how long it is", || format!("row {row}"));
+    }
+    let rows = u64::try_from(view.indexed_rows(index)?.len()).ok();
+    if view.counted_rows(index)? != rows {
+        check.find(Remedy::Fix, "the index counts other rows than it has", || {
+            match index {
+                Index::Messages => "messages",
+                Index::Summaries => "summaries",
+            }
+            .into()
+        });
+    }
+    Ok(())
 }
 
 fn passages(view: &View<'_>, check: &mut Check) -> Result<()> {

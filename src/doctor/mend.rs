@@ -101,6 +101,9 @@ impl Doctor {
                 if reindex {
                     batch.reindex()?;
                 }
+                if index_is_broken {
+                    batch.clear_indexes()?;
+                }
                 batch.set_heads(&heads)?;
                 batch.drop_summaries(&doomed)?;
                 if loose_ends {
@@ -121,7 +124,7 @@ impl Doctor {
         let mut hung = 0;
         for (conversation, path) in files {
             // Session files also carry summaries.
-            if lacking.contains(&conversation) || dropped > 0 {
+            if lacking.contains(&conversation) || dropped > 0 || loose_ends {
                 hung += self.store_again(conversation, &path).await?;
             }
         }

@@ -100,7 +100,7 @@ impl Walk {
                 (rendition_of(view, original, above, json, message.lineage), height)
             }
             (MessageKind::Edited, ..) => (None, 0),
-            (_, _, Some((above, height))) => (Some(above.child(json)), height + 1),
+            (_, _, Some((above, height))) => (Some(above.child(json)), height.saturating_add(1)),
             (_, None, None) => (Some(Hash::ROOT.child(json)), 0),
         };
         if lineage.is_none() || lineage != message.lineage {

@@ -108,7 +108,7 @@ impl Doctor {
         }
         let messages::Walk { check: mut messages, index, bones, damaged, .. } = walk;
         found.damaged = Arc::new(damaged);
-        let (entries, found) = self.entries(&conversations, horizon, found).await?;
+        let (mut entries, found) = self.entries(&conversations, horizon, found).await?;
         let (summaries, found) = self
             .part(Check::new("Summaries"), found, move |view, check, found| {
                 summaries::check(view, &horizon, &bones, check, found)
@@ -121,6 +121,9 @@ impl Doctor {
         let (files, found) = self.sessions(&conversations, found).await?;
         if !found.whole.is_empty() {
             messages::can_be_put_back(&mut messages);
+        }
+        if !found.lacking.is_empty() {
+            entries::can_be_hung(&mut entries);
         }
         Ok((Report { checks: vec![file, messages, entries, summaries, branches, index, files] }, found))
     }

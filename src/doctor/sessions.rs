@@ -151,11 +151,19 @@ impl Stored {
         }
         let above = match parent {
             None => Some(Hash::ROOT),
-            // Above the first message there is none.
             Some(parent) => (self.entries.get(parent))
                 .filter(|above| !self.doubts.heads.contains(&above.id))
-                .map(|above| above.head_lineage.unwrap_or(Hash::ROOT)),
+                .and_then(|above| match above.head {
+                    // Above the first message there is none.
+                    None => Some(Hash::ROOT),
+                    Some(_) => above.head_lineage,
+                }),
         };
+        if stored.kind == 1 && stored.shown.is_none() && matches!(entry.content, Content::Message(_)) {
+            self.lacks = true;
+            check.find(Remedy::Fix, "the file has a message that is not stored", name);
+            return;
+        }
         let same = match &entry.content {
             Content::Message(json) => above.is_none_or(|above| stored.lineage == Some(above.child(json))),
             Content::Edit { target, replacement: Some(replacement) } => {

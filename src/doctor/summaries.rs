@@ -169,7 +169,7 @@ impl Dag<'_> {
                 }
                 Source::Summary(source) => {
                     let AuditedSummary { depth, first, last, messages, .. } = *self.summaries.get(source)?;
-                    Span { depth: depth + 1, first, last, messages }
+                    Span { depth: depth.saturating_add(1), first, last, messages }
                 }
             };
             whole = Some(match whole {
@@ -177,7 +177,7 @@ impl Dag<'_> {
                 Some(whole) => Span {
                     depth: whole.depth.max(next.depth),
                     last: next.last,
-                    messages: whole.messages + next.messages,
+                    messages: whole.messages.saturating_add(next.messages),
                     ..whole
                 },
             });

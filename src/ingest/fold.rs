@@ -57,6 +57,24 @@ impl Ready {
     }
 }
 
+/// Stores the messages again that entries show which are stored, where the store has lost them.
+///
+/// # Errors
+/// When the database can't be written.
+pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
+    for entry in &handover.entries {
+        if let Content::Message(json) = &entry.content
+            && let Some(bereft) = batch.bereft(conversation, &entry.id)?
+            && bereft.is_founded
+        {
+            let above = bereft.parent.map_or(Ok(None), |parent| batch.head_of(parent))?;
+            let ready = Ready::of(json);
+            batch.bring_back(&bereft, &new_message(json, &ready, entry.timestamp, above))?;
+        }
+    }
+    Ok(())
+}
+
 /// What a message extends: the last message at or above its parent entry.
 type Head = Option<(MessageId, Hash, i64)>;
 

@@ -12,5 +12,5 @@ mod restore;
 mod salvage;
 mod stringify;
 
-pub use fold::{Handover, fold, restore_carried};
+pub use fold::{Handover, fold, restore_carried, restore_lost};
 pub use persistor::{Persistor, PiSession};

@@ -8,13 +8,14 @@ use super::connection::APPLICATION_ID;
 use super::view::{kind_from_sql, reading};
 use super::{View, codec, migrations};
 use crate::dag::MessageKind;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 
 /// Complaints of SQLite's that are read, at most.
 const COMPLAINTS: usize = 100;
-/// No string of JavaScript is longer, so no message is.
-const LONGEST: i64 = 512 * 1024 * 1024;
+
+/// Columns of each index.
+const INDEXED: usize = 2;
 
 /// What the file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,6 +165,21 @@ pub enum Index {
     Summaries,
 }
 
+/// Numbers as SQLite packs them: seven bits a byte, the high ones first, the ninth byte whole. `None` where the last is cut.
+fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
+    let mut numbers = Vec::new();
+    while !bytes.is_empty() {
+        let end = bytes.iter().take(8).position(|byte| *byte < 0x80).unwrap_or(8);
+        let (number, rest) = bytes.split_at_checked(end + 1)?;
+        numbers.push(number.iter().enumerate().fold(0, |sum, (at, byte)| match at {
+            8 => sum << 8 | u64::from(*byte),
+            _ => sum << 7 | u64::from(*byte & 0x7f),
+        }));
+        bytes = rest;
+    }
+    Some(numbers)
+}
+
 fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
     let bytes: Option<Vec<u8>> = row.get(column)?;
     Ok(bytes.and_then(|bytes| Hash::from_slice(&bytes).ok()))
@@ -171,10 +187,7 @@ fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
 
 fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     let bytes: i64 = row.get("bytes")?;
-    let json = match (0..=LONGEST).contains(&bytes) {
-        true => codec::decode(row.get("json")?, row.get("codec")?, bytes),
-        false => Err(Error::store("a stored message has an impossible length")),
-    };
+    let json = codec::decode(row.get("json")?, row.get("codec")?, bytes);
     Ok(AuditedMessage {
         id: MessageId(row.get("id")?),
         lineage: hash_in(row, "lineage")?,
@@ -419,6 +432,46 @@ impl View<'_> {
             Index::Messages => "SELECT id FROM messages_fts_docsize ORDER BY id",
             Index::Summaries => "SELECT id FROM summaries_fts_docsize ORDER BY id",
         })
+    }
+
+    /// The rows whose length an index can't read: it ranks by that.
+    pub fn rows_of_no_length(&self, index: Index) -> Result<Vec<i64>> {
+        let mut query = (self.connection)
+            .prepare_cached(match index {
+                Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
+                Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
+            })
+            .map_err(reading)?;
+        let rows = query
+            .query_map([], |row| Ok((row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))
+            .map_err(reading)?;
+        let mut without = Vec::new();
+        for row in rows {
+            let (id, lengths) = row.map_err(reading)?;
+            if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
+                without.push(id);
+            }
+        }
+        Ok(without)
+    }
+
+    /// How many rows an index counts itself, in the record that it ranks by; `None` where that can't be read.
+    pub fn counted_rows(&self, index: Index) -> Result<Option<u64>> {
+        let mut query = (self.connection)
+            .prepare_cached(match index {
+                Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
+                Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
+            })
+            .map_err(reading)?;
+        let record: Option<Option<Vec<u8>>> =
+            query.query_row([], |row| row.get(0)).optional().map_err(reading)?;
+        // Nothing was ever indexed.
+        let record = record.flatten().unwrap_or_default();
+        Ok(varints(&record).and_then(|numbers| match *numbers {
+            [] => Some(0),
+            [rows, ..] if numbers.len() == 1 + INDEXED => Some(rows),
+            _ => None,
+        }))
     }
 
     /// Does the index have the row `row`?

@@ -166,6 +166,15 @@ impl<'t> Batch<'t> {
 
     /// Stores a message unless its lineage is there, and says which row it is.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
+        self.add_message_at(None, message)
+    }
+
+    /// The same, in the row that it had before it was lost, where that is known.
+    pub(super) fn add_message_at(
+        &self,
+        row: Option<MessageId>,
+        message: &NewMessage<'_>,
+    ) -> Result<MessageId> {
         if let Some(id) = self.message_by_lineage(message.lineage)? {
             return Ok(id);
         }
@@ -178,13 +187,14 @@ impl<'t> Batch<'t> {
         let id = self
             .connection
             .prepare_cached(
-                "INSERT INTO messages (lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
+                "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
                                        json, codec, bytes, first_passage, passages)
-                 VALUES (:lineage, :parent, :height, :kind, :role, :tool, :tokens, :timestamp,
+                 VALUES (:id, :lineage, :parent, :height, :kind, :role, :tool, :tokens, :timestamp,
                          :json, :codec, :bytes, :first_passage, :passages)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
+                    ":id": row.map(|row| row.0),
                     ":lineage": message.lineage.0,
                     ":parent": message.parent.map(|parent| parent.0),
                     ":height": message.height,

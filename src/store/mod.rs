@@ -27,7 +27,7 @@ pub use audit::{
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared};
 pub use connection::Place;
 pub use project::real_path;
-pub use repair::Text;
+pub use repair::{Bereft, Text};
 pub use salvage::{OldSession, OldStore};
 pub use search::{Filter, Hit, SummaryHit};
 pub use sizes::Sizes;

@@ -1,17 +1,18 @@
 //! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. Of the messages
-//! themselves it may do one thing only: put the text back that a row had, where the row's hash proves it.
+//! themselves it may do two things only: put the text back that a row had, where the row's hash proves it, and store one again
+//! whose row is gone.
 
 use std::fs::OpenOptions;
 use std::path::Path;
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::summaries::text_of;
 use super::view::reading;
-use super::{Batch, View, codec};
+use super::{Batch, NewMessage, View, codec};
 use crate::error::{Error, Result};
-use crate::ids::{EntryId, Hash, MessageId, SummaryId};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{Message, passages, with_replacement};
 
 fn mending(error: rusqlite::Error) -> Error {
@@ -56,6 +57,18 @@ pub enum Text {
     Replaced(String),
 }
 
+/// An entry that shows a message which is not there.
+#[derive(Clone, Copy, Debug)]
+pub struct Bereft {
+    entry: EntryId,
+    /// The row that the message had.
+    message: Option<MessageId>,
+    /// The entry above.
+    pub parent: Option<EntryId>,
+    /// Is the last message above there?
+    pub is_founded: bool,
+}
+
 impl Batch<'_> {
     /// Puts the text of a damaged message back; `false`, and nothing is changed, where text and place do not give the
     /// identity that the row has.
@@ -96,6 +109,79 @@ impl Batch<'_> {
             .and_then(|mut update| update.execute(params![message.0, packed, codec, json.len()]))
             .map_err(mending)?;
         Ok(true)
+    }
+
+    /// The entry `entry_id`, if it shows a message that is not there.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn bereft(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Bereft>> {
+        self.connection
+            .prepare_cached(
+                "SELECT e.id, e.message_id, e.parent_id, above.head_id, m.id AS head
+                   FROM entries e
+                   LEFT JOIN entries above ON above.id = e.parent_id
+                   LEFT JOIN messages m ON m.id = above.head_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1
+                    AND (e.parent_id IS NULL OR above.id IS NOT NULL)
+                    AND NOT EXISTS (SELECT 1 FROM messages WHERE id = e.message_id)",
+            )
+            .and_then(|mut query| {
+                query
+                    .query_row(params![conversation.0, entry_id], |row| {
+                        Ok(Bereft {
+                            entry: EntryId(row.get("id")?),
+                            message: row.get::<_, Option<i64>>("message_id")?.map(MessageId),
+                            parent: row.get::<_, Option<i64>>("parent_id")?.map(EntryId),
+                            is_founded: row.get::<_, Option<i64>>("head_id")?
+                                == row.get::<_, Option<i64>>("head")?,
+                        })
+                    })
+                    .optional()
+            })
+            .map_err(reading)
+    }
+
+    /// Stores the lost message of an entry again, in its row, which all that hangs from it still names; `false`, and nothing is
+    /// changed, where what follows it proves that it was another.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn bring_back(&self, bereft: &Bereft, message: &NewMessage<'_>) -> Result<bool> {
+        // What follows a message was mostly stored right after it.
+        let after = |id: MessageId| -> rusqlite::Result<Option<i64>> {
+            self.connection
+                .prepare_cached(
+                    "SELECT id FROM messages WHERE id > ?1 AND parent_id = ?1 AND kind <> 3 ORDER BY id LIMIT 1",
+                )?
+                .query_row([id.0], |row| row.get(0))
+                .optional()
+        };
+        let next = bereft.message.map_or(Ok(None), after).map_err(mending)?;
+        if let Some(next) = next.and_then(|next| self.message(MessageId(next)).ok())
+            && message.lineage.child(&next.json) != next.lineage
+        {
+            return Ok(false);
+        }
+        let id = self.add_message_at(bereft.message, message)?;
+        self.connection
+            .prepare_cached("UPDATE entries SET message_id = ?2, head_id = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute([bereft.entry.0, id.0]))
+            .map_err(mending)?;
+        Ok(true)
+    }
+
+    /// Empties both indexes: one whose insides are broken takes nothing in.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn clear_indexes(&self) -> Result<()> {
+        self.connection
+            .execute_batch(
+                "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all');
+                 INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all');",
+            )
+            .map_err(mending)
     }
 
     /// Writes down the last message at or above some entries.

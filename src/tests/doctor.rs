@@ -15,14 +15,14 @@ use crate::recall::Scope;
 use crate::store::Store;
 
 /// A store with a session that has forks, edits and compactions, and the session's file.
-struct Patient {
-    store: Store,
-    dir: tempfile::TempDir,
+pub struct Patient {
+    pub store: Store,
+    pub dir: tempfile::TempDir,
     scope: Scope,
 }
 
 impl Patient {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
         let patient = Self { store, dir, scope: Scope { conversation: ConversationId(1), leaf: None } };
@@ -69,7 +69,7 @@ impl Patient {
         self.dir.path().join("one.jsonl")
     }
 
-    fn database(&self) -> PathBuf {
+    pub fn database(&self) -> PathBuf {
         self.dir.path().join("project.db")
     }
 
@@ -369,6 +369,132 @@ async fn what_the_session_file_has_and_the_store_lacks_is_stored_again() {
             "{report}"
         );
         patient.heals().await;
+    }
+}
+
+#[tokio::test]
+async fn messages_whose_rows_are_lost_come_back_from_the_session_file_in_their_rows() {
+    let texts = |patient: &Patient| -> Vec<String> {
+        let connection = Connection::open(patient.database()).unwrap();
+        let mut query = connection
+            .prepare(
+                "SELECT format('%s %s %s %s %s', id, hex(lineage), parent_id, role, hex(json)) FROM messages",
+            )
+            .unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    for damage in [
+        "DELETE FROM messages WHERE id = 20",
+        // A row of them, the first and the last of all among others.
+        "DELETE FROM messages WHERE id IN (1, 2, 30, 31, 32, (SELECT max(id) FROM messages WHERE kind <> 3))",
+        "UPDATE entries SET message_id = NULL WHERE entry_id = 'e9'",
+        "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'",
+    ] {
+        let patient = Patient::new().await;
+        let before = texts(&patient);
+        patient.damage(damage);
+        let report = patient.doctor().await;
+        assert!(report.contains("× the file has a message that is not stored: e"), "{damage}\n{report}");
+        patient.heals().await;
+        assert_eq!(texts(&patient), before, "{damage}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_message_is_not_stored_again_from_a_file_that_has_another() {
+    let patient = Patient::new().await;
+    let file = fs::read_to_string(patient.file()).unwrap();
+    fs::write(patient.file(), file.replacen("question 1 ", "question 7 ", 1)).unwrap();
+    patient.damage("DELETE FROM messages WHERE id = 2");
+    let before = messages_of(&patient.database());
+    let report = patient.fix().await;
+    assert!(report.contains("the file has a message that is not stored"), "{report}");
+    assert_eq!(messages_of(&patient.database()), before, "{report}");
+}
+
+#[tokio::test]
+async fn a_lost_message_without_a_session_file_does_not_stop_the_mending() {
+    for damage in
+        ["DELETE FROM messages WHERE id = 20", "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'"]
+    {
+        let patient = Patient::new().await.without_file();
+        patient.damage(damage);
+        let before = messages_of(&patient.database());
+        let report = patient.fix().await;
+        assert!(report.contains("the message it shows is not there"), "{report}");
+        assert_eq!(messages_of(&patient.database()), before, "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_entry_that_no_session_file_has_is_no_business_of_mending() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("DELETE FROM entries WHERE entry_id = 'e40'");
+    let report = patient.fix().await;
+    assert!(
+        report.contains("× the entry above is not there: e") && report.contains("Nothing was changed."),
+        "{report}"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_summary_at_the_top_comes_back_from_the_session_file() {
+    let patient = Patient::new().await;
+    let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
+    patient.damage("DELETE FROM summaries WHERE id = (SELECT max(id) FROM summaries)");
+    patient.heals().await;
+    assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries);
+}
+
+#[tokio::test]
+async fn a_broken_index_does_not_keep_summaries_from_coming_back() {
+    let patient = Patient::new().await;
+    let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
+    patient.damage(
+        "UPDATE summaries_fts_data SET id = -1 WHERE id = 10; UPDATE summaries SET depth = 3 WHERE id = 1",
+    );
+    patient.heals().await;
+    assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries);
+}
+
+#[tokio::test]
+async fn numbers_beyond_all_reason_are_mended() {
+    let patient = Patient::new().await;
+    let before = messages_of(&patient.database());
+    patient.damage(
+        "UPDATE messages SET bytes = 9223372036854775807 WHERE id IN (1, 20);
+         UPDATE summaries SET messages = 9223372036854775807, depth = 9223372036854775807, bytes = 9223372036854775807",
+    );
+    let report = patient.fix().await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert_eq!(messages_of(&patient.database()), before);
+}
+
+#[tokio::test]
+async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
+    for (damage, complaint) in [
+        (
+            "UPDATE messages_fts_docsize SET sz = x'00' WHERE id = 4",
+            "1× the index does not know how long it is: row 4",
+        ),
+        (
+            "UPDATE summaries_fts_docsize SET sz = NULL WHERE id = 4",
+            "1× the index does not know how long it is: row 4",
+        ),
+        (
+            "DELETE FROM messages_fts_data WHERE id = 1",
+            "1× the index counts other rows than it has: messages",
+        ),
+        (
+            "UPDATE summaries_fts_data SET block = x'' WHERE id = 1",
+            "1× the index counts other rows than it has: summaries",
+        ),
+    ] {
+        let patient = Patient::new().await.without_file();
+        patient.damage(damage);
+        patient.complains(&[complaint]).await;
+        let report = patient.heals().await;
+        assert!(report.contains("  1× full-text index made anew"), "{report}");
     }
 }
 

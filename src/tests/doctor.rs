@@ -471,6 +471,26 @@ async fn numbers_beyond_all_reason_are_mended() {
 }
 
 #[tokio::test]
+async fn sessions_that_can_not_be_read_are_told() {
+    let patient = Patient::new().await.without_file();
+    // SQLite keeps such a value out, damage does not.
+    patient.damage(
+        "PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = replace(sql, 'session_id     TEXT NOT NULL', 'session_id     TEXT') WHERE name = 'conversations'",
+    );
+    patient.damage(
+        "UPDATE conversations SET session_id = NULL; PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = replace(sql, 'session_id     TEXT', 'session_id     TEXT NOT NULL') WHERE name = 'conversations'",
+    );
+    let patient = patient.reopened().await;
+    let report = patient.fix().await;
+    assert!(
+        report.contains("NULL value in conversations.session_id") && report.contains("Nothing was changed."),
+        "{report}"
+    );
+}
+
+#[tokio::test]
 async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
     for (damage, complaint) in [
         (

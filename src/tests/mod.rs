@@ -7,6 +7,7 @@ mod commands;
 mod compaction;
 mod describe;
 mod doctor;
+mod doctor_fuzz;
 mod exact;
 mod expand;
 mod fold;

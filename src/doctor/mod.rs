@@ -92,7 +92,7 @@ impl Doctor {
         let (horizon, conversations) = match begun {
             Ok(begun) => begun,
             // There is nothing to go by for the other checks.
-            Err(error) if error.code() == Code::Damaged || found.file_is_damaged => {
+            Err(error) if error.code() != Code::Closed => {
                 file.unfinished.get_or_insert(error.cause());
                 found.file_is_damaged = true;
                 return Ok((Report { checks: vec![file] }, found));

@@ -491,6 +491,17 @@ async fn sessions_that_can_not_be_read_are_told() {
 }
 
 #[tokio::test]
+async fn a_session_whose_id_is_no_text_is_told() {
+    let patient = Patient::new().await.without_file();
+    patient.damage("UPDATE conversations SET session_id = CAST(x'ff41' AS TEXT)");
+    let report = patient.fix().await;
+    assert!(
+        report.contains("the check could not be finished") && report.contains("Nothing was changed."),
+        "{report}"
+    );
+}
+
+#[tokio::test]
 async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
     for (damage, complaint) in [
         (

@@ -85,7 +85,7 @@ fn damage_once(c: &Connection, dice: &mut Dice) -> Option<String> {
     let sql = match dice.below(12) {
         0 => format!("UPDATE {table} SET {column} = NULL WHERE ({keys}) = {row}"),
         1 | 2 => format!("UPDATE {table} SET {column} = (SELECT {column} FROM {table} WHERE ({keys}) = {other}) WHERE ({keys}) = {row}"),
-        3 | 4 | 5 => {
+        3..=5 => {
             let value = match kind.as_str() {
                 "INTEGER" => dice.of(&["-1", "0", "1", "2", "3", "5", "7", "99999", "9223372036854775807", "-9223372036854775808", "1099511627776", "400000000"]).to_owned(),
                 "TEXT" => dice.of(&["''", "'x'", "'e3'", "'e40'", "'ok'", "'degraded'", "'/'"]).to_owned(),

@@ -64,7 +64,7 @@ fn outcome(outcome: &Outcome, place: &Place) -> String {
     match outcome {
         Outcome::Sound(report) => format!("{}\n\nThere is nothing to mend.", render(report)),
         Outcome::Helpless(report) | Outcome::Damaged(report) => {
-            format!("{}\n\nNothing was changed. {}", render(report), advice(report, place))
+            format!("{}\n\nNothing was changed. {}", render(report), other_ways(report, place).join("\n"))
         }
         Outcome::Mended(mended) => {
             let Mended { before, backup, done, after } = &**mended;
@@ -121,6 +121,13 @@ fn advice(report: &Report, place: &Place) -> String {
     if report.calls_for(Remedy::Fix) {
         advice.push("/lcm doctor --fix mends what it can, after a backup.".to_owned());
     }
+    advice.extend(other_ways(report, place));
+    advice.join("\n")
+}
+
+/// What helps beside mending in place.
+fn other_ways(report: &Report, place: &Place) -> Vec<String> {
+    let mut advice = Vec::new();
     let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
     if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Anew), place) {
         advice.push(format!(
@@ -136,7 +143,7 @@ fn advice(report: &Report, place: &Place) -> String {
             "A branch that is not covered is a bug: please report it. Messages are not lost by it.".into(),
         );
     }
-    advice.join("\n")
+    advice
 }
 
 fn many(n: usize, noun: &str) -> String {

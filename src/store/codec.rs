@@ -19,9 +19,9 @@ const DICTIONARY: &[u8] = include_bytes!("messages.dictionary");
 const WORTH_TRYING: usize = 48;
 /// Higher levels cost more than they save: see docs/storage.md.
 const LEVEL: i32 = 7;
-/// No string of JavaScript is longer, so no message is. Room for a length that only a damaged row can note is not even asked
+/// No string of JavaScript takes more bytes of UTF-8, so no message does. Room for a length that only a damaged row can note is not even asked
 /// for: where there is none, the process would end.
-const LONGEST: usize = 512 * 1024 * 1024;
+const LONGEST: usize = 3 * 512 * 1024 * 1024;
 
 const PLAIN: i64 = 0;
 /// Without a dictionary, as the first versions did.

@@ -605,7 +605,8 @@ async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
     let patient = patient.reopened().await;
     let report = patient.fix().await;
     assert!(report.contains("Database       WRONG") && report.contains("Nothing was changed."), "{report}");
-    assert!(report.contains("quit Pi, move ") && report.contains("there is no tool yet"), "{report}");
+    assert!(report.contains("quit Pi, move ") && report.contains("takes them out of it"), "{report}");
+    assert!(!report.contains("--fix mends"), "{report}");
 }
 
 #[tokio::test]

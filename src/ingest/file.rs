@@ -35,6 +35,25 @@ pub struct Header {
     pub parent: Option<String>,
 }
 
+/// A session, slice by slice.
+pub(super) trait Slices: Send + 'static {
+    /// The next entries, parents before children; `None` at the end.
+    fn slice(&mut self) -> Result<Option<Handover>>;
+
+    /// What could not be read so far.
+    fn broken(&self) -> usize;
+}
+
+impl Slices for SessionFile {
+    fn slice(&mut self) -> Result<Option<Handover>> {
+        SessionFile::slice(self)
+    }
+
+    fn broken(&self) -> usize {
+        SessionFile::broken(self)
+    }
+}
+
 /// A session file, opened and read up to somewhere.
 pub struct SessionFile {
     lines: Lines,

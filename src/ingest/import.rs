@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::file::{Header, SessionFile, says_anything};
+use super::file::{Header, SessionFile, Slices, says_anything};
 use super::fold::{Handover, fold};
 use super::salvage::{OldSessions, is_database};
 use crate::error::{Code, Error, Result};
@@ -124,25 +124,6 @@ struct Taken {
     sessions: usize,
     /// The others.
     silent: usize,
-}
-
-/// A session, slice by slice.
-pub(super) trait Slices: Send + 'static {
-    /// The next entries, parents before children; `None` at the end.
-    fn slice(&mut self) -> Result<Option<Handover>>;
-
-    /// What could not be read so far.
-    fn broken(&self) -> usize;
-}
-
-impl Slices for SessionFile {
-    fn slice(&mut self) -> Result<Option<Handover>> {
-        SessionFile::slice(self)
-    }
-
-    fn broken(&self) -> usize {
-        SessionFile::broken(self)
-    }
 }
 
 /// Imports.

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use super::file::Header;
+use super::file::{Header, Slices};
 use super::fold::Handover;
-use super::import::Slices;
 use super::order::Order;
 use crate::error::Result;
 use crate::store::OldStore;
@@ -19,16 +18,16 @@ pub(super) struct OldSessions {
     lost: usize,
 }
 
-/// One of them; it brings the others along.
-pub(super) struct OldSessionFile {
+/// One of them, in order.
+pub(super) struct OldEntries {
     order: Order,
     lost: usize,
 }
 
-/// Does the file look like a database? One that is damaged may no longer begin like one.
+/// Is the file called like a database, or like a backup of one? One that is damaged may no longer begin as they do.
 pub(super) fn is_database(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.ends_with(".db") || name.contains(".db.")
+    name.ends_with(".db") || (name.contains(".db.") && !name.ends_with(".jsonl"))
 }
 
 impl OldSessions {
@@ -39,7 +38,7 @@ impl OldSessions {
     }
 
     /// The next session, with the file it was in.
-    pub fn next(&mut self) -> Option<(Header, Option<String>, OldSessionFile)> {
+    pub fn next(&mut self) -> Option<(Header, Option<String>, OldEntries)> {
         let session = self.sessions.next()?;
         let mut order = Order::default();
         self.store.entries(&session, |entry| order.push(entry));
@@ -47,11 +46,11 @@ impl OldSessions {
         let lost = self.store.lost() - self.lost;
         self.lost += lost;
         let header = Header { id: session.session_id, cwd: None, parent: session.parent };
-        Some((header, session.file, OldSessionFile { order, lost }))
+        Some((header, session.file, OldEntries { order, lost }))
     }
 }
 
-impl Slices for OldSessionFile {
+impl Slices for OldEntries {
     fn slice(&mut self) -> Result<Option<Handover>> {
         let slice = self.order.take(SLICE);
         Ok((!slice.entries.is_empty()).then_some(slice))

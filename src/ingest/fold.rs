@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::channel;
 
 use super::restore::restore;
 use crate::dag::MessageKind;
@@ -37,8 +37,6 @@ pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover
 
 /// So many messages in one hand-over are worth a thread that makes them ready.
 const MANY: usize = 8;
-/// Messages that are made ready before it is their turn.
-const AHEAD: usize = 32;
 
 /// A message, understood, packed and taken to pieces: everything that needs no database.
 struct Ready {
@@ -94,7 +92,8 @@ pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover
         return fold_each(batch, conversation, handover, &mut std::iter::empty());
     }
     std::thread::scope(|scope| {
-        let (made, ready) = sync_channel(AHEAD);
+        // Without a bound: a hand-over is, and a thread that has to wait for room is woken for every message.
+        let (made, ready) = channel();
         let make = move || {
             // Who takes them may have failed.
             let _ = messages().all(|json| made.send(Ready::of(json)).is_ok());

@@ -345,14 +345,16 @@ class TerminalSeat {
       const { entries } = /** @type {SessionFile} */ (which);
       const first = entries.map((entry) => saidBy(entry, "user")).find(Boolean) ?? "";
       terminal.type(first);
-      await this.#selected(first);
+      // A list that is filled after the search was typed keeps its place, which may be another session's.
+      const stands = () => terminal.waitFor((screen) => /^\s*›/m.test(screen), "the list is there").then(() => this.#selected(first, 2000));
+      await stands().catch(() => (terminal.press("up"), stands())).catch(() => (terminal.press("up"), this.#selected(first)));
       terminal.press("enter");
     }
   }
 
-  /** The line a list stands at. @param {string} text */
-  async #selected(text) {
-    await this.terminal.waitFor((screen) => screen.split("\n").some((line) => /^\s*›/.test(line) && line.includes(text)), `the list stands at "${text}"`);
+  /** The line a list stands at. @param {string} text @param {number} [timeoutMs] */
+  async #selected(text, timeoutMs) {
+    await this.terminal.waitFor((screen) => screen.split("\n").some((line) => /^\s*›/.test(line) && line.includes(text)), `the list stands at "${text}"`, timeoutMs);
   }
 }
 

@@ -115,7 +115,7 @@ export class Store {
     return this.rows(
       `SELECT s.id FROM summaries s
         WHERE NOT EXISTS (SELECT 1 FROM summary_sources e WHERE e.summary_id = s.id)
-           OR s.messages < 1 OR s.text = ''`,
+           OR s.messages < 1 OR (s.text = '' AND s.packed IS NULL)`,
     );
   }
 

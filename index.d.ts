@@ -68,6 +68,12 @@ export declare class Engine {
    * `{"ok": null}` or `{"error"}`.
    */
   handOver(entries: string, orphans?: Array<string> | undefined | null): string;
+  /**
+   * Takes the one entry `id`, as JSON, that the session goes on with below the one that was handed over last, and returns
+   * before it is stored. False, and nothing is taken, where it must be handed over in the other way: nothing was said in
+   * the session yet, something was lost on its way, the store does not accept.
+   */
+  append(id: string, entry: string): boolean;
   /** Resolves when everything handed over before stands on the disk. */
   flush(): Promise<string>;
   /**

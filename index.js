@@ -30,6 +30,7 @@ import path from "node:path";
  * @property {number} [failed] when opening failed last
  * @property {Promise<void>} caughtUp when what was said before we were here is handed over
  * @property {boolean} live entries may be handed over one by one: we have caught up
+ * @property {string | null} last the leaf that was looked at last
  * @property {boolean} catchingUp under way
  * @property {boolean} closing nothing more is to be handed over
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
@@ -289,6 +290,7 @@ export default function losslessContext(pi) {
       reopening: null,
       caughtUp: Promise.resolve(),
       live: false,
+      last: null,
       catchingUp: false,
       closing: false,
       preamble: null,
@@ -613,10 +615,15 @@ function goOn(session, engine) {
 function walk(session, engine) {
   const { manager } = session;
   // While the past is being handed over, the end of the branch still hangs in the air.
-  if (!session.live || manager.getSessionId() !== session.id || !engine.accepts()) return;
+  if (!session.live || manager.getSessionId() !== session.id) return;
+  let id = manager.getLeafId();
+  // Mostly the session went on by one entry. Pi stands still for this, so that is one call and nothing else.
+  const next = id && id !== session.last ? manager.getEntry(id) : undefined;
+  const goesOn = next?.parentId && next.parentId === session.last;
+  session.last = id;
+  if ((goesOn && engine.append(next.id, JSON.stringify(next))) || !engine.accepts()) return;
   /** @type {SessionEntry[]} */
   const fresh = [];
-  let id = manager.getLeafId();
   while (id && !engine.knows(id)) {
     const entry = manager.getEntry(id);
     if (!entry) break;

@@ -162,7 +162,11 @@ async function handedOverAtStart(t, cwd, history) {
   const ids = [];
   const open = async (/** @type {string} */ options) => {
     const engine = await Engine.open(options);
-    const { handOver } = engine;
+    const { append, handOver } = engine;
+    engine.append = (id, json) => {
+      ids.push(id);
+      return append.call(engine, id, json);
+    };
     engine.handOver = (json, orphans) => {
       ids.push(...JSON.parse(json).map((/** @type {{ id: string }} */ { id }) => id));
       return handOver.call(engine, json, orphans);

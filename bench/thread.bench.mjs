@@ -5,6 +5,8 @@
  * stored. The floor is what handing over cannot do without: writing the entry down as JSON, and waking a thread that works for
  * as long as the writer does. Where cores are few the kernel may give that thread the core of the one that woke it.
  */
+import { closeSync, openSync, writeSync } from "node:fs";
+import path from "node:path";
 import { Worker } from "node:worker_threads";
 import { entries } from "./corpus.mjs";
 import { Host } from "./host.mjs";
@@ -70,11 +72,11 @@ async function measure(context, stored) {
     return getLeafId.call(host.manager);
   };
   host.onEngine = (engine) => {
-    const { handOver } = engine;
-    engine.handOver = (json, orphans) => {
-      const answer = handOver.call(engine, json, orphans);
+    const { append } = engine;
+    engine.append = (id, entry) => {
+      const taken = append.call(engine, id, entry);
       queueMicrotask(() => handing.push(performance.now() - began));
-      return answer;
+      return taken;
     };
   };
   const engine = await host.start();
@@ -83,21 +85,29 @@ async function measure(context, stored) {
   const sleeper = new Worker(new URL("./sleeper.mjs", import.meta.url), { workerData: { bell, workMs: WORK_MS } });
   /** @type {number[]} */
   const writing = [];
+  const file = openSync(path.join(folder, "written.jsonl"), "w");
+  // What Pi does with a new entry in the same breath.
+  const write = () => writeSync(file, `${JSON.stringify(host.manager.getLeafEntry())}\n`);
   for (const { message } of entries(1_000_000 + stored, MESSAGES)) {
+    // The event comes before the entry; one tick later it is handed over. Then the next one takes its time, as in life.
+    const told = host.emit("message_end");
     host.manager.appendMessage(message);
-    await host.emit("message_end");
-    // One tick later it is handed over; then the next one takes its time, as in life.
+    write();
+    await told;
     await pause(0);
     await engine.flush();
-    const entry = host.manager.getLeafEntry();
+    write();
     await pause(0);
     const before = performance.now();
-    JSON.stringify([entry]);
+    JSON.stringify(host.manager.getLeafEntry());
     Atomics.notify(bell, 0);
     writing.push(performance.now() - before);
     await pause(0);
   }
+  closeSync(file);
   await sleeper.terminate();
+  // A session begins in another way.
+  if (handing.length < MESSAGES - 1) throw new Error(`${MESSAGES - handing.length} messages went another way`);
   await host.stop();
   return { handing, writing };
 }

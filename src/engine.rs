@@ -129,6 +129,12 @@ impl Engine {
         self.persistor.hand_over(entries, orphans)
     }
 
+    /// Takes the one entry that the session goes on with; see [`Persistor::append`].
+    #[must_use]
+    pub fn append(&self, id: String, entry: String) -> bool {
+        self.persistor.append(id, entry)
+    }
+
     /// How many of the entries that the session has named are stored or on their way.
     #[must_use]
     pub fn known(&self) -> usize {

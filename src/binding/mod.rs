@@ -112,6 +112,14 @@ impl Engine {
         answer(self.inner.hand_over(&entries, orphans.unwrap_or_default()))
     }
 
+    /// Takes the one entry `id`, as JSON, that the session goes on with below the one that was handed over last, and returns
+    /// before it is stored. False, and nothing is taken, where it must be handed over in the other way: nothing was said in
+    /// the session yet, something was lost on its way, the store does not accept.
+    #[napi(catch_unwind)]
+    pub fn append(&self, id: String, entry: String) -> bool {
+        self.inner.append(id, entry)
+    }
+
     /// Resolves when everything handed over before stands on the disk.
     #[napi]
     pub async fn flush(&self) -> napi::Result<String> {

@@ -8,7 +8,7 @@ use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::model::{Content, Entry, Message, Role, with_replacement};
+use crate::model::{Content, Entry, Message, Role, parse_one, with_replacement};
 use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared};
 
 /// Entries as they were handed over, with what was known then of the places they hang from.
@@ -18,6 +18,17 @@ pub struct Handover {
     pub entries: Vec<Entry>,
     /// Those whose parent the session itself does not have: Pi shows them as roots.
     pub orphans: HashSet<String>,
+}
+
+impl Handover {
+    /// A single entry, whose parent is stored or on its way.
+    ///
+    /// # Errors
+    /// When `json` is none.
+    pub fn of(json: &str) -> Result<Self> {
+        let entries = vec![parse_one(json)?];
+        Ok(Self { entries, orphans: HashSet::new() })
+    }
 }
 
 /// Stores the summaries that entries carry which are stored already, where the store has lost them.

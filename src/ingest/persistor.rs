@@ -42,15 +42,18 @@ impl PiSession {
     }
 }
 
-/// The persistor of one session.
+/// The persistor of one session, cheap to clone.
 #[derive(Clone)]
-pub struct Persistor {
+pub struct Persistor(Arc<Shared>);
+
+/// What all its clones have in common.
+struct Shared {
     store: Store,
-    session: Arc<PiSession>,
+    session: PiSession,
     /// The session's row, once it has one.
-    conversation: Arc<AtomicI64>,
+    conversation: AtomicI64,
     log: Log,
-    state: Arc<Mutex<State>>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
@@ -64,6 +67,8 @@ struct State {
     begun: bool,
     /// Entries from before the first message.
     held: Handover,
+    /// Was something lost on its way since the last whole walk? What goes on below it has nothing to hang from.
+    torn: bool,
     /// Hand-overs that were stored.
     stored: usize,
     /// Messages that were said in them.
@@ -78,14 +83,19 @@ struct State {
     rest_until: Option<Instant>,
 }
 
+impl State {
+    fn accepts(&self) -> bool {
+        self.rest_until.is_none_or(|until| Instant::now() >= until)
+    }
+}
+
 impl Persistor {
     /// The persistor of a session. It costs the same whatever is stored: a session's start waits for it.
     ///
     /// # Errors
     /// When the store can't be read.
     pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
-        let session = Arc::new(session);
-        let asked = Arc::clone(&session);
+        let asked = session.clone();
         let look = move |view: &View<'_>| {
             let found = view.conversation(&asked.id)?;
             // Before anything is written.
@@ -97,18 +107,19 @@ impl Persistor {
         let begun = conversation != ConversationId::NONE;
         if begun {
             // When it was seen last is worth no waiting, and no word if it can't be noted.
-            let seen = Arc::clone(&session);
+            let seen = session.clone();
             store.post(move |batch| seen.row(batch), drop)?;
         }
         let state = State { begun, ..State::default() };
-        let conversation = Arc::new(AtomicI64::new(conversation.0));
-        Ok(Self { store: store.clone(), session, conversation, log, state: Arc::new(Mutex::new(state)) })
+        let conversation = AtomicI64::new(conversation.0);
+        let shared = Shared { store: store.clone(), session, conversation, log, state: Mutex::new(state) };
+        Ok(Self(Arc::new(shared)))
     }
 
     /// The session's row; [`ConversationId::NONE`] before anything was said in it.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
-        ConversationId(self.conversation.load(Ordering::Relaxed))
+        ConversationId(self.0.conversation.load(Ordering::Relaxed))
     }
 
     /// Which of the session's entries are neither stored nor on their way, as places in `ids`. Those that are count as known
@@ -121,7 +132,7 @@ impl Persistor {
         if !asked {
             let stored = match self.conversation() {
                 ConversationId::NONE => Vec::new(),
-                conversation => self.store.read(move |view| view.entry_ids(conversation)).await?,
+                conversation => self.0.store.read(move |view| view.entry_ids(conversation)).await?,
             };
             self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
         }
@@ -153,7 +164,7 @@ impl Persistor {
     /// Is it worth while to hand over now? Not for a while after a failure.
     #[must_use]
     pub fn accepts(&self) -> bool {
-        self.lock().rest_until.is_none_or(|until| Instant::now() >= until)
+        self.lock().accepts()
     }
 
     /// Did the last write fail, so that the store lacks what was said since?
@@ -170,12 +181,39 @@ impl Persistor {
     pub fn hand_over(&self, json: &str, orphans: Vec<String>) -> Result<()> {
         let Some(handover) = self.sift(parse_batch(json)?, orphans) else { return Ok(()) };
         let ids: Vec<String> = handover.entries.iter().map(|entry| entry.id.clone()).collect();
+        self.post(&ids, move || Ok(handover))
+    }
+
+    /// Takes the one entry `id`, as JSON, that a session goes on with below what was handed over last; says whether that was
+    /// possible. It is the short way for what comes while somebody waits for Pi: even the parse is left to the writer. Before
+    /// the first message, and after anything has failed, entries go the long way.
+    #[must_use]
+    pub fn append(&self, id: String, json: String) -> bool {
+        {
+            let mut state = self.lock();
+            if !state.begun || state.torn || !state.accepts() {
+                return false;
+            }
+            if !state.known.insert(id.clone()) {
+                return true;
+            }
+        }
+        self.post(&[id], move || Handover::of(&json)).is_ok()
+    }
+
+    /// Queues what `handover` says on the writer's thread, known as `ids`.
+    fn post(
+        &self,
+        ids: &[String],
+        handover: impl FnOnce() -> Result<Handover> + Send + 'static,
+    ) -> Result<()> {
         let (writing, persistor) = (self.clone(), self.clone());
-        let (on_the_way, queued) = (ids.clone(), Instant::now());
-        let posted = self.store.post(
+        let (on_the_way, queued) = (ids.to_vec(), Instant::now());
+        let posted = self.0.store.post(
             move |batch| {
+                let handover = handover()?;
                 let conversation = match writing.conversation() {
-                    ConversationId::NONE => writing.session.row(batch)?,
+                    ConversationId::NONE => writing.0.session.row(batch)?,
                     known => known,
                 };
                 fold(batch, conversation, &handover)?;
@@ -191,7 +229,7 @@ impl Persistor {
             },
         );
         if posted.is_err() {
-            self.forget(&ids);
+            self.forget(ids);
         }
         posted
     }
@@ -204,7 +242,8 @@ impl Persistor {
     /// What is to be stored now: what of `entries` is new, with what was held back; marks it as on its way.
     fn sift(&self, entries: Vec<Entry>, orphans: Vec<String>) -> Option<Handover> {
         let mut state = self.lock();
-        let State { known, begun, held, .. } = &mut *state;
+        let State { known, begun, held, torn, .. } = &mut *state;
+        *torn = false;
         let new: HashSet<String> =
             entries.iter().map(|entry| &entry.id).filter(|id| !known.contains(*id)).cloned().collect();
         // An id that comes twice here is for the fold to judge.
@@ -243,7 +282,7 @@ impl Persistor {
             ("outcome", Field::Name(outcome)),
             ("took", Field::Took(queued.elapsed())),
         ];
-        self.log.event("entries", &fields);
+        self.0.log.event("entries", &fields);
     }
 
     /// Messages that the session shows on any branch. Counting them costs the length of the session, so that is done once.
@@ -259,7 +298,7 @@ impl Persistor {
             state.stored
         };
         let conversation = self.conversation();
-        let said = self.store.read(move |view| view.said_in(conversation)).await?;
+        let said = self.0.store.read(move |view| view.said_in(conversation)).await?;
         let mut state = self.lock();
         // If something was stored meanwhile, nobody knows whether it was counted: then the next one who asks counts anew.
         if state.stored == stored {
@@ -269,7 +308,7 @@ impl Persistor {
     }
 
     fn recovered(&self, conversation: ConversationId, said: usize) {
-        self.conversation.store(conversation.0, Ordering::Relaxed);
+        self.0.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();
         state.stored += 1;
         state.said += said;
@@ -280,12 +319,13 @@ impl Persistor {
     fn forget(&self, ids: &[String]) {
         let mut state = self.lock();
         state.begun &= self.conversation() != ConversationId::NONE;
+        state.torn = true;
         for id in ids {
             state.known.remove(id);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

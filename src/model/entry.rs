@@ -63,6 +63,14 @@ pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
     Ok(raw.into_iter().filter_map(|value| parse(value.get())).collect())
 }
 
+/// Reads one session entry.
+///
+/// # Errors
+/// When `json` is no object with an id.
+pub fn parse_one(json: &str) -> Result<Entry> {
+    parse(json).ok_or_else(|| Error::store("the entry handed over is no JSON object with an id"))
+}
+
 /// Each field is read on its own, so that one of another shape than expected never costs the entry its place in the tree,
 /// and with it all that hangs below.
 fn parse(json: &str) -> Option<Entry> {

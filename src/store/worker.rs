@@ -4,9 +4,9 @@
 //! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -33,15 +33,18 @@ const READERS: usize = 4;
 
 /// A store, cheap to clone; the writer ends when the last job is done after [`Store::close`].
 #[derive(Clone)]
-pub struct Store {
+pub struct Store(Arc<Shared>);
+
+/// What all handles of one store have in common.
+struct Shared {
     place: Place,
-    jobs: Arc<Mutex<Option<Sender<Job>>>>,
-    writer: Arc<Mutex<Option<JoinHandle<()>>>>,
-    readers: Arc<Mutex<Vec<Connection>>>,
+    jobs: Mutex<Option<Sender<Job>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    readers: Mutex<Vec<Connection>>,
     notice: Option<String>,
     /// Damaged files that were passed over for this one.
     passed: Vec<Damaged>,
-    trouble: Arc<Mutex<Trouble>>,
+    trouble: Mutex<Trouble>,
 }
 
 /// What went wrong with the file.
@@ -64,8 +67,8 @@ impl Store {
 
     /// Opens another beside this one, which can't be read for the reason `why`.
     pub(super) fn open_beside(&self, dir: &Path, name: &str, cwd: &str, why: &Error) -> Result<Self> {
-        let mut passed = self.passed.clone();
-        if let Place::File(path) = &self.place {
+        let mut passed = self.0.passed.clone();
+        if let Place::File(path) = &self.0.place {
             passed.push(Damaged { path: path.clone(), why: why.cause() });
         }
         Self::open_past(Some(dir), name, cwd, passed)
@@ -77,33 +80,33 @@ impl Store {
             None => connection::open_memory(cwd)?,
         };
         let (jobs, writer) = start_writer(connection)?;
-        Ok(Self {
+        Ok(Self(Arc::new(Shared {
             place,
-            jobs: Arc::new(Mutex::new(Some(jobs))),
-            writer: Arc::new(Mutex::new(Some(writer))),
-            readers: Arc::default(),
+            jobs: Mutex::new(Some(jobs)),
+            writer: Mutex::new(Some(writer)),
+            readers: Mutex::default(),
             notice,
             passed,
-            trouble: Arc::default(),
-        })
+            trouble: Mutex::default(),
+        })))
     }
 
     /// Where the store lies.
     #[must_use]
     pub fn place(&self) -> &Place {
-        &self.place
+        &self.0.place
     }
 
     /// What the user should know about where the store lies.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
-        self.notice.as_deref()
+        self.0.notice.as_deref()
     }
 
     /// What the user should hear when the file turned out to be damaged, once.
     #[must_use]
     pub fn take_damage(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).damage.take()
+        lock(&self.0.trouble).damage.take()
     }
 
     /// Queues one writing transaction and returns at once; `done` hears on the writer's thread how it ended.
@@ -115,7 +118,7 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
-        self.queue(Job { work: transaction(self.news(), work, done), unhurried: true })
+        self.queue(Job { work: transaction(self.clone(), work, done), unhurried: true })
     }
 
     /// Runs one writing transaction: all of `work`, or nothing of it.
@@ -131,7 +134,7 @@ impl Store {
     ) -> Result<T> {
         let (answer, result) = oneshot::channel();
         // Nobody may be left to hear it.
-        let work = transaction(self.news(), work, move |outcome| drop(answer.send(outcome)));
+        let work = transaction(self.clone(), work, move |outcome| drop(answer.send(outcome)));
         self.queue(Job { work, unhurried: false })?;
         result.await.map_err(|_| Error::closed())?
     }
@@ -144,24 +147,23 @@ impl Store {
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Place::File(path) = &self.place else {
+        let Place::File(path) = &self.0.place else {
             // A database in memory has one connection only.
             return self.write(move |batch| work(batch)).await;
         };
-        if self.lock().is_none() {
+        if self.is_closed() {
             return Err(Error::closed());
         }
-        let (path, readers, jobs) = (path.clone(), Arc::clone(&self.readers), Arc::clone(&self.jobs));
-        let news = self.news();
+        let (path, store) = (path.clone(), self.clone());
         let task = tokio::task::spawn_blocking(move || {
-            let idle = readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let idle = lock(&store.0.readers).pop();
             let mut connection = match idle {
                 Some(connection) => connection,
-                None => connection::open_reader(&path).map_err(|error| news.explain(error))?,
+                None => connection::open_reader(&path).map_err(|error| store.explain(error))?,
             };
-            let outcome = in_view(&mut connection, work).map_err(|error| news.explain(error));
-            let closed = jobs.lock().unwrap_or_else(PoisonError::into_inner).is_none();
-            let mut idle = readers.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcome = in_view(&mut connection, work).map_err(|error| store.explain(error));
+            let closed = store.is_closed();
+            let mut idle = lock(&store.0.readers);
             if !closed && idle.len() < READERS {
                 idle.push(connection);
             }
@@ -188,7 +190,7 @@ impl Store {
     /// When the store is closed.
     pub async fn checkpoint(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
-        let is_damaged = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_known;
+        let is_damaged = lock(&self.0.trouble).is_known;
         let work = Box::new(move |connection: &mut Connection| {
             // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
@@ -206,17 +208,17 @@ impl Store {
 
     /// Does what is queued, empties the log, and lets go of the file. Closing twice is fine.
     pub async fn close(&self) {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.0.readers).clear();
         if self.checkpoint().await.is_ok() {
             // Dropping the last sender ends the writer's loop.
-            self.lock().take();
-            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            lock(&self.0.jobs).take();
+            let writer = lock(&self.0.writer).take();
             if let Some(writer) = writer {
                 // With the thread its connection ends, and with that the log beside the file.
                 let _ = tokio::task::spawn_blocking(move || writer.join()).await;
             }
         }
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.0.readers).clear();
     }
 
     /// Bytes of the database. Its log comes and goes, and is not counted.
@@ -228,38 +230,33 @@ impl Store {
         self.read(|view| view.page_bytes()).await
     }
 
-    fn news(&self) -> News {
-        let Place::File(path) = &self.place else { return News(None) };
-        News(Some((path.clone(), Arc::clone(&self.trouble))))
-    }
-
-    fn queue(&self, job: Job) -> Result<()> {
-        match &*self.lock() {
-            Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
-            None => Err(Error::closed()),
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Sender<Job>>> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Puts failures into words, and notes the first sign of damage.
-struct News(Option<(PathBuf, Arc<Mutex<Trouble>>)>);
-
-impl News {
+    /// Puts a failure into words, and notes the first sign of damage.
     fn explain(&self, error: Error) -> Error {
-        let Some((path, trouble)) = &self.0 else { return error };
+        let Place::File(path) = &self.0.place else { return error };
         let error = trouble::explained(error, path);
         if error.code() == Code::Damaged {
-            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut trouble = lock(&self.0.trouble);
             if !std::mem::replace(&mut trouble.is_known, true) {
                 trouble.damage = Some(error.to_string());
             }
         }
         error
     }
+
+    fn is_closed(&self) -> bool {
+        lock(&self.0.jobs).is_none()
+    }
+
+    fn queue(&self, job: Job) -> Result<()> {
+        match &*lock(&self.0.jobs) {
+            Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
+            None => Err(Error::closed()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn start_writer(mut connection: Connection) -> Result<(Sender<Job>, JoinHandle<()>)> {
@@ -284,7 +281,7 @@ fn work_off(queue: &Receiver<Job>, connection: &mut Connection) {
 }
 
 fn transaction<T: 'static>(
-    news: News,
+    store: Store,
     work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
     done: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Box<dyn FnOnce(&mut Connection) + Send> {
@@ -301,7 +298,7 @@ fn transaction<T: 'static>(
         if let Some(patience) = patience {
             let _ = connection.busy_timeout(patience);
         }
-        done(outcome.map_err(|error| news.explain(error)));
+        done(outcome.map_err(|error| store.explain(error)));
     })
 }
 

@@ -78,13 +78,7 @@ async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
     let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
     let persistor = open(&store).await;
-    let set_version = |version: i64| {
-        let Place::File(path) = store.store.place() else { panic!("no file") };
-        let other = rusqlite::Connection::open(path).unwrap();
-        let old: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        other.pragma_update(None, "user_version", version).unwrap();
-        old
-    };
+    let set_version = |version: i64| set_version(&store, version);
 
     // A newer version takes the store over, and goes away again.
     let ours = set_version(99);
@@ -104,6 +98,50 @@ async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
     store.store.flush().await.unwrap();
     assert!(!persistor.is_behind() && persistor.accepts() && persistor.known() == 20);
     assert_eq!(store.visible(persistor.conversation(), session.leaf()).await.len(), 20);
+}
+
+/// Makes the store one of another version, and says which it was.
+fn set_version(store: &TestStore, version: i64) -> i64 {
+    let Place::File(path) = store.store.place() else { panic!("no file") };
+    let other = rusqlite::Connection::open(path).unwrap();
+    let old: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    other.pragma_update(None, "user_version", version).unwrap();
+    old
+}
+
+#[tokio::test]
+async fn what_goes_on_takes_the_short_way_until_something_is_lost() {
+    let session = Session::new().chat(10, 5);
+    let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
+    let store = TestStore::new();
+    let persistor = open(&store).await;
+    let append = |at: usize| persistor.append(format!("e{}", at + 1), session.entries[at].to_string());
+
+    // Nothing is begun.
+    assert!(!append(0) && !persistor.knows("e1"));
+    persistor.hand_over(&slice(0..2), vec![]).unwrap();
+    // Above it something is on its way; twice is once.
+    assert!(append(2) && append(2) && append(3));
+    store.store.flush().await.unwrap();
+    assert_eq!(store.visible(persistor.conversation(), "e4").await.len(), 4);
+
+    // What was lost on its way is unknown again, and what hangs from it waits.
+    let ours = set_version(&store, 99);
+    assert!(append(4) && append(5));
+    store.store.flush().await.unwrap();
+    set_version(&store, ours);
+    assert!(!persistor.knows("e5") && !persistor.knows("e6") && !append(6));
+    persistor.hand_over(&slice(4..6), vec![]).unwrap();
+    assert!(!append(6));
+    store.store.flush().await.unwrap();
+    assert!(append(6));
+
+    // What came to nothing for another reason is no foothold either.
+    persistor.hand_over(&slice(8..9), vec![]).unwrap();
+    store.store.flush().await.unwrap();
+    assert!(persistor.accepts() && !append(9) && !persistor.knows("e10"));
+    assert_eq!(store.visible(persistor.conversation(), "e7").await.len(), 7);
+    assert_eq!(persistor.said().await.unwrap(), 7);
 }
 
 async fn open(store: &TestStore) -> Persistor {

@@ -2,13 +2,14 @@
  * `index.js` alone, on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import losslessContext, { loadEngine } from "../index.js";
-import { addon, extension, platformTriple, root } from "../scripts/paths.mjs";
+import { addon, platformTriple, root } from "../scripts/paths.mjs";
 import { drillDownIds } from "./support/block.mjs";
+import { copyExtension } from "./support/copies.mjs";
 import { FakeHost, reply } from "./support/fake-host.mjs";
 import { History } from "./support/history.mjs";
 import { eventually, temporaryFolder } from "./support/project.mjs";
@@ -26,10 +27,10 @@ const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"
  */
 async function installed(t, { version = manifest.version, engine } = {}) {
   const folder = temporaryFolder(t);
-  copyFileSync(extension, path.join(folder, "index.js"));
+  const copy = copyExtension(folder);
   writeFileSync(path.join(folder, "package.json"), JSON.stringify({ ...manifest, version }));
   if (engine !== undefined) writeFileSync(path.join(folder, path.basename(addon())), engine);
-  return import(pathToFileURL(path.join(folder, "index.js")).href);
+  return import(pathToFileURL(copy).href);
 }
 
 /**

@@ -29,8 +29,8 @@
 //!
 //! # Three walks
 //!
-//! *A message to disk:* [`engine::Engine::hand_over`] → [`ingest::Persistor::hand_over`] (parse, sift what is new, queue)
-//! → [`ingest::fold`] on the writer's thread → `store::Batch::add_message` and `add_entry`.
+//! *A message to disk:* [`engine::Engine::append`] → [`ingest::Persistor::append`] (queue; where more than one entry is new,
+//! `hand_over`: parse, sift, queue) → [`ingest::fold`] on the writer's thread → `store::Batch::add_message` and `add_entry`.
 //!
 //! *A compaction to the block:* [`engine::Engine::compact`] → [`compaction::run`] (read the branch, plan, leaf pass,
 //! condensed pass, assemble) → [`llm::Model::ask`] → `store::Batch::add_summary`.

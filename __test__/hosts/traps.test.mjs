@@ -10,7 +10,7 @@ import { hosts } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf } from "../support/block.mjs";
-import { copyWithoutEngine } from "../support/engineless.mjs";
+import { copyWithoutEngine } from "../support/copies.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";

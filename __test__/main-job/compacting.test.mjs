@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
-import { copyWithoutEngine } from "../support/engineless.mjs";
+import { copyWithoutEngine } from "../support/copies.mjs";
 import { filler, markersIn } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { SessionFile } from "../support/session-file.mjs";

@@ -7,8 +7,9 @@ import assert from "node:assert/strict";
 import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { addon, extension, root } from "../../scripts/paths.mjs";
+import { addon, extension } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
+import { copyExtension } from "../support/copies.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { assertCovered, beside, hosts, theirs } from "./beside.mjs";
 
@@ -92,8 +93,9 @@ for (const host of hosts) {
   test(`of two copies of ours one does everything and the other nothing, on ${host.name}`, async (t) => {
     // As where it is installed, and loaded from its source too.
     const folder = temporaryFolder(t);
-    for (const file of [extension, path.join(root, "package.json"), addon()]) copyFileSync(file, path.join(folder, path.basename(file)));
-    const project = await aProject(t, { host, extensions: [extension, path.join(folder, "index.js")] });
+    const copy = copyExtension(folder);
+    copyFileSync(addon(), path.join(folder, path.basename(addon())));
+    const project = await aProject(t, { host, extensions: [extension, copy] });
     const history = project.history();
     history.talk(40);
     const pi = project.startPi(["--session", history.write(project.sessionDir)]);

@@ -1,0 +1,143 @@
+/** Small things that are to be known of Pi, whichever version it is, and of the engine's answers. */
+
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
+/** @typedef {import("../index.d.ts").Native} Native */
+/** @typedef {import("../index.d.ts").Engine} Engine */
+/** @typedef {import("./tree.js").Session} Session */
+
+/** Numbers by which running calls are stopped. */
+let nextOperation = 1;
+
+/** How long a session's end waits for its past, which may be long. */
+const PATIENCE_MS = 2000;
+
+/**
+ * @param {Native} native
+ * @param {ExtensionContext} ctx
+ * @returns {{ settings: { enabled: boolean, status: boolean }, notice: string | null }}
+ */
+export function settingsFor(native, ctx) {
+  const sources = {
+    agentDir: agentDir(),
+    cwd: ctx.cwd,
+    // A Pi that does not ask whether a project is trusted trusts them all.
+    projectTrusted: ctx.isProjectTrusted?.() ?? true,
+    environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
+  };
+  return unwrap(native.loadSettings(JSON.stringify(sources)));
+}
+
+/**
+ * Runs a call of the engine that `signal` can stop.
+ *
+ * @template T
+ * @param {Engine} engine
+ * @param {AbortSignal | undefined} signal
+ * @param {(operation: number) => Promise<T>} call
+ */
+export async function cancellable(engine, signal, call) {
+  const operation = nextOperation++;
+  const stop = () => engine.cancel(operation);
+  if (signal?.aborted) stop();
+  signal?.addEventListener("abort", stop, { once: true });
+  try {
+    return await call(operation);
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/**
+ * `/lcm compact`: Pi's own compaction, which asks us.
+ *
+ * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx
+ * @param {string | undefined} instructions
+ * @returns {Promise<void>}
+ */
+export async function compact(ctx, instructions) {
+  // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
+  await ctx.waitForIdle();
+  return new Promise((resolve, reject) => {
+    ctx.compact({
+      customInstructions: instructions || undefined,
+      onComplete: () => resolve(),
+      // The TUI shows by itself why it did not compact.
+      onError: (error) => (modeOf(ctx) === "tui" ? resolve() : reject(error)),
+    });
+  });
+}
+
+/**
+ * Shows what a command answers: on stdout in print mode, where that is the only way, else through Pi's UI.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string} text
+ * @param {"info" | "error"} [type]
+ */
+export function say(ctx, text, type = "info") {
+  quietly(() => {
+    // Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout.
+    if (modeOf(ctx) === "print") fs.writeSync(1, `${text}\n`);
+    else ctx.ui.notify(text, type);
+  });
+}
+
+/**
+ * How Pi talks with its user. Before 0.78 it did not say; then it is told by what it was started with.
+ *
+ * @param {ExtensionContext} ctx
+ * @returns {"tui" | "rpc" | "json" | "print"}
+ */
+export function modeOf(ctx) {
+  if (ctx.mode) return ctx.mode;
+  const asked = process.argv[process.argv.indexOf("--mode") + 1];
+  if (ctx.hasUI) return asked === "rpc" ? "rpc" : "tui";
+  return asked === "json" ? "json" : "print";
+}
+
+/** Where Pi keeps its sessions, as JSON. @param {Session} session */
+export function sessionFolders({ manager }) {
+  return JSON.stringify({ sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") });
+}
+
+/** Where Pi keeps its settings and sessions. */
+export function agentDir() {
+  const dir = process.env.PI_CODING_AGENT_DIR;
+  if (!dir) return path.join(os.homedir(), ".pi", "agent");
+  return dir.startsWith("~") ? path.join(os.homedir(), dir.slice(1)) : dir;
+}
+
+/**
+ * What the engine answered.
+ *
+ * @param {string} answer
+ * @throws {Error} with the engine's sentence, if it failed
+ */
+export function unwrap(answer) {
+  const { ok, error } = JSON.parse(answer);
+  if (error) throw new Error(error.message);
+  return ok;
+}
+
+/** @param {unknown} error */
+export function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A while that does not keep Pi from leaving. @returns {Promise<void>} */
+export function patience() {
+  return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
+}
+
+/** @param {() => void} action that may find its context stale */
+export function quietly(action) {
+  try {
+    action();
+  } catch {
+    // The session it belonged to is gone, and its screen with it.
+  }
+}

@@ -86,12 +86,23 @@ export declare class Engine {
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
+   * Summarises ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
+   * while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`; `pi`
+   * as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
+   */
+  prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
+  /** How far the compaction is that is under way, in a line for the footer, or null. */
+  compactionProgress(): string | null;
+  /**
    * Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
    * `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
    */
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null): Promise<string>;
-  /** Runs `/lcm <line>`. The answer is JSON: `{"ok": text}` or `{"error"}`. */
-  command(line: string, leafId?: string | undefined | null): Promise<string>;
+  /**
+   * Runs `/lcm <line>`; `context_window` is that of the session's model, in tokens, where it is known. The answer is JSON:
+   * `{"ok": text}` or `{"error"}`.
+   */
+  command(line: string, leafId?: string | undefined | null, contextWindow?: number | undefined | null): Promise<string>;
   /**
    * Runs `/lcm import <line>` to its end, or until the engine is closed. `folders` is JSON: `sessionDir`, where this
    * project's sessions lie, and `allSessions`, where the folders of all projects' do. The answer is JSON: `{"ok": text}` or

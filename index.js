@@ -8,7 +8,7 @@
 
 import { loadEngine } from "./shim/loader.js";
 import { modelsOf } from "./shim/models.js";
-import { cancellable, compact, messageOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unwrap } from "./shim/pi.js";
+import { cancellable, compact, messageOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unwrap, windowOf } from "./shim/pi.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
 
 export { loadEngine };
@@ -21,6 +21,9 @@ export { loadEngine };
 
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
+
+/** How often the footer tells how far something is. */
+const PROGRESS_MS = 200;
 
 /** Rest between two attempts to open a store that can't be opened. */
 const REST_MS = 1000;
@@ -229,6 +232,41 @@ export default function losslessContext(pi) {
   }
 
   /**
+   * The footer tells how far a compaction is.
+   *
+   * @param {ExtensionContext} ctx
+   * @param {Session} session
+   * @param {Engine} engine
+   * @returns {() => void} to be called when it has ended
+   */
+  function showProgress(ctx, session, engine) {
+    if (!session.footer) return () => {};
+    const show = () => quietly(() => ctx.ui.setStatus("lcm", engine.compactionProgress() ?? undefined));
+    const showing = setInterval(show, PROGRESS_MS);
+    return () => {
+      clearInterval(showing);
+      void showStatus(ctx, session);
+    };
+  }
+
+  /**
+   * Lets the engine summarise, while the agent works, what a compaction will ask for; whether it is time for that, the engine
+   * knows. Nobody waits for it, and what fails is tried again when it is needed.
+   *
+   * @param {ExtensionContext} ctx
+   * @param {Session} session
+   * @param {Engine} engine
+   */
+  async function prepare(ctx, session, engine) {
+    await session.caughtUp;
+    const leafId = session.manager.getLeafId();
+    const contextTokens = ctx.getContextUsage?.()?.tokens ?? undefined;
+    if (session.closing || !leafId || contextTokens === undefined) return;
+    const request = { leafId, contextTokens, contextWindow: windowOf(ctx) };
+    unwrap(await engine.prepare(JSON.stringify(request), modelsOf(ctx, undefined)));
+  }
+
+  /**
    * Tells once in a project's life of sessions from before, to somebody who can do something about them.
    *
    * @param {ExtensionContext} ctx
@@ -251,7 +289,7 @@ export default function losslessContext(pi) {
     const engine = await ready(asked);
     /** @param {string | undefined} text */
     const show = (text) => quietly(() => ctx.ui.setStatus("lcm-import", text));
-    const showing = setInterval(() => show(engine.importProgress() ?? undefined), 200);
+    const showing = setInterval(() => show(engine.importProgress() ?? undefined), PROGRESS_MS);
     try {
       say(ctx, unwrap(await engine.import(line, sessionFolders(asked))));
     } catch (error) {
@@ -270,6 +308,7 @@ export default function losslessContext(pi) {
     const engine = await session.engine;
     goOn(session, engine)?.catch((error) => tell(ctx, error));
     walk(session, engine);
+    prepare(ctx, session, engine).catch(() => {});
     void showStatus(ctx, session);
   };
 
@@ -332,15 +371,14 @@ export default function losslessContext(pi) {
         tokensBefore: preparation.tokensBefore,
         customInstructions: event.customInstructions,
         reason: event.reason,
-        // A virtual model may not know its window; what Pi last talked to does.
-        contextWindow: ctx.getContextUsage?.()?.contextWindow || ctx.model?.contextWindow || undefined,
+        contextWindow: windowOf(ctx),
         reserveTokens: preparation.settings?.reserveTokens,
       };
-      const outcome = unwrap(
-        await cancellable(engine, signal, (operation) =>
-          engine.compact(operation, JSON.stringify(request), modelsOf(ctx, signal)),
-        ),
-      );
+      const shown = showProgress(ctx, session, engine);
+      const answer = await cancellable(engine, signal, (operation) =>
+        engine.compact(operation, JSON.stringify(request), modelsOf(ctx, signal)),
+      ).finally(shown);
+      const outcome = unwrap(answer);
       if (outcome.kind === "cancelled") return { cancel: true };
       if (outcome.kind !== "compacted") return undefined;
       session.offered = { summary: outcome.compaction.summary, text: outcome.report, degraded: outcome.degraded };
@@ -425,7 +463,7 @@ export default function losslessContext(pi) {
       handler: async (line, ctx) => {
         try {
           const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
-          if (name === "compact") {
+          if (name === "compact" && !rest?.startsWith("--")) {
             await compact(ctx, rest?.trim());
             // Elsewhere the notification of `session_compact` has said so.
             if (modeOf(ctx) === "print" && lastReport) say(ctx, lastReport);
@@ -440,7 +478,7 @@ export default function losslessContext(pi) {
           }
           const asked = current();
           const engine = await ready(asked);
-          say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined)));
+          say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined, windowOf(ctx))));
         } catch (error) {
           say(ctx, messageOf(error), "error");
         }

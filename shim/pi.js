@@ -99,6 +99,15 @@ export function modeOf(ctx) {
   return asked === "json" ? "json" : "print";
 }
 
+/**
+ * The context window in tokens. A virtual model may not know its own; what Pi last talked to does.
+ *
+ * @param {ExtensionContext} ctx
+ */
+export function windowOf(ctx) {
+  return ctx.getContextUsage?.()?.contextWindow || ctx.model?.contextWindow || undefined;
+}
+
 /** Where Pi keeps its sessions, as JSON. @param {Session} session */
 export function sessionFolders({ manager }) {
   return JSON.stringify({ sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") });

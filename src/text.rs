@@ -106,6 +106,18 @@ pub fn age(then: i64, now: i64) -> String {
     }
 }
 
+/// Money: `$1.25`, `$0.021`, and never nothing for something.
+#[must_use]
+pub fn dollars(amount: f64) -> String {
+    if amount >= 1.0 {
+        format!("${amount:.2}")
+    } else if amount >= 0.0005 {
+        format!("${amount:.3}")
+    } else {
+        "less than $0.001".into()
+    }
+}
+
 /// A byte count as a person reads it: `2.1 MB`.
 #[must_use]
 pub fn megabytes(bytes: u64) -> String {

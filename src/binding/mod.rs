@@ -137,6 +137,20 @@ impl Engine {
         Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi::new(pi))).await))
     }
 
+    /// Summarises ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
+    /// while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`; `pi`
+    /// as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
+    #[napi(ts_args_type = "request: string, pi: (call: string) => Promise<string>")]
+    pub async fn prepare(&self, request: String, pi: CallPi) -> napi::Result<String> {
+        Ok(answer(self.inner.prepare(&request, Arc::new(Pi::new(pi))).await))
+    }
+
+    /// How far the compaction is that is under way, in a line for the footer, or null.
+    #[napi(catch_unwind)]
+    pub fn compaction_progress(&self) -> Option<String> {
+        self.inner.compaction_progress()
+    }
+
     /// Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
     /// `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
     #[napi]
@@ -151,10 +165,17 @@ impl Engine {
         Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
     }
 
-    /// Runs `/lcm <line>`. The answer is JSON: `{"ok": text}` or `{"error"}`.
+    /// Runs `/lcm <line>`; `context_window` is that of the session's model, in tokens, where it is known. The answer is JSON:
+    /// `{"ok": text}` or `{"error"}`.
     #[napi]
-    pub async fn command(&self, line: String, leaf_id: Option<String>) -> napi::Result<String> {
-        Ok(answer(self.inner.command(&line, leaf_id).await))
+    pub async fn command(
+        &self,
+        line: String,
+        leaf_id: Option<String>,
+        context_window: Option<u32>,
+    ) -> napi::Result<String> {
+        let window = context_window.and_then(|window| usize::try_from(window).ok());
+        Ok(answer(self.inner.command(&line, leaf_id, window).await))
     }
 
     /// Runs `/lcm import <line>` to its end, or until the engine is closed. `folders` is JSON: `sessionDir`, where this

@@ -1,5 +1,6 @@
 //! `/lcm …`: what a person asks about the history, answered in plain text.
 
+pub mod compact;
 mod doctor;
 pub mod import;
 pub mod size;
@@ -24,7 +25,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "help", help: "what /lcm can do, and where the history lies" },
     Command { name: "stats", help: "messages, summaries, sizes" },
     Command { name: "tree", help: "the summaries of this branch, and what each stands for" },
-    Command { name: "compact", help: "compact now; words after it say what to focus on" },
+    Command { name: "compact", help: compact::HELP },
     Command { name: "doctor", help: doctor::HELP },
     Command { name: "import", help: import::HELP },
 ];

@@ -135,6 +135,11 @@ impl Branch {
         (group.len() > 1).then(|| group.into_iter().take(threshold.max(2)).collect())
     }
 
+    /// How many summaries of the frontier have this depth.
+    pub(super) fn at_depth(&self, depth: u32) -> usize {
+        self.frontier_ids().into_iter().filter(|id| self.depth(*id) == depth).count()
+    }
+
     pub(super) fn fits(&self, budget: usize) -> bool {
         let shown = self.shown();
         self.block_of(&shown, budget).fits()

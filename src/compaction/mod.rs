@@ -8,43 +8,66 @@
 //! Nothing is deleted and nothing is left out: each visible message before the kept tail lies in the span of exactly one
 //! summary of the block. No connection is held across a model call.
 
+mod ahead;
 mod assembler;
 mod branch;
+mod claims;
 mod extract;
+mod forecast;
+mod job;
 mod passes;
 mod plan;
+mod progress;
 mod prompts;
 mod summarizer;
+mod tail;
+
+pub use ahead::{Ahead, prepare};
+pub use forecast::{Forecast, forecast};
+pub use progress::Progress;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
 use crate::dag::{Piece, Span};
 use crate::error::{Code, Error, Result};
-use crate::ids::{ConversationId, SummaryId};
+use crate::ids::ConversationId;
 use crate::llm::Model;
 use crate::model::CompactionDetails;
 use crate::store::Store;
+use crate::{text, tokens};
 use branch::Branch;
-use passes::{Else, Pass};
-use plan::Cut;
-use summarizer::Summarizer;
+use job::Job;
+use passes::Else;
 
 /// A block takes at most this share of the model's window: 1/n.
 const WINDOW_SHARE: usize = 8;
-/// The smallest block worth the name.
+/// The smallest block worth the name, in tokens.
 const LEAST_BUDGET: usize = 1_000;
-/// One summary aims at no more than this share of the block: 1/n.
-const BLOCK_SHARE: usize = 5;
-/// A leaf chunk takes at most this share of the model's window: 1/n. Instructions and answer need room too.
-const CHUNK_SHARE: usize = 4;
 /// What stands before the conversation in a request: system prompt and tools, roughly.
 const PROMPT_TOKENS: usize = 8_000;
+/// Rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not.
+const ROUNDS: usize = 3;
+
+/// What a compaction works with.
+pub struct Work<'a> {
+    /// The history.
+    pub store: &'a Store,
+    /// The session.
+    pub conversation: ConversationId,
+    /// How to compact.
+    pub settings: &'a Settings,
+    /// Who writes the summaries.
+    pub model: Arc<dyn Model>,
+    /// Stops it; finished summaries are kept.
+    pub cancel: CancellationToken,
+    /// Told how far it is.
+    pub progress: Arc<Progress>,
+}
 
 /// What Pi's hook asks for.
 #[derive(Clone, Debug, Deserialize)]
@@ -110,19 +133,12 @@ pub struct Compaction {
 ///
 /// # Cancel safety
 /// Dropping the future, or cancelling, leaves finished summaries stored, each whole, and nothing else.
-pub async fn run(
-    store: &Store,
-    conversation: ConversationId,
-    settings: &Settings,
-    request: &Request,
-    model: Arc<dyn Model>,
-    cancel: CancellationToken,
-) -> Result<Outcome> {
+pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
-    let job = Job::new(store, conversation, settings, request, model, cancel);
-    match job.run().await {
-        Ok(Some(compaction)) => {
-            let report = job.report(&compaction, started.elapsed());
+    let job = Job::new(work, &request.leaf_id, request.context_window, request.custom_instructions.clone());
+    match compact(&job, request).await {
+        Ok(Some((branch, compaction))) => {
+            let report = report(&job, request, &branch, &compaction, started.elapsed());
             let degraded = job.summarizer.last_failure().is_some();
             Ok(Outcome::Compacted { compaction: Box::new(compaction), report, degraded })
         }
@@ -132,187 +148,130 @@ pub async fn run(
     }
 }
 
-struct Job<'a> {
-    store: &'a Store,
-    conversation: ConversationId,
-    settings: &'a Settings,
-    request: &'a Request,
-    summarizer: Arc<Summarizer>,
-    pass: Pass,
-    budget: usize,
+async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
+    let mut branch = job.read(&request.first_kept_entry_id).await?;
+    let asked = branch.hidden_request(job.budget).unwrap_or(&request.first_kept_entry_id).to_owned();
+    if asked != request.first_kept_entry_id {
+        branch = job.read(&asked).await?;
+    }
+    let few = branch.before().len() < job.settings().min_messages_for_compaction;
+    if branch.before().is_empty() || (few && !branch.has_summaries()) {
+        return Ok(None);
+    }
+    let (mut chunks, kept) = leaf_plan(job, request, &branch, &asked);
+    if kept != asked {
+        branch = job.read(&kept).await?;
+    }
+    // A degraded leaf is made anew from the very same messages.
+    chunks.extend(branch.degraded_spans());
+    for _ in 0..ROUNDS {
+        job.leaf_pass(&branch, chunks, Else::Extract).await?;
+        branch = job.read(&kept).await?;
+        chunks = job.uncovered(&branch);
+        if chunks.is_empty() {
+            break;
+        }
+    }
+    for depth in branch.degraded_depths() {
+        job.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
+        branch = job.read(&kept).await?;
+    }
+    branch = job.condense_by_depth(branch, &kept).await?;
+    // Under pressure each round leaves fewer pieces, so it ends; one that did not would never.
+    while let (false, Some(group)) =
+        (branch.fits(job.budget), branch.group_under_pressure(job.settings().condensation_threshold))
+    {
+        let pieces = branch.frontier().len();
+        job.condense(&branch, vec![group], Else::Extract).await?;
+        branch = job.read(&kept).await?;
+        if branch.frontier().len() >= pieces {
+            break;
+        }
+    }
+    let branch = job.finish(branch).await?;
+    let compaction = compaction(job, request, &branch, kept)?;
+    Ok(Some((branch, compaction)))
 }
 
-impl<'a> Job<'a> {
-    fn new(
-        store: &'a Store,
-        conversation: ConversationId,
-        settings: &'a Settings,
-        request: &'a Request,
-        model: Arc<dyn Model>,
-        cancel: CancellationToken,
-    ) -> Self {
-        let window = request.context_window.unwrap_or(usize::MAX);
-        let budget = settings.max_summary_tokens.min(window / WINDOW_SHARE).max(LEAST_BUDGET);
-        let summarizer = Arc::new(Summarizer::new(model, cancel, settings.leaf_pass_concurrency));
-        let cut = Cut {
-            budget: settings.leaf_chunk_tokens.min(window / CHUNK_SHARE),
-            large: settings.large_file_threshold_tokens,
-        };
-        let pass = Pass {
-            cut,
-            store: store.clone(),
-            summarizer: Arc::clone(&summarizer),
-            instructions: request.custom_instructions.clone().filter(|text| !text.trim().is_empty()),
-            most_tokens: budget / BLOCK_SHARE,
-        };
-        Self { store, conversation, settings, request, summarizer, pass, budget }
+/// What the leaf pass has to do, and the entry that the raw part begins with: the last chunk, which is not a whole one yet, waits
+/// where there is room for it.
+fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
+    let cut = job.cut();
+    let visible = branch.before();
+    let mut chunks = job.uncovered(branch);
+    let mut kept = first_kept.to_owned();
+    if let Some(last) = chunks.last()
+        && last.end == visible.len()
+        && (chunks.len() > 1 || branch.has_summaries())
+        && cut.is_remainder(visible, last)
+        && visible[last.start].seen.role != "toolResult"
+        && has_room_for(job, request, branch, last)
+    {
+        kept.clone_from(&visible[last.start].entry_id);
+        chunks.pop();
     }
-
-    async fn run(&self) -> Result<Option<Compaction>> {
-        let mut branch = self.read(&self.request.first_kept_entry_id).await?;
-        let asked =
-            branch.hidden_request(self.budget).unwrap_or(&self.request.first_kept_entry_id).to_owned();
-        if asked != self.request.first_kept_entry_id {
-            branch = self.read(&asked).await?;
-        }
-        let few = branch.before().len() < self.settings.min_messages_for_compaction;
-        if branch.before().is_empty() || (few && !branch.has_summaries()) {
-            return Ok(None);
-        }
-        let (chunks, kept) = self.leaf_plan(&branch, &asked);
-        if kept != asked {
-            branch = self.read(&kept).await?;
-        }
-        self.leaf_pass(&branch, chunks).await?;
-        branch = self.read(&kept).await?;
-        for depth in branch.degraded_depths() {
-            self.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
-            branch = self.read(&kept).await?;
-        }
-        for depth in 0..u32::try_from(self.settings.max_depth).unwrap_or(u32::MAX) {
-            let groups = branch.groups(depth, self.settings.condensation_threshold);
-            if !groups.is_empty() {
-                self.condense(&branch, groups, Else::Nothing).await?;
-                branch = self.read(&kept).await?;
-            }
-        }
-        // Under pressure each round leaves fewer pieces, so it ends; one that did not would never.
-        while let (false, Some(group)) =
-            (branch.fits(self.budget), branch.group_under_pressure(self.settings.condensation_threshold))
-        {
-            let pieces = branch.frontier().len();
-            self.condense(&branch, vec![group], Else::Extract).await?;
-            branch = self.read(&kept).await?;
-            if branch.frontier().len() >= pieces {
-                break;
-            }
-        }
-        let conversation = self.conversation;
-        let branch = self.store.read(move |view| branch.finish(view, conversation)).await?;
-        self.compaction(&branch, kept).map(Some)
-    }
-
-    async fn read(&self, first_kept: &str) -> Result<Branch> {
-        let (conversation, leaf) = (self.conversation, self.request.leaf_id.clone());
-        let first_kept = first_kept.to_owned();
-        self.store.read(move |view| Branch::read(view, conversation, &leaf, &first_kept)).await
-    }
-
-    /// What the leaf pass has to do, and the entry that the raw part begins with: later chunks wait when they are small
-    /// and there is room for them.
-    fn leaf_plan(&self, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
-        let cut = self.pass.cut;
-        let visible = branch.before();
-        let mut chunks: Vec<Span> =
-            (plan::gaps(&branch.frontier()).into_iter()).flat_map(|gap| cut.chunks(visible, gap)).collect();
-        let mut kept = first_kept.to_owned();
-        if let Some(last) = chunks.last()
-            && last.end == visible.len()
-            && (chunks.len() > 1 || branch.has_summaries())
-            && cut.is_remainder(visible, last)
-            && visible[last.start].seen.role != "toolResult"
-            && self.has_room_for(branch, last)
-        {
-            kept.clone_from(&visible[last.start].entry_id);
-            chunks.pop();
-        }
-        (chunks, kept)
-    }
-
-    /// Only an automatic compaction for the threshold leaves something raw, and only well below the next one.
-    fn has_room_for(&self, branch: &Branch, chunk: &Span) -> bool {
-        let (Some("threshold"), Some(window)) = (self.request.reason.as_deref(), self.request.context_window)
-        else {
-            return false;
-        };
-        let threshold = window.saturating_sub(self.request.reserve_tokens.unwrap_or_default());
-        let raw: usize = branch.visible[chunk.start..].iter().map(|visible| visible.seen.tokens).sum();
-        PROMPT_TOKENS + self.budget + raw < threshold * 4 / 5
-    }
-
-    async fn leaf_pass(&self, branch: &Branch, mut chunks: Vec<Span>) -> Result<()> {
-        // A degraded leaf is made anew from the very same messages.
-        chunks.extend(branch.degraded_spans());
-        let mut tasks = JoinSet::new();
-        for chunk in chunks {
-            let pass = self.pass.clone();
-            let before = branch.visible[..chunk.start].iter().rev().take(8).rev().cloned().collect();
-            let messages = branch.visible[chunk].to_vec();
-            tasks.spawn(async move { pass.leaf(messages, before).await });
-        }
-        finish(tasks).await
-    }
-
-    async fn condense(&self, branch: &Branch, groups: Vec<Vec<SummaryId>>, otherwise: Else) -> Result<()> {
-        let mut tasks = JoinSet::new();
-        for group in groups {
-            let pass = self.pass.clone();
-            let sources = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
-            tasks.spawn(async move { pass.condensed(sources, otherwise).await });
-        }
-        finish(tasks).await
-    }
-
-    fn compaction(&self, branch: &Branch, kept: String) -> Result<Compaction> {
-        if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
-            return Err(Error::store("the compaction would leave messages without a summary"));
-        }
-        Ok(Compaction {
-            summary: branch.block(self.budget),
-            first_kept_entry_id: kept,
-            tokens_before: self.request.tokens_before.clone(),
-            details: branch.details(),
-            usage: self.summarizer.usage(),
-        })
-    }
-
-    fn report(&self, compaction: &Compaction, elapsed: std::time::Duration) -> String {
-        let calls = self.summarizer.calls();
-        let covered = compaction.details.covered;
-        let mut report = format!(
-            "{covered} messages in {} ({} new), {}, {:.1} s",
-            crate::text::count(compaction.details.frontier.len(), "summary"),
-            compaction.details.summaries.len(),
-            crate::text::count(calls, "model call"),
-            elapsed.as_secs_f64()
-        );
-        if let Some(reason) = self.summarizer.last_failure() {
-            report.push_str(&format!("; the model failed: {}", crate::text::one_line(&reason, 160)));
-        }
-        report
-    }
+    (chunks, kept)
 }
 
-/// Waits for all of them. After an abort each still stores the answer it has; any other error stops the rest, whose
-/// finished summaries stay.
-async fn finish(mut tasks: JoinSet<Result<()>>) -> Result<()> {
-    let mut outcome = Ok(());
-    while let Some(task) = tasks.join_next().await {
-        match task.map_err(|error| Error::storing("a summary could not be made", error))? {
-            Ok(()) => {}
-            Err(error) if error.code() == Code::Cancelled => outcome = Err(error),
-            Err(error) => return Err(error),
-        }
+/// Tokens a block may take for a model with this window.
+fn budget(settings: &Settings, window: Option<usize>) -> usize {
+    let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
+    settings.max_summary_tokens.min(most).max(LEAST_BUDGET)
+}
+
+/// Only an automatic compaction for the threshold leaves something raw, and only well below the next one.
+fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span) -> bool {
+    let (Some("threshold"), Some(window)) = (request.reason.as_deref(), request.context_window) else {
+        return false;
+    };
+    let threshold = window.saturating_sub(request.reserve_tokens.unwrap_or_default());
+    PROMPT_TOKENS + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
+}
+
+/// Estimated tokens of what is visible from the message at `from` on.
+fn tokens_of(branch: &Branch, from: usize) -> usize {
+    branch.visible[from..].iter().map(|visible| visible.seen.tokens).sum()
+}
+
+fn compaction(job: &Job<'_>, request: &Request, branch: &Branch, kept: String) -> Result<Compaction> {
+    if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
+        return Err(Error::store("the compaction would leave messages without a summary"));
     }
-    outcome
+    Ok(Compaction {
+        summary: branch.block(job.budget),
+        first_kept_entry_id: kept,
+        tokens_before: request.tokens_before.clone(),
+        details: branch.details(),
+        usage: job.summarizer.usage(),
+    })
+}
+
+/// `812 messages in 24 summaries (9 new), 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`
+fn report(
+    job: &Job<'_>,
+    request: &Request,
+    branch: &Branch,
+    compaction: &Compaction,
+    elapsed: std::time::Duration,
+) -> String {
+    let details = &compaction.details;
+    let mut report = format!(
+        "{} messages in {} ({} new)",
+        details.covered,
+        text::count(details.frontier.len(), "summary"),
+        details.summaries.len(),
+    );
+    if let Some(before) = request.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
+        let after = tokens::estimate(&compaction.summary) + tokens_of(branch, branch.before().len());
+        report += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
+    }
+    let calls = text::count(job.summarizer.calls(), "model call");
+    report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
+    if job.progress().cost() > 0.0 {
+        report += &format!(", {}", text::dollars(job.progress().cost()));
+    }
+    if let Some(reason) = job.summarizer.last_failure() {
+        report += &format!("; the model failed: {}", text::one_line(&reason, 160));
+    }
+    report
 }

@@ -26,12 +26,12 @@ const LITTLE: usize = 150;
 /// Messages before a chunk that it is told about, and characters of each.
 const ORIENTATION: (usize, usize) = (3, 160);
 
-/// What becomes of a condensed summary that no model wrote.
+/// What becomes of a summary that no model wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Else {
-    /// It is not made: its sources say more than an extract of them.
+    /// It is not made: what it would stand for says more, or nobody waits for it.
     Nothing,
-    /// The extract it is: the block has no room for the sources.
+    /// The extract it is: the block has no room for its sources.
     Extract,
 }
 
@@ -48,11 +48,16 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// A leaf summary of `chunk`; `before` are messages that come before it.
+    /// A leaf summary of `chunk`; `before` are messages that come before it, and `otherwise` says what if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn leaf(&self, chunk: Vec<Visible>, before: Vec<Visible>) -> Result<()> {
+    pub(super) async fn leaf(
+        &self,
+        chunk: Vec<Visible>,
+        before: Vec<Visible>,
+        otherwise: Else,
+    ) -> Result<()> {
         let _turn = self.summarizer.turn().await?;
         let skip = before.len().saturating_sub(ORIENTATION.0);
         let before = self.messages(before[skip..].to_vec()).await?;
@@ -78,6 +83,9 @@ impl Pass {
         } else {
             self.summarizer.summarise(&material, source_tokens, target, extract).await?
         };
+        if written.state == State::Degraded && otherwise == Else::Nothing {
+            return Ok(());
+        }
         let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
         let ids = chunk.iter().map(|visible| visible.seen.id).collect();
         self.store_node(0, written, &hashes, Sources::Messages(ids)).await

@@ -1,6 +1,11 @@
 //! Where the leaf pass cuts: uncovered messages into chunks, without a thought of models or disks.
 
+use super::branch::Branch;
+use crate::config::Settings;
 use crate::dag::{BranchMessage, Piece, Span, Visible};
+
+/// A chunk takes at most this share of the model's window: 1/n. Instructions and answer need room too.
+const WINDOW_SHARE: usize = 4;
 
 /// Most tokens of one tool result that the summariser is shown; the rest is cut out of its middle. And bytes that are
 /// about as much.
@@ -23,7 +28,7 @@ pub(super) struct Cut {
 }
 
 /// The stretches of a frontier that no summary covers.
-pub(super) fn gaps(frontier: &[Piece]) -> Vec<Span> {
+fn gaps(frontier: &[Piece]) -> Vec<Span> {
     let mut gaps: Vec<Span> = Vec::new();
     for piece in frontier {
         let Piece::Message(at) = piece else { continue };
@@ -36,6 +41,17 @@ pub(super) fn gaps(frontier: &[Piece]) -> Vec<Span> {
 }
 
 impl Cut {
+    /// As the settings want it, for a model with this window, in tokens.
+    pub(super) fn of(settings: &Settings, window: Option<usize>) -> Self {
+        let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
+        Self { budget: settings.leaf_chunk_tokens.min(most), large: settings.large_file_threshold_tokens }
+    }
+
+    /// What no summary of the branch covers, in chunks.
+    pub(super) fn uncovered(self, branch: &Branch) -> Vec<Span> {
+        gaps(&branch.frontier()).into_iter().flat_map(|gap| self.chunks(branch.before(), gap)).collect()
+    }
+
     /// Cuts `gap` into chunks of about the budget. A call and its results stay together unless they alone are more than a
     /// chunk.
     pub(super) fn chunks(self, visible: &[Visible], gap: Span) -> Vec<Span> {
@@ -87,9 +103,9 @@ impl Cut {
         chunks
     }
 
-    /// Is the last chunk smaller than a whole one by far enough to wait for more?
+    /// Is the last chunk smaller than a whole one, so that it may wait for more?
     pub(super) fn is_remainder(self, visible: &[Visible], chunk: &Span) -> bool {
-        !at_least(self.tokens(&visible[chunk.clone()]), self.budget, FULL_ENOUGH)
+        self.tokens(&visible[chunk.clone()]) < self.budget
     }
 
     fn tokens(self, messages: &[Visible]) -> usize {

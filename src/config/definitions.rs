@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::Settings;
+use super::{Settings, Share};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -36,6 +36,13 @@ pub enum Kind {
         range: RangeInclusive<usize>,
         /// Its place.
         field: fn(&mut Settings) -> &mut usize,
+    },
+    /// A number from 0 to 1.
+    Share {
+        /// Without a word from the user.
+        default: f64,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut Share,
     },
     /// A folder.
     Folder {
@@ -72,6 +79,7 @@ impl Definition {
         match &self.kind {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
+            Kind::Share { .. } => "a number from 0 to 1".into(),
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Models { .. } => "models as \"provider/id\"".into(),
         }
@@ -155,6 +163,26 @@ pub const DEFINITIONS: &[Definition] = &[
         also: &[],
         help: "How many model calls are under way at once.",
         kind: Kind::Number { default: 4, range: 1..=32, field: |s| &mut s.leaf_pass_concurrency },
+    },
+    Definition {
+        key: "background",
+        also: &[],
+        help: "While the agent works, summaries are written of what a compaction will ask for anyway, so that it takes no time \
+               when it comes. Off, all of it is done at the compaction.",
+        kind: Kind::Switch { default: true, field: |s| &mut s.background },
+    },
+    Definition {
+        key: "softThreshold",
+        also: &[],
+        help: "How full the context must be for that, as a share of where Pi compacts by itself. Below it nothing is spent.",
+        kind: Kind::Share { default: 0.6, field: |s| &mut s.soft_threshold },
+    },
+    Definition {
+        key: "backgroundSessionModel",
+        also: &[],
+        help: "May the session's own model write summaries in the background, when none of `compactionModels` can? It may cost \
+               more than they do, and has limits that the agent needs itself.",
+        kind: Kind::Switch { default: false, field: |s| &mut s.background_session_model },
     },
     Definition {
         key: "directModelCalls",

@@ -49,6 +49,64 @@ pub struct Settings {
     pub status: bool,
     /// `debugMode`
     pub debug_mode: bool,
+    /// `background`
+    pub background: bool,
+    /// `softThreshold`
+    pub soft_threshold: Share,
+    /// `backgroundSessionModel`
+    pub background_session_model: bool,
+    /// Pi's own, from beside `lcm`.
+    pub pi: PiCompaction,
+}
+
+/// A share of a whole, kept in thousandths so that equal settings are equal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share(u16);
+
+impl Share {
+    /// From a number between 0 and 1.
+    #[must_use]
+    pub fn new(share: f64) -> Option<Self> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
+        let thousandths = (0.0..=1.0).contains(&share).then(|| (share * 1000.0).round() as u16);
+        thousandths.map(Self)
+    }
+
+    /// This share of `whole`.
+    #[must_use]
+    pub fn of(self, whole: usize) -> usize {
+        whole / 1000 * usize::from(self.0) + whole % 1000 * usize::from(self.0) / 1000
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(f64::from(self.0) / 1000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let share = f64::deserialize(deserializer)?;
+        Self::new(share).ok_or_else(|| serde::de::Error::custom("a share is a number from 0 to 1"))
+    }
+}
+
+/// How Pi compacts: its setting `compaction`, as far as work ahead of a compaction depends on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PiCompaction {
+    /// Tokens below the window at which Pi compacts by itself.
+    pub reserve_tokens: usize,
+    /// Tokens at the end of a branch that it keeps as they are.
+    pub keep_recent_tokens: usize,
+}
+
+impl Default for PiCompaction {
+    /// What Pi does without a word from its user.
+    fn default() -> Self {
+        Self { reserve_tokens: 16_384, keep_recent_tokens: 20_000 }
+    }
 }
 
 impl Settings {
@@ -60,6 +118,9 @@ impl Settings {
             match definition.kind {
                 Kind::Switch { default, field } => *field(&mut settings) = default,
                 Kind::Number { default, field, .. } => *field(&mut settings) = default,
+                Kind::Share { default, field } => {
+                    *field(&mut settings) = Share::new(default).unwrap_or_default();
+                }
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
                 Kind::Models { default, field } => {
                     *field(&mut settings) = default.iter().map(ToString::to_string).collect();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::definitions::variable;
 use super::value::{self, Places};
-use super::{DEFINITIONS, Definition, Settings};
+use super::{DEFINITIONS, Definition, PiCompaction, Settings};
 use crate::text::one_line;
 
 /// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
@@ -56,7 +56,7 @@ pub fn load(sources: &Sources) -> Loaded {
     let home = std::env::home_dir();
     let mut settings = Settings::defaults(&sources.agent_dir);
     let mut problems = Vec::new();
-    for layer in layers(sources, &mut problems) {
+    for layer in layers(sources, &mut problems, &mut settings.pi) {
         let places = Places { home: home.as_deref(), base: &layer.base };
         // Where a setting stands under both of its names, the right one counts.
         let by_right =
@@ -103,13 +103,13 @@ impl Layer {
 }
 
 /// The places in the order in which they come to count, the strongest last.
-fn layers(sources: &Sources, problems: &mut Vec<String>) -> Vec<Layer> {
+fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) -> Vec<Layer> {
     let mut layers = Vec::new();
     let global = sources.agent_dir.join("settings.json");
-    layers.extend(file(&global, &sources.agent_dir, problems));
+    layers.extend(file(&global, &sources.agent_dir, problems, pi));
     if sources.project_trusted {
         let project = sources.cwd.join(".pi").join("settings.json");
-        layers.extend(file(&project, &sources.cwd, problems));
+        layers.extend(file(&project, &sources.cwd, problems, pi));
     }
     // In the order of their names, so that one and the same word is given each time.
     let set: BTreeMap<_, _> =
@@ -131,8 +131,8 @@ fn layers(sources: &Sources, problems: &mut Vec<String>) -> Vec<Layer> {
     layers
 }
 
-/// The `lcm` key of one of Pi's settings files.
-fn file(path: &Path, base: &Path, problems: &mut Vec<String>) -> Option<Layer> {
+/// The `lcm` key of one of Pi's settings files; what Pi itself goes by is put into `pi`.
+fn file(path: &Path, base: &Path, problems: &mut Vec<String>, pi: &mut PiCompaction) -> Option<Layer> {
     let place = format!("in {}", path.display());
     let json = match std::fs::read_to_string(path) {
         Ok(json) => json,
@@ -144,6 +144,9 @@ fn file(path: &Path, base: &Path, problems: &mut Vec<String>) -> Option<Layer> {
     };
     // As Pi does, which itself tells of a file that is no JSON.
     let all: Value = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
+    let number = |key: &str| all["compaction"][key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
+    pi.reserve_tokens = number("reserveTokens").unwrap_or(pi.reserve_tokens);
+    pi.keep_recent_tokens = number("keepRecentTokens").unwrap_or(pi.keep_recent_tokens);
     match all.get("lcm")? {
         Value::Object(values) => Some(Layer {
             place,
@@ -255,6 +258,20 @@ mod tests {
     }
 
     #[test]
+    fn how_pi_compacts_is_read_from_beside_ours() {
+        let world = World::new();
+        assert_eq!(world.load().settings.pi, PiCompaction::default());
+        let write = |folder: &Path, compaction: Value| {
+            std::fs::write(folder.join("settings.json"), json!({"compaction": compaction}).to_string())
+                .unwrap();
+        };
+        write(&world.sources.agent_dir, json!({"reserveTokens": 5000, "keepRecentTokens": 3000}));
+        write(&world.sources.cwd.join(".pi"), json!({"keepRecentTokens": 1000, "reserveTokens": "odd"}));
+        let pi = PiCompaction { reserve_tokens: 5_000, keep_recent_tokens: 1_000 };
+        assert_eq!(world.load().settings.pi, pi);
+    }
+
+    #[test]
     fn settings_of_a_project_that_is_not_trusted_are_not_read() {
         let mut world = World::new().project(json!({"enabled": false, "nonsense": 1}));
         world.sources.project_trusted = false;
@@ -270,6 +287,7 @@ mod tests {
                     (json!(!default), if *default { "off" } else { "1" }.to_owned())
                 }
                 Kind::Number { range, .. } => (json!(range.start()), range.start().to_string()),
+                Kind::Share { .. } => (json!(0.25), "0.25".into()),
                 Kind::Folder { .. } => (json!("/elsewhere"), "/elsewhere".into()),
                 Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
             };

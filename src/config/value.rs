@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Definition, Kind, Settings};
+use super::{Definition, Kind, Settings, Share};
 
 /// Where paths begin.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,7 @@ pub(super) fn put(
         Kind::Number { range, field, .. } => {
             *field(settings) = number(value).filter(|n| range.contains(n)).ok_or(())?;
         }
+        Kind::Share { field, .. } => *field(settings) = value.as_f64().and_then(Share::new).ok_or(())?,
         Kind::Folder { field, .. } => {
             let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
             *field(settings) = folder(path, places).ok_or(())?;
@@ -56,6 +57,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
             _ => text.into(),
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
+        Kind::Share { .. } => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
         Kind::Folder { .. } | Kind::Models { .. } => text.into(),
     }
 }

@@ -58,10 +58,10 @@ struct Found {
 }
 
 impl Chain {
-    /// `models` first, then the session's own.
+    /// `models` first, then, if it may be asked, the session's `own`.
     #[must_use]
-    pub fn new(host: Arc<dyn Host>, models: &[String], direct: bool, log: Log) -> Self {
-        let names = models.iter().cloned().map(Some).chain([None]);
+    pub fn new(host: Arc<dyn Host>, models: &[String], own: bool, direct: bool, log: Log) -> Self {
+        let names = models.iter().cloned().map(Some).chain(own.then_some(None));
         let candidate = |name| Candidate { name, found: OnceCell::new(), failures: AtomicUsize::new(0) };
         Self { host, candidates: names.map(candidate).collect(), direct, log }
     }
@@ -271,7 +271,7 @@ mod tests {
 
     fn chain(script: &Arc<Script>) -> Chain {
         let host: Arc<dyn Host> = Arc::clone(script) as _;
-        Chain::new(host, &["a/one".into(), "b/two".into()], true, Log::default())
+        Chain::new(host, &["a/one".into(), "b/two".into()], true, true, Log::default())
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/001_init.sql"),
     include_str!("migrations/002_merging.sql"),
     include_str!("migrations/003_packed_summaries.sql"),
+    include_str!("migrations/004_claims.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.

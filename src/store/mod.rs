@@ -6,6 +6,7 @@
 
 mod audit;
 mod batch;
+mod claims;
 mod codec;
 mod connection;
 mod importing;

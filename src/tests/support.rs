@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::{self, Compaction, Outcome};
+use crate::compaction::{self, Compaction, Outcome, Work};
 use crate::config::Settings;
 use crate::dag::visible;
 use crate::ids::ConversationId;
@@ -224,8 +224,15 @@ impl<'a> Compact<'a> {
 
     pub async fn run_until(&self, model: &Arc<ScriptedModel>, cancel: CancellationToken) -> Outcome {
         let model: Arc<dyn Model> = Arc::clone(model) as _;
+        compaction::run(self.work(model, cancel), &self.request).await.unwrap()
+    }
+}
+
+impl Compact<'_> {
+    /// What a compaction works with here.
+    pub fn work(&self, model: Arc<dyn Model>, cancel: CancellationToken) -> Work<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
-        compaction::run(store, self.conversation, settings, &self.request, model, cancel).await.unwrap()
+        Work { store, conversation: self.conversation, settings, model, cancel, progress: Arc::default() }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The facade: one open session of one project. Plain data in and out; knows neither JavaScript nor SQL.
 
+mod background;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
-use crate::compaction::{self, Outcome, Request};
+use crate::compaction::{self, Ahead, Outcome, Progress, Request, Work};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::{Folders, Home};
@@ -22,9 +24,10 @@ use crate::recall::Scope;
 use crate::store::{Place, Store, real_path};
 use crate::tools::Block;
 use crate::{commands, text, tools};
+use background::Background;
 
 /// What a model is told about its memory; constant, so that it never breaks a cached prompt.
-const PREAMBLE: &str = include_str!("preamble.md");
+const PREAMBLE: &str = include_str!("../preamble.md");
 
 /// Which session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -61,6 +64,9 @@ pub struct Engine {
     has_history: AtomicBool,
     home: Home,
     importer: Importer,
+    background: Background,
+    /// Of the compaction under way.
+    progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number for it.
     operations: Mutex<HashMap<u32, CancellationToken>>,
 }
@@ -88,6 +94,8 @@ impl Engine {
             has_history: AtomicBool::new(has_history),
             home,
             importer: Importer::default(),
+            background: Background::default(),
+            progress: Mutex::default(),
             operations: Mutex::default(),
         })
     }
@@ -166,19 +174,12 @@ impl Engine {
         if self.persistor.is_behind() {
             return Err(Error::store("the history could not be stored, so this compaction is left to Pi"));
         }
-        let Settings { compaction_models, direct_model_calls, .. } = &self.settings;
-        let chain = Chain::new(host, compaction_models, *direct_model_calls, self.log.clone());
-        let cancel = self.operation(operation);
-        let outcome = compaction::run(
-            &self.store,
-            self.persistor.conversation(),
-            &self.settings,
-            &request,
-            Arc::new(chain),
-            cancel,
-        )
-        .await;
-        self.forget(operation);
+        let operation = self.begin(operation);
+        let progress = self.show_progress();
+        self.background.give_way(&operation.cancel).await;
+        let work = self.work(host, true, operation.cancel.clone(), Arc::clone(&progress.0));
+        let outcome = compaction::run(work, &request).await;
+        drop((operation, progress));
         self.log_compaction(&outcome, started);
         let outcome = outcome?;
         if matches!(outcome, Outcome::Compacted { .. }) {
@@ -188,6 +189,67 @@ impl Engine {
             tokio::spawn(async move { store.checkpoint().await });
         }
         Ok(outcome)
+    }
+
+    /// Summarises ahead, if it is time for it, what the next compaction will ask for. `ahead` is [`Ahead`] as JSON. Returns when
+    /// that is done, or at once.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
+        let ahead: Ahead = read_json("the request for work ahead", ahead)?;
+        if !background::is_due(&self.settings, &ahead) {
+            return Ok(());
+        }
+        let Some(turn) = self.background.begin() else { return Ok(()) };
+        self.flush().await?;
+        if self.persistor.is_behind() {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let stop = turn.running.stop.clone();
+        let work = self.work(host, self.settings.background_session_model, stop, Arc::default());
+        let failed = compaction::prepare(work, &ahead, &turn.running.pause).await;
+        let outcome = match failed {
+            Ok(false) => "prepared",
+            Ok(true) => "failed",
+            Err(ref error) => error.code().as_str(),
+        };
+        turn.end(!matches!(failed, Ok(false)));
+        let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
+        self.log.event("background", &fields);
+        failed.map(drop)
+    }
+
+    /// How far the compaction is that is under way.
+    #[must_use]
+    pub fn compaction_progress(&self) -> Option<String> {
+        lock(&self.progress).as_ref().map(|progress| progress.line())
+    }
+
+    fn work(
+        &self,
+        host: Arc<dyn Host>,
+        own_model: bool,
+        cancel: CancellationToken,
+        progress: Arc<Progress>,
+    ) -> Work<'_> {
+        let Settings { compaction_models, direct_model_calls, .. } = &self.settings;
+        let chain = Chain::new(host, compaction_models, own_model, *direct_model_calls, self.log.clone());
+        Work {
+            store: &self.store,
+            conversation: self.persistor.conversation(),
+            settings: &self.settings,
+            model: Arc::new(chain),
+            cancel,
+            progress,
+        }
+    }
+
+    fn show_progress(&self) -> Shown<'_> {
+        let progress = Arc::<Progress>::default();
+        *lock(&self.progress) = Some(Arc::clone(&progress));
+        Shown(progress, self)
     }
 
     /// Answers a call of one of the three tools, asked from the branch that ends with `leaf`.
@@ -203,9 +265,9 @@ impl Engine {
     ) -> Result<Vec<Block>> {
         self.flush().await?;
         let started = Instant::now();
-        let cancel = self.operation(operation);
-        let answer = tools::call(&self.store, &self.scope(leaf), name, arguments, &cancel).await;
-        self.forget(operation);
+        let operation = self.begin(operation);
+        let answer = tools::call(&self.store, &self.scope(leaf), name, arguments, &operation.cancel).await;
+        drop(operation);
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [
             ("name", Field::Name(name)),
@@ -216,13 +278,17 @@ impl Engine {
         answer
     }
 
-    /// Answers `/lcm <line>`.
+    /// Answers `/lcm <line>`; `window` is that of the session's model, in tokens, where it is known.
     ///
     /// # Errors
     /// What the user should read.
-    pub async fn command(&self, line: &str, leaf: Option<String>) -> Result<String> {
+    pub async fn command(&self, line: &str, leaf: Option<String>, window: Option<usize>) -> Result<String> {
         self.flush().await?;
-        commands::run(&self.store, &self.scope(leaf), line).await
+        let scope = self.scope(leaf);
+        match line.trim_start().strip_prefix("compact ") {
+            Some(rest) => commands::compact::plan(&self.store, &scope, &self.settings, window, rest).await,
+            None => commands::run(&self.store, &scope, line).await,
+        }
     }
 
     /// Answers `/lcm import <line>`, when all is imported. `folders` is [`Folders`] as JSON.
@@ -290,9 +356,10 @@ impl Engine {
 
     /// Stores what was handed over and lets go of the database. Closing twice is fine.
     pub async fn close(&self) {
-        for cancel in self.lock().values() {
+        for cancel in lock(&self.operations).values() {
             cancel.cancel();
         }
+        self.background.close().await;
         self.importer.close().await;
         self.store.close().await;
         self.log.event("close", &[]);
@@ -320,17 +387,40 @@ impl Engine {
         Scope { conversation: self.persistor.conversation(), leaf }
     }
 
+    /// What is cancelled by this number from here on, until it is dropped.
+    fn begin(&self, number: u32) -> Operation<'_> {
+        Operation { cancel: self.operation(number), number, engine: self }
+    }
+
     fn operation(&self, number: u32) -> CancellationToken {
-        self.lock().entry(number).or_default().clone()
+        lock(&self.operations).entry(number).or_default().clone()
     }
+}
 
-    fn forget(&self, number: u32) {
-        self.lock().remove(&number);
-    }
+/// Something under way that can be cancelled.
+struct Operation<'a> {
+    cancel: CancellationToken,
+    number: u32,
+    engine: &'a Engine,
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, CancellationToken>> {
-        self.operations.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Operation<'_> {
+    fn drop(&mut self) {
+        lock(&self.engine.operations).remove(&self.number);
     }
+}
+
+/// A compaction whose progress is shown until this is dropped.
+struct Shown<'a>(Arc<Progress>, &'a Engine);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        *lock(&self.1.progress) = None;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What Pi registers: the tools.

@@ -1,0 +1,90 @@
+//! Work ahead of a compaction, while the agent works: what is needed for certain when Pi asks, and nothing else.
+//!
+//! Only whole chunks before the part that Pi would keep, and the condensing that follows from them. What no model answers is left
+//! for the compaction itself: there it is needed, here nobody waits.
+
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::branch::Branch;
+use super::job::Job;
+use super::passes::Else;
+use super::{Work, tail};
+use crate::config::Settings;
+use crate::dag::{Span, Visible, visible};
+use crate::error::{Code, Result};
+use crate::ids::ConversationId;
+use crate::model::Message;
+use crate::store::Store;
+
+/// Which branch, and what Pi would do with it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ahead {
+    /// The entry the branch ends with.
+    pub leaf_id: String,
+    /// Tokens of the context as Pi counts them; absent while Pi does not know.
+    pub context_tokens: Option<usize>,
+    /// The model's context window in tokens.
+    pub context_window: Option<usize>,
+}
+
+/// Makes what can be made ahead, a few summaries at a time, until `pause` is told; says whether any model call failed.
+///
+/// # Errors
+/// When the store fails.
+///
+/// # Cancel safety
+/// As with a compaction: finished summaries stay, and nothing else.
+pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<bool> {
+    let at_once = work.settings.leaf_pass_concurrency;
+    let kept = kept(work.store, work.conversation, work.settings, &ahead.leaf_id).await?;
+    let Some(kept) = kept else { return Ok(false) };
+    let job = Job::new(work, &ahead.leaf_id, ahead.context_window, None);
+    let made = make(&job, &kept, at_once, pause).await;
+    match made {
+        Err(error) if error.code() != Code::Cancelled => Err(error),
+        _ => Ok(job.summarizer.last_failure().is_some()),
+    }
+}
+
+async fn make(job: &Job<'_>, kept: &str, at_once: usize, pause: &CancellationToken) -> Result<()> {
+    let branch = job.read(kept).await?;
+    let chunks = whole(&branch, job.uncovered(&branch));
+    for some in chunks.chunks(at_once.max(1)) {
+        if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
+            return Ok(());
+        }
+        job.leaf_pass(&branch, some.to_vec(), Else::Nothing).await?;
+    }
+    if !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
+        let branch = job.read(kept).await?;
+        job.condense_by_depth(branch, kept).await?;
+    }
+    Ok(())
+}
+
+/// All but the last of what is not followed by anything yet: that may grow.
+fn whole(branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
+    if chunks.last().is_some_and(|last| last.end == branch.before().len()) {
+        chunks.pop();
+    }
+    chunks
+}
+
+/// The entry that Pi would keep first; none where it would keep everything.
+pub(super) async fn kept(
+    store: &Store,
+    conversation: ConversationId,
+    settings: &Settings,
+    leaf: &str,
+) -> Result<Option<String>> {
+    let (leaf, keep) = (leaf.to_owned(), settings.pi.keep_recent_tokens);
+    let read = store.read(move |view| {
+        let visible = visible(&view.branch(conversation, &leaf)?);
+        let size = |message: &Visible| Ok(Message::parse(&view.message(message.seen.id)?.json).pi_tokens());
+        let at = tail::first_kept(&visible, keep, size)?;
+        Ok(at.map(|at| visible[at].entry_id.clone()))
+    });
+    read.await
+}

@@ -1,0 +1,79 @@
+//! What a compaction would do now, found out without a model call: `/lcm compact --dry-run`.
+
+use super::ahead::kept;
+use super::branch::Branch;
+use super::budget;
+use super::plan::Cut;
+use crate::config::Settings;
+use crate::dag::{Piece, Visible};
+use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::store::Store;
+
+/// What a compaction would do. Tokens are estimates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forecast {
+    /// Messages that would stay as they are, and their tokens.
+    pub kept: (usize, usize),
+    /// Messages that the block would stand for, and their tokens.
+    pub covered: (usize, usize),
+    /// Summaries of the frontier that are there already, and the messages they stand for.
+    pub ready: (usize, usize),
+    /// Leaf summaries to be written, and the tokens of their messages.
+    pub leaves: (usize, usize),
+    /// Degraded summaries that would be tried again.
+    pub healed: usize,
+    /// Condensed summaries that follow where a depth grows too many.
+    pub condensed: usize,
+    /// Tokens the block may take.
+    pub budget: usize,
+}
+
+/// Looks ahead on the branch that ends with `leaf`; `window` is the model's, in tokens. None where Pi would keep everything.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn forecast(
+    store: &Store,
+    conversation: ConversationId,
+    settings: &Settings,
+    leaf: &str,
+    window: Option<usize>,
+) -> Result<Option<Forecast>> {
+    let Some(kept) = kept(store, conversation, settings, leaf).await? else { return Ok(None) };
+    let leaf = leaf.to_owned();
+    let branch = store.read(move |view| Branch::read(view, conversation, &leaf, &kept)).await?;
+    let (before, rest) = branch.visible.split_at(branch.before().len());
+    let chunks = Cut::of(settings, window).uncovered(&branch);
+    let leaves: usize = chunks.iter().map(|chunk| tokens(&before[chunk.clone()])).sum();
+    let frontier = branch.frontier();
+    let ready = frontier.iter().filter_map(|piece| match piece {
+        Piece::Summary(_, span) => Some(span.len()),
+        Piece::Message(_) => None,
+    });
+    Ok(Some(Forecast {
+        kept: (rest.len(), tokens(rest)),
+        covered: (before.len(), tokens(before)),
+        ready: (ready.clone().count(), ready.sum()),
+        leaves: (chunks.len(), leaves),
+        healed: branch.degraded_spans().len(),
+        condensed: condensed(&branch, chunks.len(), settings),
+        budget: budget(settings, window),
+    }))
+}
+
+fn tokens(messages: &[Visible]) -> usize {
+    messages.iter().map(|message| message.seen.tokens).sum()
+}
+
+/// How often a depth passes the threshold, with so many leaves more.
+fn condensed(branch: &Branch, leaves: usize, settings: &Settings) -> usize {
+    let group = settings.condensation_threshold.max(2);
+    let (mut made, mut rising) = (0, leaves);
+    for depth in 0..u32::try_from(settings.max_depth).unwrap_or(u32::MAX) {
+        let summaries = branch.at_depth(depth) + rising;
+        rising = summaries.saturating_sub(1) / group;
+        made += rising;
+    }
+    made
+}

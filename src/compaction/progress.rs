@@ -1,0 +1,102 @@
+//! How far a compaction is, for whoever waits for it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::llm::{Answer, Model, Pending, Request};
+use crate::text;
+
+/// What is known while a compaction is under way.
+#[derive(Debug)]
+pub struct Progress {
+    started: Instant,
+    planned: AtomicUsize,
+    made: AtomicUsize,
+    heard: Mutex<Heard>,
+}
+
+/// What the answers told.
+#[derive(Debug, Default)]
+struct Heard {
+    model: Option<String>,
+    /// Dollars, where the providers' prices are known.
+    cost: f64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            planned: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            heard: Mutex::default(),
+        }
+    }
+}
+
+impl Progress {
+    /// So many more summaries are to be made.
+    pub(super) fn plan(&self, summaries: usize) {
+        self.planned.fetch_add(summaries, Ordering::Relaxed);
+    }
+
+    /// One of them is made, or given up.
+    pub(super) fn made(&self) {
+        self.made.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Dollars spent, as far as it is known.
+    pub(super) fn cost(&self) -> f64 {
+        self.heard().cost
+    }
+
+    /// `LCM: compacting, 3 of 12 summaries | claude-haiku-4-5 | 14 s | $0.021`
+    #[must_use]
+    pub fn line(&self) -> String {
+        let (made, planned) = (self.made.load(Ordering::Relaxed), self.planned.load(Ordering::Relaxed));
+        let mut line = "LCM: compacting".to_owned();
+        if planned > 0 {
+            line += &format!(", {} of {}", (made + 1).min(planned), text::count(planned, "summary"));
+        }
+        let heard = self.heard();
+        if let Some(model) = &heard.model {
+            line += &format!(" | {}", text::one_line(model.rsplit('/').next().unwrap_or(model), 32));
+        }
+        line += &format!(" | {} s", self.started.elapsed().as_secs());
+        if heard.cost > 0.0 {
+            line += &format!(" | {}", text::dollars(heard.cost));
+        }
+        line
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A model whose answers are noted.
+pub(super) struct Watched {
+    pub model: Arc<dyn Model>,
+    pub progress: Arc<Progress>,
+}
+
+impl Model for Watched {
+    fn ask(&self, request: Request) -> Pending<'_, Answer> {
+        Box::pin(async move {
+            let answer = self.model.ask(request).await;
+            let mut heard = self.progress.heard();
+            let usage = match &answer {
+                Ok(reply) => {
+                    heard.model.clone_from(&reply.model);
+                    &reply.usage
+                }
+                Err(failure) => &failure.usage,
+            };
+            heard.cost +=
+                usage.as_ref().and_then(|usage| usage["cost"]["total"].as_f64()).unwrap_or_default();
+            drop(heard);
+            answer
+        })
+    }
+}

@@ -1,0 +1,165 @@
+//! When work ahead of a compaction is done: one piece at a time, above the threshold, and after a failure not again for a while.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::compaction::Ahead;
+use crate::config::Settings;
+
+/// Rest after the first failure; it doubles with each further one.
+const FIRST_REST: Duration = Duration::from_secs(30);
+/// The doublings that make the longest rest: 16 minutes.
+const DOUBLINGS: u32 = 5;
+
+/// Work in the background of one session.
+#[derive(Default)]
+pub(super) struct Background(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    running: Option<Running>,
+    /// Failures in a row.
+    failures: u32,
+    rest_until: Option<Instant>,
+    closed: bool,
+}
+
+/// One piece of work, for whoever wants it to end.
+#[derive(Clone, Default)]
+pub(super) struct Running {
+    /// Nothing more is to be begun.
+    pub pause: CancellationToken,
+    /// What is under way is to end too.
+    pub stop: CancellationToken,
+    /// It has ended.
+    ended: CancellationToken,
+}
+
+/// Leave to work; given back when dropped.
+pub(super) struct Turn<'a> {
+    background: &'a Background,
+    pub running: Running,
+}
+
+impl Background {
+    /// Leave to work, unless there is work under way, or a rest after a failure.
+    pub(super) fn begin(&self) -> Option<Turn<'_>> {
+        let mut state = self.lock();
+        let rests = state.rest_until.is_some_and(|until| Instant::now() < until);
+        if state.closed || rests || state.running.is_some() {
+            return None;
+        }
+        let running = Running::default();
+        state.running = Some(running.clone());
+        Some(Turn { background: self, running })
+    }
+
+    /// Lets what is under way come to an end, since it is needed now; nothing more is begun. Until `cancel` is told: then it
+    /// stops at once.
+    pub(super) async fn give_way(&self, cancel: &CancellationToken) {
+        let Some(running) = self.lock().running.clone() else { return };
+        running.pause.cancel();
+        tokio::select! {
+            () = running.ended.cancelled() => {}
+            () = cancel.cancelled() => {
+                running.stop.cancel();
+                running.ended.cancelled().await;
+            }
+        }
+    }
+
+    /// Stops what is under way and begins nothing any more.
+    pub(super) async fn close(&self) {
+        self.lock().closed = true;
+        let stop = CancellationToken::new();
+        stop.cancel();
+        self.give_way(&stop).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn<'_> {
+    /// Notes whether the work had to be broken off.
+    pub(super) fn end(self, failed: bool) {
+        let mut state = self.background.lock();
+        if failed {
+            state.rest_until = Some(Instant::now() + FIRST_REST * 2_u32.pow(state.failures.min(DOUBLINGS)));
+            state.failures += 1;
+        } else {
+            state.failures = 0;
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.background.lock().running = None;
+        self.running.ended.cancel();
+    }
+}
+
+/// Is the context full enough for work ahead?
+pub(super) fn is_due(settings: &Settings, ahead: &Ahead) -> bool {
+    let (Some(tokens), Some(window)) = (ahead.context_tokens, ahead.context_window) else { return false };
+    let full = window.saturating_sub(settings.pi.reserve_tokens);
+    settings.background && tokens > 0 && tokens >= settings.soft_threshold.of(full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_ahead_is_due_above_the_threshold_only() {
+        let settings = Settings::defaults(std::path::Path::new("/nowhere"));
+        let due = |tokens, window| {
+            let ahead = Ahead { leaf_id: "e1".into(), context_tokens: tokens, context_window: window };
+            is_due(&settings, &ahead)
+        };
+        let full = (200_000 - 16_384) * 6 / 10;
+        assert!(due(Some(full + 1), Some(200_000)) && !due(Some(full - 1), Some(200_000)));
+        assert!(!due(None, Some(200_000)) && !due(Some(199_000), None));
+        let off = Settings { background: false, ..settings.clone() };
+        let ahead =
+            Ahead { leaf_id: "e1".into(), context_tokens: Some(190_000), context_window: Some(200_000) };
+        assert!(is_due(&settings, &ahead) && !is_due(&off, &ahead));
+    }
+
+    #[tokio::test]
+    async fn there_is_one_piece_of_work_at_a_time_and_a_rest_after_a_failure() {
+        let background = Background::default();
+        let turn = background.begin().unwrap();
+        assert!(background.begin().is_none());
+        turn.end(false);
+        background.begin().unwrap().end(true);
+        assert!(background.begin().is_none());
+        background.lock().rest_until = None;
+
+        let turn = background.begin().unwrap();
+        let running = turn.running.clone();
+        let (ended, ()) = tokio::join!(
+            async {
+                background.give_way(&CancellationToken::new()).await;
+                running.ended.is_cancelled()
+            },
+            async {
+                running.pause.cancelled().await;
+                drop(turn);
+            }
+        );
+        assert!(ended && !running.stop.is_cancelled());
+
+        let turn = background.begin().unwrap();
+        let running = turn.running.clone();
+        tokio::join!(background.close(), async {
+            running.stop.cancelled().await;
+            drop(turn);
+        });
+        assert!(background.begin().is_none());
+    }
+}

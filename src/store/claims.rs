@@ -1,0 +1,54 @@
+//! Leases: who is about to make which summary. A summary costs money, and several processes may work on one history.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::view::reading;
+use super::{Batch, View};
+use crate::error::{Error, Result};
+use crate::ids::Hash;
+
+impl View<'_> {
+    /// Does anybody but `owner` hold a lease of `span` that has not ended at `now`, in ms?
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn is_claimed(&self, span: Hash, owner: &str, now: i64) -> Result<bool> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM claims WHERE span = ?1 AND owner <> ?2 AND until > ?3")
+            .and_then(|mut query| query.query_row(params![span.0, owner, now], |_| Ok(())).optional())
+            .map(|row| row.is_some())
+            .map_err(reading)
+    }
+}
+
+impl Batch<'_> {
+    /// Leases each of `spans` to `owner` until `until`, unless another holds it at `now`; says which were had. Times in ms.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn claim(&self, spans: &[Hash], owner: &str, now: i64, until: i64) -> Result<Vec<bool>> {
+        self.execute("DELETE FROM claims WHERE until <= ?1", params![now])?;
+        let claim = |span: &Hash| {
+            let sql = "INSERT INTO claims (span, owner, until) VALUES (?1, ?2, ?3)
+                       ON CONFLICT (span) DO UPDATE SET until = excluded.until WHERE owner = excluded.owner";
+            self.execute(sql, params![span.0, owner, until]).map(|rows| rows > 0)
+        };
+        spans.iter().map(claim).collect()
+    }
+
+    /// Keeps all leases of `owner` until `until`, in ms.
+    pub fn renew_claims(&self, owner: &str, until: i64) -> Result<()> {
+        self.execute("UPDATE claims SET until = ?2 WHERE owner = ?1", params![owner, until]).map(drop)
+    }
+
+    /// Gives back a lease of `owner`.
+    pub fn release(&self, span: Hash, owner: &str) -> Result<()> {
+        self.execute("DELETE FROM claims WHERE span = ?1 AND owner = ?2", params![span.0, owner]).map(drop)
+    }
+
+    fn execute(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize> {
+        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(
+            |error| Error::storing("failed to note in the history store what is being summarised", error),
+        )
+    }
+}

@@ -44,12 +44,13 @@ export const sessionFile = (session) => path.join(kept, "sessions", `${sessionId
  * Opens a session's engine on the store in a folder.
  * @param {string} folder
  * @param {number} session
+ * @param {Record<string, string>} [environment] more settings
  * @returns {Promise<Engine>}
  */
-export async function openEngine(folder, session) {
+export async function openEngine(folder, session, environment = {}) {
   const { Engine, loadSettings } = loadEngine();
   const cwd = projectFolder();
-  const sources = { agentDir: folder, cwd, projectTrusted: false, environment: { LCM_DB_DIR: folder } };
+  const sources = { agentDir: folder, cwd, projectTrusted: false, environment: { LCM_DB_DIR: folder, ...environment } };
   const { settings } = JSON.parse(loadSettings(JSON.stringify(sources))).ok;
   return Engine.open(JSON.stringify({ cwd, sessionId: sessionId(session), sessionFile: sessionFile(session), settings }));
 }

@@ -21,6 +21,9 @@ const WORK_MS = 900;
 /** How long one that starts again is left alone at most when it is to be killed in that. */
 const START_MS = 500;
 
+/** Summaries are written ahead from the first message on, so that kills fall into that too. */
+const AHEAD = { lcm: { compactionModels: ["demo/demo-model"], softThreshold: 0, leafChunkTokens: 500 } };
+
 /**
  * A kill: who died, and what each of them was doing.
  * @typedef {string[]} Kill
@@ -37,7 +40,7 @@ const START_MS = 500;
  */
 export async function killAtRandom(t, { kills, seed, host, onKill = () => {} }) {
   const random = randomFrom(seed);
-  const project = await aProject(/** @type {any} */ (t), { host, script: { otherwise: (request) => answer(request, random) } });
+  const project = await aProject(/** @type {any} */ (t), { host, settings: AHEAD, script: { otherwise: (request) => answer(request, random) } });
   const workers = [new Resident("the first", project, random), new Resident("the second", project, random), new Visitor("the visitor", project, random)];
   for (const worker of workers) await worker.begin();
   /** @param {Worker[]} victims */

@@ -8,7 +8,7 @@
 
 import { loadEngine } from "./shim/loader.js";
 import { modelsOf } from "./shim/models.js";
-import { cancellable, compact, messageOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unwrap, windowOf } from "./shim/pi.js";
+import { cancellable, compact, messageOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
 
 export { loadEngine };
@@ -363,8 +363,10 @@ export default function losslessContext(pi) {
     "session_before_compact",
     withSession(async (event, ctx, session) => {
       session.offered = null;
-      const engine = await ready(session);
       const { preparation, signal } = event;
+      // The past of a long session may still be on its way.
+      const engine = await unlessAborted(ready(session), signal);
+      if (!engine) return { cancel: true };
       const request = {
         leafId: session.manager.getLeafId(),
         firstKeptEntryId: preparation.firstKeptEntryId,
@@ -437,7 +439,8 @@ export default function losslessContext(pi) {
         /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
         execute: async (_id, params, signal) => {
           const asked = current();
-          const engine = await ready(asked);
+          const engine = await unlessAborted(ready(asked), signal);
+          if (!engine) throw new Error("the call was stopped");
           const leaf = asked.manager.getLeafId() ?? undefined;
           // Pi shows the model what is thrown here.
           const content = unwrap(

@@ -285,6 +285,37 @@ test("Pi's abort reaches the model calls and cancels the compaction", async (t) 
   });
 });
 
+test("what waits for the past of a long session can be stopped", async (t) => {
+  const native = loadEngine();
+  const { Engine } = native;
+  /** @type {() => void} */
+  let goOn = () => {};
+  const held = new Promise((resolve) => (goOn = () => resolve(undefined)));
+  const open = async (/** @type {string} */ options) => {
+    const engine = await Engine.open(options);
+    const { missing } = engine;
+    engine.missing = async (ids) => {
+      await held;
+      return missing.call(engine, ids);
+    };
+    return engine;
+  };
+  native.Engine = /** @type {any} */ ({ open });
+  t.after(() => (native.Engine = Engine));
+  const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
+  host.history.talk(60);
+  await host.emit("session_start", { reason: "startup" });
+  const abort = new AbortController();
+  const compaction = host.emit("session_before_compact", host.compaction(4, abort.signal));
+  const call = host.callTool("lcm_grep", { query: "please" }, abort.signal);
+  setImmediate(() => abort.abort());
+  assert.deepEqual(await compaction, [{ cancel: true }]);
+  await assert.rejects(call, /the call was stopped/);
+  goOn();
+  const [{ compaction: done }] = await host.emit("session_before_compact", host.compaction(4));
+  assert.match(done.summary, /covers 116 messages, none missing/);
+});
+
 test("a model call that throws, promises nothing or answers nonsense only degrades the summaries", async (t) => {
   const answers = [
     () => { throw new Error("thrown"); },

@@ -52,6 +52,29 @@ export async function cancellable(engine, signal, call) {
 }
 
 /**
+ * What `promise` comes to, or, as soon as `signal` is told, nothing.
+ *
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {AbortSignal | undefined} signal
+ * @returns {Promise<T | undefined>}
+ */
+export async function unlessAborted(promise, signal) {
+  if (!signal) return promise;
+  if (signal.aborted) return undefined;
+  /** @type {() => void} */
+  let stop = () => {};
+  /** @type {Promise<undefined>} */
+  const aborted = new Promise((resolve) => {
+    stop = () => resolve(undefined);
+    signal.addEventListener("abort", stop);
+  });
+  // Whatever becomes of it then, nobody waits any more.
+  promise.catch(() => {});
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", stop));
+}
+
+/**
  * `/lcm compact`: Pi's own compaction, which asks us.
  *
  * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx

@@ -13,6 +13,9 @@ const FIRST_REST: Duration = Duration::from_secs(30);
 /// The doublings that make the longest rest: 16 minutes.
 const DOUBLINGS: u32 = 5;
 
+/// How long a compaction waits for answers that are under way: longer than most take, shorter than one that never comes.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// Work in the background of one session.
 #[derive(Default)]
 pub(super) struct Background(Mutex<State>);
@@ -56,18 +59,18 @@ impl Background {
         Some(Turn { background: self, running })
     }
 
-    /// Lets what is under way come to an end, since it is needed now; nothing more is begun. Until `cancel` is told: then it
-    /// stops at once.
+    /// Lets what is under way come to an end, since it is needed now; nothing more is begun. When `cancel` is told, or it takes
+    /// too long, it stops at once.
     pub(super) async fn give_way(&self, cancel: &CancellationToken) {
         let Some(running) = self.lock().running.clone() else { return };
         running.pause.cancel();
         tokio::select! {
-            () = running.ended.cancelled() => {}
-            () = cancel.cancelled() => {
-                running.stop.cancel();
-                running.ended.cancelled().await;
-            }
+            () = running.ended.cancelled() => return,
+            () = cancel.cancelled() => {}
+            () = tokio::time::sleep(PATIENCE) => {}
         }
+        running.stop.cancel();
+        running.ended.cancelled().await;
     }
 
     /// Stops what is under way and begins nothing any more.

@@ -135,7 +135,7 @@ export default function losslessContext(pi) {
   /**
    * @param {Native} native
    * @param {ExtensionContext} ctx
-   * @param {{ status: boolean }} settings
+   * @param {{ status: boolean, background: boolean }} settings
    */
   function open(native, ctx, settings) {
     const manager = ctx.sessionManager;
@@ -193,6 +193,7 @@ export default function losslessContext(pi) {
       preamble: null,
       offered: null,
       footer: settings.status,
+      background: settings.background,
       counting: false,
       stale: false,
     };
@@ -258,11 +259,13 @@ export default function losslessContext(pi) {
    * @param {Engine} engine
    */
   async function prepare(ctx, session, engine) {
+    if (!session.background) return;
     await session.caughtUp;
     const leafId = session.manager.getLeafId();
-    const contextTokens = ctx.getContextUsage?.()?.tokens ?? undefined;
-    if (session.closing || !leafId || contextTokens === undefined) return;
-    const request = { leafId, contextTokens, contextWindow: windowOf(ctx) };
+    const usage = ctx.getContextUsage?.();
+    // Right after a compaction Pi does not know how full the context is.
+    if (session.closing || !leafId || !usage?.tokens) return;
+    const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage) };
     unwrap(await engine.prepare(JSON.stringify(request), modelsOf(ctx, undefined)));
   }
 

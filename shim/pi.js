@@ -18,7 +18,7 @@ const PATIENCE_MS = 2000;
 /**
  * @param {Native} native
  * @param {ExtensionContext} ctx
- * @returns {{ settings: { enabled: boolean, status: boolean }, notice: string | null }}
+ * @returns {{ settings: { enabled: boolean, status: boolean, background: boolean }, notice: string | null }}
  */
 export function settingsFor(native, ctx) {
   const sources = {
@@ -126,9 +126,10 @@ export function modeOf(ctx) {
  * The context window in tokens. A virtual model may not know its own; what Pi last talked to does.
  *
  * @param {ExtensionContext} ctx
+ * @param {{ contextWindow: number } | undefined} usage as Pi tells it, which takes it a while in a long session
  */
-export function windowOf(ctx) {
-  return ctx.getContextUsage?.()?.contextWindow || ctx.model?.contextWindow || undefined;
+export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
+  return usage?.contextWindow || ctx.model?.contextWindow || undefined;
 }
 
 /** Where Pi keeps its sessions, as JSON. @param {Session} session */

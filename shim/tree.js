@@ -29,6 +29,7 @@ import { unwrap } from "./pi.js";
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
  * @property {{ summary: string, text: string, degraded: boolean } | null} offered the compaction under way
  * @property {boolean} footer whether the footer is wanted
+ * @property {boolean} background whether summaries may be written ahead of a compaction
  * @property {boolean} counting for the footer; `stale` when it has to be done once more
  * @property {boolean} stale
  */

@@ -53,7 +53,8 @@ async function askPi(registry, model, request, abort) {
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
   const limit = AbortSignal.timeout(request.timeoutMs);
   const signal = abort ? AbortSignal.any([abort, limit]) : limit;
-  const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none" };
+  // What to try again, and when, the engine decides.
+  const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none", maxRetries: 0 };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
   // Before 0.86 the registry only knew the keys.
   const auth = await registry.getApiKeyAndHeaders(model);

@@ -47,8 +47,7 @@ impl<'a> Job<'a> {
         let settings = work.settings;
         let budget = budget(settings, window);
         let model = Watched { model: Arc::clone(&work.model), progress: Arc::clone(&work.progress) };
-        let summarizer =
-            Summarizer::new(Arc::new(model), work.cancel.clone(), settings.leaf_pass_concurrency);
+        let summarizer = Summarizer::new(Arc::new(model), work.cancel.clone(), settings);
         let summarizer = Arc::new(summarizer);
         let pass = Pass {
             cut: Cut::of(settings, window),

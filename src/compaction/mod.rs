@@ -15,6 +15,7 @@ mod claims;
 mod extract;
 mod forecast;
 mod job;
+mod parts;
 mod passes;
 mod plan;
 mod progress;
@@ -100,7 +101,7 @@ pub enum Outcome {
         compaction: Box<Compaction>,
         /// What it took, in one line for the person.
         report: String,
-        /// Worth a warning: the model failed.
+        /// Worth a warning: a summary of the block was made without a model.
         degraded: bool,
     },
     /// Nothing for us to do; Pi compacts in its own way.
@@ -139,7 +140,7 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     match compact(&job, request).await {
         Ok(Some((branch, compaction))) => {
             let report = report(&job, request, &branch, &compaction, started.elapsed());
-            let degraded = job.summarizer.last_failure().is_some();
+            let degraded = degraded(&branch) > 0;
             Ok(Outcome::Compacted { compaction: Box::new(compaction), report, degraded })
         }
         Ok(None) => Ok(Outcome::Declined),
@@ -270,8 +271,21 @@ fn report(
     if job.progress().cost() > 0.0 {
         report += &format!(", {}", text::dollars(job.progress().cost()));
     }
-    if let Some(reason) = job.summarizer.last_failure() {
-        report += &format!("; the model failed: {}", text::one_line(&reason, 160));
+    let degraded = degraded(branch);
+    if degraded > 0 {
+        report += &format!("; {degraded} of them without a model, to be made anew later");
+        if let Some(reason) = job.summarizer.last_failure() {
+            report += &format!(" ({})", text::one_line(&reason, 160));
+        }
     }
     report
+}
+
+/// Summaries of the block that no model wrote.
+fn degraded(branch: &Branch) -> usize {
+    let is_degraded = |piece: &Piece| match piece {
+        Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.degraded),
+        Piece::Message(_) => false,
+    };
+    branch.frontier().iter().filter(|piece| is_degraded(piece)).count()
 }

@@ -99,4 +99,8 @@ impl Model for Watched {
             answer
         })
     }
+
+    fn calls(&self) -> Option<usize> {
+        self.model.calls()
+    }
 }

@@ -1,37 +1,68 @@
 //! One summary, proven to come about: asked for in detail, then as bullet points, then extracted without a model.
+//!
+//! A history beyond the model's window is summarised in parts, and then their summaries. Whatever the models do, a compaction
+//! waits for them no longer than [`Patience`] says.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::parts;
 use super::prompts::{self, Level, Material};
+use crate::config::Settings;
 use crate::error::{Error, Result};
-use crate::llm::{Answer, Failure, Model, Reply, Request, add_usage};
+use crate::llm::{Answer, Failure, Kind, Model, Reply, Request, add_usage, size};
 use crate::model::State;
 use crate::tokens;
 
-/// How long one call may take, ms.
-const CALL_TIMEOUT_MS: u64 = 120_000;
-/// When calls in a row have failed for this much, the rest of the compaction goes without a model.
+/// When questions in a row have failed for this much, the rest of the compaction goes without a model.
 const GIVE_UP: usize = 12;
-/// What a call counts that reached no model.
+/// What a question counts that reached no model.
 const UNREACHABLE: usize = 3;
-/// What a call counts whose answer was of no use.
+/// What a question counts whose answer was of no use.
 const USELESS: usize = 1;
+/// A compaction waits for this many calls' time without a useful answer, and this much longer.
+const PATIENCE: (u32, Duration) = (2, Duration::from_secs(10));
+/// Parts of parts are as deep as it goes.
+const ROUNDS: u32 = 4;
+/// In parts smaller than this, tokens, nothing is left to be told of.
+const LEAST_PART: usize = 300;
 
 /// Asks for summaries on behalf of one compaction, and keeps count.
 pub(super) struct Summarizer {
-    model: std::sync::Arc<dyn Model>,
+    model: Arc<dyn Model>,
     cancel: CancellationToken,
     permits: Semaphore,
+    /// How long one call may take.
+    limit: Duration,
+    patience: Patience,
     /// What the failures in a row count.
     fruitless: AtomicUsize,
-    calls: AtomicUsize,
+    asked: AtomicUsize,
     spent: Mutex<Spent>,
+}
+
+/// How long a compaction waits for models: a bounded time from the first question on that was put since the last useful answer.
+struct Patience {
+    most: Duration,
+    since: Mutex<Option<Instant>>,
+}
+
+impl Patience {
+    /// When it ends for a question that is put now.
+    fn end(&self) -> Instant {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now)
+            + self.most
+    }
+
+    fn renew(&self) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 #[derive(Default)]
@@ -49,17 +80,17 @@ pub(super) struct Written {
 }
 
 impl Summarizer {
-    pub(super) fn new(
-        model: std::sync::Arc<dyn Model>,
-        cancel: CancellationToken,
-        concurrency: usize,
-    ) -> Self {
+    pub(super) fn new(model: Arc<dyn Model>, cancel: CancellationToken, settings: &Settings) -> Self {
+        let limit = Duration::from_secs(u64::try_from(settings.model_timeout_seconds).unwrap_or(u64::MAX));
+        let most = limit.saturating_mul(PATIENCE.0) + PATIENCE.1;
         Self {
             model,
             cancel,
-            permits: Semaphore::new(concurrency.max(1)),
+            permits: Semaphore::new(settings.leaf_pass_concurrency.max(1)),
+            limit,
+            patience: Patience { most, since: Mutex::default() },
             fruitless: AtomicUsize::new(0),
-            calls: AtomicUsize::new(0),
+            asked: AtomicUsize::new(0),
             spent: Mutex::default(),
         }
     }
@@ -95,54 +126,119 @@ impl Summarizer {
             if self.fruitless.load(Ordering::Relaxed) >= GIVE_UP {
                 break;
             }
-            let answer = self.ask(prompts::render(material, level), target).await?;
-            let used = match &answer {
-                Ok(reply) => reply.usage.clone(),
-                Err(failure) => failure.usage.clone(),
-            };
-            usage = [usage, used].into_iter().flatten().reduce(add_usage);
+            let answer = self.answer(material, level, target, &mut usage, ROUNDS).await?;
             match answer.and_then(|reply| smaller(reply, source_tokens)) {
                 Ok(Reply { text, model, .. }) => {
                     self.fruitless.store(0, Ordering::Relaxed);
+                    self.patience.renew();
                     return Ok(Written { text, state: State::Ok, model, usage });
                 }
-                Err(failure) => self.note(failure),
+                Err(failure) => {
+                    let useless = failure.answered();
+                    self.note(failure);
+                    // Who did not answer, or did not want to, would not if asked for less.
+                    if !useless {
+                        break;
+                    }
+                }
             }
         }
         let cap = target.min(source_tokens.saturating_sub(1)).max(1);
         Ok(Written { text: extract(cap), state: State::Degraded, model: None, usage })
     }
 
+    /// The answer to one question, or, where that is larger than the window, to several. What they used is added to `usage`.
+    async fn answer(
+        &self,
+        material: &Material<'_>,
+        level: Level,
+        target: usize,
+        usage: &mut Option<Value>,
+        rounds: u32,
+    ) -> Result<Answer> {
+        let answer = self.ask(prompts::render(material, level), target).await?;
+        let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
+        *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
+        match answer {
+            Err(Failure { kind: Kind::TooLong { room }, .. }) if rounds > 0 => {
+                Box::pin(self.in_parts(material, level, target, usage, (room as usize, rounds - 1))).await
+            }
+            answer => Ok(answer),
+        }
+    }
+
+    /// Asks for summaries of parts that fit into `room` tokens, and then for one of these.
+    async fn in_parts(
+        &self,
+        material: &Material<'_>,
+        level: Level,
+        target: usize,
+        usage: &mut Option<Value>,
+        (room, rounds): (usize, u32),
+    ) -> Result<Answer> {
+        let around = size(&prompts::render(&Material { history: "", ..*material }, level));
+        // What is asked around them is of the same length for all of them, but for a few words.
+        let most = room.saturating_sub(around + 16);
+        let parts = if most < LEAST_PART { Vec::new() } else { parts::cut(material.history, most) };
+        if parts.is_empty() {
+            return Ok(Err(Failure::useless("the model's window is too small for the question")));
+        }
+        let alone = parts.len() == 1;
+        let mut summaries = Vec::new();
+        for part in parts {
+            let material = Material { history: &part, ..*material };
+            let answer = self.answer(&material, level, target, usage, rounds).await?;
+            match answer
+                .and_then(|reply| if alone { Ok(reply) } else { smaller(reply, tokens::estimate(&part)) })
+            {
+                Ok(reply) if alone => return Ok(Ok(reply)),
+                Ok(reply) => summaries.push(reply.text),
+                Err(failure) => return Ok(Err(failure)),
+            }
+            self.patience.renew();
+        }
+        let history = summaries.join("\n\n");
+        let whole = Material { depth: material.depth.max(1), history: &history, before: "", ..*material };
+        self.answer(&whole, level, target, usage, rounds).await
+    }
+
     async fn ask(&self, prompt: String, target: usize) -> Result<Answer> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        let end = self.patience.end();
+        if end <= Instant::now() {
+            return Ok(Err(self.too_late()));
+        }
+        self.asked.fetch_add(1, Ordering::Relaxed);
         let request = Request {
             system: prompts::SYSTEM.to_owned(),
             prompt,
             // Room for a model that thinks before it writes.
             max_tokens: target * 3 + 2_048,
-            timeout_ms: CALL_TIMEOUT_MS,
+            timeout_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
         };
         let answer = tokio::select! {
             biased;
             answer = self.model.ask(request) => answer,
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
+            () = tokio::time::sleep_until(end) => Err(self.too_late()),
         };
         // An answer that came in time is kept; a call that failed because we stop says nothing of the model.
         if answer.is_err() && self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        let used = match &answer {
-            Ok(reply) => &reply.usage,
-            Err(failure) => &failure.usage,
-        };
+        let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
         let mut spent = self.spent();
         spent.usage = [spent.usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
+        drop(spent);
         Ok(answer)
+    }
+
+    fn too_late(&self) -> Failure {
+        Failure::unreachable(format!("no useful answer within {} s", self.patience.most.as_secs()))
     }
 
     /// Calls made so far.
     pub(super) fn calls(&self) -> usize {
-        self.calls.load(Ordering::Relaxed)
+        self.model.calls().unwrap_or_else(|| self.asked.load(Ordering::Relaxed))
     }
 
     /// What all calls used together, as Pi reports usage.
@@ -150,18 +246,22 @@ impl Summarizer {
         self.spent().usage.clone()
     }
 
-    /// The latest reason why a call was of no use.
+    /// The latest reason why a question was in vain.
     pub(super) fn last_failure(&self) -> Option<String> {
         self.spent().last_failure.clone()
     }
 
     fn note(&self, failure: Failure) {
-        let weight = if failure.answered { USELESS } else { UNREACHABLE };
+        let weight = match failure.kind {
+            Kind::Useless | Kind::Refused => USELESS,
+            Kind::Spent => GIVE_UP,
+            _ => UNREACHABLE,
+        };
         self.fruitless.fetch_add(weight, Ordering::Relaxed);
         self.spent().last_failure = Some(failure.reason);
     }
 
-    fn spent(&self) -> std::sync::MutexGuard<'_, Spent> {
+    fn spent(&self) -> MutexGuard<'_, Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -176,3 +276,6 @@ fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
     let reason = format!("the summary ({size} tokens) is not smaller than its source ({source_tokens})");
     Err(Failure::useless(reason))
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,6 +192,57 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Switch { default: true, field: |s| &mut s.direct_model_calls },
     },
     Definition {
+        key: "modelTimeoutSeconds",
+        also: &[],
+        help: "After so many seconds a model call for a summary is given up, and the next model is asked. More helps a slow \
+               local model. Without any useful answer a compaction waits for twice this and ten seconds at most.",
+        kind: Kind::Number { default: 120, range: 1..=3_600, field: |s| &mut s.model_timeout_seconds },
+    },
+    Definition {
+        key: "modelRetries",
+        also: &[],
+        help: "How often a model call for a summary is repeated that failed for a reason that may pass: a busy provider, a \
+               broken connection.",
+        kind: Kind::Number { default: 3, range: 0..=10, field: |s| &mut s.model_retries },
+    },
+    Definition {
+        key: "modelCallsPerHour",
+        also: &[],
+        help: "So many model calls for summaries are made within an hour, repeated ones included; beyond that, summaries are \
+               made without a model, and anew later. 0 is no limit. See models.md for what ordinary work needs.",
+        kind: Kind::Number { default: 5_000, range: 0..=1_000_000, field: |s| &mut s.model_calls_per_hour },
+    },
+    Definition {
+        key: "modelTokensPerHour",
+        also: &[],
+        help: "The same for the tokens of these calls, questions and answers together.",
+        kind: Kind::Number {
+            default: 10_000_000,
+            range: 0..=2_000_000_000,
+            field: |s| &mut s.model_tokens_per_hour,
+        },
+    },
+    Definition {
+        key: "modelCallsPerSession",
+        also: &[],
+        help: "The same for all calls as long as a session is open.",
+        kind: Kind::Number {
+            default: 20_000,
+            range: 0..=1_000_000,
+            field: |s| &mut s.model_calls_per_session,
+        },
+    },
+    Definition {
+        key: "modelTokensPerSession",
+        also: &[],
+        help: "The same for all tokens as long as a session is open.",
+        kind: Kind::Number {
+            default: 40_000_000,
+            range: 0..=2_000_000_000,
+            field: |s| &mut s.model_tokens_per_session,
+        },
+    },
+    Definition {
         key: "largeFileThresholdTokens",
         also: &["largFileThresholdTokens"],
         help: "Of an output or a pasted text with more tokens than this the summarising model sees only a glimpse of both \

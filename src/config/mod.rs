@@ -41,6 +41,18 @@ pub struct Settings {
     pub compaction_models: Vec<String>,
     /// `directModelCalls`
     pub direct_model_calls: bool,
+    /// `modelTimeoutSeconds`
+    pub model_timeout_seconds: usize,
+    /// `modelRetries`
+    pub model_retries: usize,
+    /// `modelCallsPerHour`
+    pub model_calls_per_hour: usize,
+    /// `modelTokensPerHour`
+    pub model_tokens_per_hour: usize,
+    /// `modelCallsPerSession`
+    pub model_calls_per_session: usize,
+    /// `modelTokensPerSession`
+    pub model_tokens_per_session: usize,
     /// `largeFileThresholdTokens`
     pub large_file_threshold_tokens: usize,
     /// `sizeBudgetMegabytes`

@@ -18,7 +18,7 @@ use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::{Folders, Home};
 use crate::ingest::{Persistor, PiSession};
-use crate::llm::{Chain, Host};
+use crate::llm::{Chain, Host, Standing};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
 use crate::store::{Place, Store, real_path};
@@ -64,6 +64,7 @@ pub struct Engine {
     has_history: AtomicBool,
     home: Home,
     importer: Importer,
+    standing: Arc<Standing>,
     background: Background,
     /// Of the compaction under way.
     progress: Mutex<Option<Arc<Progress>>>,
@@ -87,6 +88,7 @@ impl Engine {
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
+            standing: Arc::new(Standing::new(&settings)),
             persistor,
             store,
             settings,
@@ -234,8 +236,8 @@ impl Engine {
         cancel: CancellationToken,
         progress: Arc<Progress>,
     ) -> Work<'_> {
-        let Settings { compaction_models, direct_model_calls, .. } = &self.settings;
-        let chain = Chain::new(host, compaction_models, own_model, *direct_model_calls, self.log.clone());
+        let standing = Arc::clone(&self.standing);
+        let chain = Chain::new(host, &self.settings, own_model, standing, self.log.clone());
         Work {
             store: &self.store,
             conversation: self.persistor.conversation(),
@@ -325,12 +327,13 @@ impl Engine {
     /// When the engine is closed.
     pub async fn status(&self) -> Result<Status> {
         self.flush().await?;
-        let Status { text, notice } = match self.counts().await {
+        let Status { text, notice: of_size } = match self.counts().await {
             Ok(counts) => counts,
             Err(error) if error.code() == Code::Closed => return Err(error),
             Err(error) => Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()) },
         };
-        let notice = self.persistor.take_notice().or_else(|| self.store.take_damage()).or(notice);
+        let notice = self.persistor.take_notice().or_else(|| self.store.take_damage());
+        let notice = notice.or_else(|| self.standing.take_notice()).or(of_size);
         Ok(Status { text, notice })
     }
 

@@ -8,13 +8,20 @@ mod chain;
 mod cost;
 mod direct;
 mod facts;
+mod failure;
+mod health;
+mod retry;
 mod secret;
+mod spend;
+mod standing;
 mod usage;
 
 pub use chain::{Chain, Host, Pending};
 pub use direct::{Direct, direct};
 pub use facts::{Auth, Facts, Headers, ModelFacts};
+pub use failure::{Failure, Kind};
 pub use secret::Secret;
+pub use standing::Standing;
 pub use usage::add as add_usage;
 
 use std::future::Future;
@@ -49,34 +56,6 @@ pub struct Reply {
     pub usage: Option<Value>,
 }
 
-/// Why there is no usable answer.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Failure {
-    /// In words.
-    pub reason: String,
-    /// The model answered, if not to any use; otherwise it could not be reached, and asking again at once is in vain.
-    pub answered: bool,
-    /// What the call used all the same.
-    pub usage: Option<Value>,
-    /// The HTTP status, where a whole HTTP answer came and we saw it.
-    pub status: Option<u16>,
-    /// Not to be asked again for so many ms: the provider's own words.
-    pub retry_after_ms: Option<u64>,
-}
-
-impl Failure {
-    /// No answer at all.
-    pub fn unreachable(reason: impl Into<String>) -> Self {
-        let reason = Some(reason.into()).filter(|reason: &String| !reason.trim().is_empty());
-        Self { reason: reason.unwrap_or_else(|| "it gave no reason".into()), ..Self::default() }
-    }
-
-    /// An answer, but of no use.
-    pub fn useless(reason: impl Into<String>) -> Self {
-        Self { answered: true, ..Self::unreachable(reason) }
-    }
-}
-
 /// What a call comes to.
 pub type Answer = Result<Reply, Failure>;
 
@@ -84,6 +63,22 @@ pub type Answer = Result<Reply, Failure>;
 pub trait Model: Send + Sync {
     /// Asks. The future may be dropped at any time; then the answer is not wanted any more.
     fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
+
+    /// Calls made so far, where a question may take none or several: of a next model, of the same one once more.
+    fn calls(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// About how many tokens `text` takes of a window, by our estimate or Pi's, whichever is more.
+#[must_use]
+pub fn size(text: &str) -> usize {
+    crate::tokens::estimate(text).max(pi_size(text))
+}
+
+/// The same by Pi's estimate, by which it shortens answers.
+fn pi_size(text: &str) -> usize {
+    text.encode_utf16().count().div_ceil(4)
 }
 
 /// Reads the assistant message, as JSON, that Pi's model call resolves to. Provider errors arrive that way too.
@@ -98,6 +93,12 @@ pub fn read_reply(json: &str) -> Answer {
     read_message(&message)
 }
 
+/// The same where there is no message, but only what somebody says about it.
+#[must_use]
+pub fn no_reply(reason: &str) -> Failure {
+    Failure::said(reason)
+}
+
 /// The same of the message itself; every wire format is brought into this shape first, so that all are read alike.
 fn read_message(message: &Value) -> Answer {
     let usage = Some(message["usage"].clone()).filter(Value::is_object);
@@ -105,7 +106,7 @@ fn read_message(message: &Value) -> Answer {
     match message["stopReason"].as_str() {
         Some("error" | "aborted") => {
             let reason = message["errorMessage"].as_str().unwrap_or("the model call failed");
-            return fail(Failure::unreachable(reason));
+            return fail(Failure::said(reason));
         }
         Some("length") => return fail(Failure::useless("the answer was cut off")),
         Some("toolUse") => return fail(Failure::useless("the model called a tool instead of answering")),
@@ -142,8 +143,8 @@ mod tests {
             (r#""stopReason":"error","errorMessage":"503","content":[]"#, false),
         ];
         for (fields, answered) in cases {
-            assert_eq!(answer(fields).unwrap_err().answered, answered, "{fields}");
+            assert_eq!(answer(fields).unwrap_err().answered(), answered, "{fields}");
         }
-        assert!(!read_reply("nonsense").unwrap_err().answered);
+        assert!(!read_reply("nonsense").unwrap_err().answered());
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
 use super::super::{ModelFacts, Request};
+use super::refused;
 
 /// The request's body. The order of the fields is Pi's.
 pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
@@ -47,7 +48,12 @@ pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
         "usage": used(usage.unwrap_or(&Value::Null)).report(&model.cost),
         "stopReason": end.as_deref().unwrap_or("error"),
     });
-    if let Err(reason) = end {
+    // A refusal may come with a good end, in place of the content.
+    let refusal = choice["message"]["refusal"].as_str().filter(|said| !said.is_empty());
+    if let Some(said) = refusal {
+        message["stopReason"] = "error".into();
+        message["errorMessage"] = refused(said).into();
+    } else if let Err(reason) = end {
         message["errorMessage"] = reason.into();
     }
     message

@@ -15,7 +15,7 @@ use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 use super::plain::Plan;
 use super::proxies::Proxies;
 use super::{retry_after, variable};
-use crate::llm::Failure;
+use crate::llm::{Failure, Kind};
 
 /// No answer to a question of ours comes near this, bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -102,13 +102,16 @@ fn builder(proxies: Proxies) -> ClientBuilder {
 
 /// In the words of the innermost error; those around it say only that something failed.
 fn unreachable(error: reqwest::Error) -> Failure {
-    let what = if error.is_connect() { "it can't be reached" } else { "the connection broke" };
+    let (kind, what) = match error.is_connect() {
+        true => (Kind::Unconnected, "it can't be reached"),
+        false => (Kind::Broken, "the connection broke"),
+    };
     let error = error.without_url();
     let mut cause: &dyn Error = &error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    Failure::unreachable(format!("{what}: {cause}"))
+    Failure::of(kind, format!("{what}: {cause}"))
 }
 
 #[cfg(test)]

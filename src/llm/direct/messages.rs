@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::cost::{Used, count};
 use super::super::{ModelFacts, Request};
+use super::refused;
 
 /// The request's body. The order of the fields is Pi's.
 pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
@@ -26,8 +27,7 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
 
 /// The answer as the assistant message that Pi would make of it.
 pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
-    let refused =
-        || answer["stop_details"]["explanation"].as_str().unwrap_or("the model refused to answer").to_owned();
+    let refused = || refused(answer["stop_details"]["explanation"].as_str().unwrap_or_default());
     let end = match answer["stop_reason"].as_str() {
         Some("end_turn" | "pause_turn" | "stop_sequence") => Ok("stop"),
         Some("max_tokens") => Ok("length"),

@@ -19,14 +19,12 @@ use std::time::Duration;
 use serde_json::Value;
 
 use self::http::Line;
-use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, read_message};
+use super::failure::complaint;
+use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, pi_size, read_message};
 use crate::model::read_json;
 
-/// Kept free of an answer in a context window: what the prompt takes is an estimate.
-const WINDOW_MARGIN: usize = 4_096;
-/// As much of a provider's complaint is handed on, in characters.
-const COMPLAINT: usize = 500;
-
+/// Kept free of an answer in a context window, by Pi too: what the prompt takes is an estimate.
+pub(super) const WINDOW_MARGIN: usize = 4_096;
 /// A model that can be asked without Pi.
 pub struct Direct {
     model: ModelFacts,
@@ -81,22 +79,19 @@ impl Direct {
             .filter(|most| *most > 0)
             .map_or(request.max_tokens, |most| most.min(request.max_tokens));
         let Some(window) = model.context_window.filter(|window| *window > 0) else { return most.max(1) };
-        let estimate = |text: &str| text.encode_utf16().count().div_ceil(4);
-        let taken = estimate(&request.system) + estimate(&request.prompt) + WINDOW_MARGIN;
+        let taken = pi_size(&request.system) + pi_size(&request.prompt) + WINDOW_MARGIN;
         most.min(window.saturating_sub(taken)).max(1)
     }
 
     async fn call(&self, request: &Request) -> Answer {
         let said = self.line.post(self.body(request).to_string()).await?;
-        let failed = |reason: String| Failure {
-            status: Some(said.status),
-            retry_after_ms: said.retry_after_ms,
-            ..Failure::unreachable(reason)
-        };
         let json = read_json(&said.text).ok().filter(Value::is_object);
         if !(200..300).contains(&said.status) {
-            return Err(failed(format!("{}: {}", said.status, complaint(json.as_ref(), &said.text))));
+            let failure = Failure::answered_with(said.status, json.as_ref(), &said.text);
+            let retry_after_ms = said.retry_after_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX));
+            return Err(Failure { retry_after_ms, ..failure });
         }
+        let failed = |reason: String| Failure { status: Some(said.status), ..Failure::unreachable(reason) };
         let json = json.ok_or_else(|| failed("its answer is not JSON".into()))?;
         // Some gateways report failures with a good status.
         if json["error"].is_object() || json["error"].is_string() {
@@ -119,7 +114,7 @@ impl Model for Direct {
         Box::pin(async move {
             let limit = Duration::from_millis(request.timeout_ms);
             let answer = tokio::time::timeout(limit, self.call(&request)).await;
-            let late = |_| Err(Failure::unreachable(format!("no answer within {} s", limit.as_secs_f32())));
+            let late = |_| Err(Failure::late(limit));
             answer
                 .unwrap_or_else(late)
                 .map_err(|failure| Failure { reason: self.redact(failure.reason), ..failure })
@@ -127,16 +122,8 @@ impl Model for Direct {
     }
 }
 
-/// What a provider says went wrong, cut to a sensible length.
-fn complaint(json: Option<&Value>, text: &str) -> String {
-    let said = json.and_then(|json| {
-        let error = &json["error"];
-        [&error["message"], &json["message"], &json["detail"], error].into_iter().find_map(Value::as_str)
-    });
-    let said = said.unwrap_or(text).trim();
-    // A page of a proxy's or a gateway's is for browsers.
-    if said.is_empty() || said.starts_with('<') {
-        return "it does not say why".into();
-    }
-    said.chars().take(COMPLAINT).collect()
+/// A model's refusal in words by which it is known as such.
+fn refused(said: &str) -> String {
+    let said = said.trim();
+    if said.is_empty() { "the model refused to answer".into() } else { format!("the model refused: {said}") }
 }

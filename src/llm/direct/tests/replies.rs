@@ -67,7 +67,7 @@ fn completions_of_no_use_say_so() {
             true,
         ),
         (choice(json!({"content": ""}), json!("stop")), "the answer has no text", true),
-        (choice(json!({"content": null, "refusal": "no"}), json!("stop")), "the answer has no text", true),
+        (choice(json!({"content": null, "refusal": "no"}), json!("stop")), "the model refused: no", false),
         (
             choice(json!({"content": "a"}), json!("content_filter")),
             "the provider ended the answer: content_filter",
@@ -79,7 +79,7 @@ fn completions_of_no_use_say_so() {
     ];
     for (answer, reason, answered) in cases {
         let failure = completion(answer.clone()).unwrap_err();
-        assert_eq!((failure.reason.as_str(), failure.answered), (reason, answered), "{answer}");
+        assert_eq!((failure.reason.as_str(), failure.answered()), (reason, answered), "{answer}");
         assert!(failure.usage.is_some(), "{answer}");
     }
 }
@@ -121,13 +121,13 @@ fn messages_of_no_use_say_so() {
         (said(json!("tool_use")), "the model called a tool instead of answering", true),
         (with(said(json!("end_turn")), json!({"content": []})), "the answer has no text", true),
         (said(json!("refusal")), "the model refused to answer", false),
-        (refused, "not this", false),
+        (refused, "the model refused: not this", false),
         (said(json!("sensitive")), "the provider ended the answer: sensitive", false),
         (said(Value::Null), "the answer has no end", false),
     ];
     for (answer, reason, answered) in cases {
         let failure = message(answer.clone()).unwrap_err();
-        assert_eq!((failure.reason.as_str(), failure.answered), (reason, answered), "{answer}");
+        assert_eq!((failure.reason.as_str(), failure.answered()), (reason, answered), "{answer}");
         assert_eq!(failure.usage.unwrap()["input"], 3, "{answer}");
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::{facts, glm, haiku, keyed, question, with};
 use crate::llm::direct::{Direct, direct};
-use crate::llm::{Answer, Failure, Model, Request};
+use crate::llm::{Answer, Failure, Kind, Model, Request};
 
 /// What a server does with a request.
 #[derive(Clone)]
@@ -136,8 +136,10 @@ async fn the_other_wire_format_has_its_own_place_and_key() {
 async fn a_wrong_key_is_reported_and_not_repeated() {
     let said = r#"{"error":{"message":"Incorrect API key provided: sk-a1b2c3d4e5f6g7h8.","code":"invalid_api_key"}}"#;
     let failed = failure("401 Unauthorized", "", said).await;
-    let expected =
-        Failure { status: Some(401), ..Failure::unreachable("401: Incorrect API key provided: [key].") };
+    let expected = Failure {
+        status: Some(401),
+        ..Failure::of(Kind::Rejected, "401: Incorrect API key provided: [key].")
+    };
     assert_eq!(failed, expected);
 }
 
@@ -145,7 +147,7 @@ async fn a_wrong_key_is_reported_and_not_repeated() {
 async fn a_busy_provider_says_when_to_come_back() {
     let said = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#;
     let failed = failure("429 Too Many Requests", "retry-after: 7\r\n", said).await;
-    assert_eq!((failed.reason.as_str(), failed.answered), ("429: slow down", false));
+    assert_eq!((failed.reason.as_str(), failed.answered()), ("429: slow down", false));
     assert_eq!((failed.status, failed.retry_after_ms), (Some(429), Some(7_000)));
     let failed = failure("529 Overloaded", "", r#"{"error":{"message":"Overloaded"}}"#).await;
     assert_eq!(
@@ -180,11 +182,11 @@ async fn a_good_status_is_not_yet_an_answer() {
         ("{}", "the answer has no end"),
     ] {
         let failed = failure("200 OK", "", said).await;
-        assert_eq!((failed.reason.as_str(), failed.answered, failed.status), (reason, false, Some(200)));
+        assert_eq!((failed.reason.as_str(), failed.answered(), failed.status), (reason, false, Some(200)));
     }
     let cut = json!({"choices": [{"message": {"content": "half"}, "finish_reason": "length"}]});
     let failed = failure("200 OK", "", &cut.to_string()).await;
-    assert!(failed.answered && failed.usage.is_some());
+    assert!(failed.answered() && failed.usage.is_some());
 }
 
 #[tokio::test]
@@ -213,7 +215,7 @@ async fn who_breaks_off_has_not_answered() {
     ] {
         let failed = asked(Act::Say(start.into()), question()).await.unwrap_err();
         assert!(failed.reason.starts_with("the connection broke: "), "{}", failed.reason);
-        assert_eq!((failed.answered, failed.status), (false, None), "{start}");
+        assert_eq!((failed.answered(), failed.status), (false, None), "{start}");
     }
 }
 
@@ -233,7 +235,7 @@ async fn the_time_limit_covers_the_whole_call() {
         let failed =
             asked(Act::Stall(start.into()), Request { timeout_ms: 100, ..question() }).await.unwrap_err();
         assert_eq!(
-            (failed.reason.as_str(), failed.answered, failed.status),
+            (failed.reason.as_str(), failed.answered(), failed.status),
             ("no answer within 0.1 s", false, None)
         );
     }

@@ -1,0 +1,357 @@
+//! The models a compaction may ask, one after the other: those of the settings, then the session's own.
+//!
+//! Pi knows the models and their keys; a [`Host`] asks it. A model is looked up when its turn first comes, never before: a
+//! key may be the output of a command of the user's. A question that fails for a reason that may pass is put again, with a
+//! growing rest in between; then the next model has its turn. What is learnt of a model on the way is kept in [`Standing`],
+//! beyond this compaction.
+
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+use super::direct::WINDOW_MARGIN;
+use super::health::Pass;
+use super::{Answer, Direct, Facts, Failure, Kind, Model, Request, Standing, add_usage, direct, retry, size};
+use crate::config::Settings;
+use crate::log::{Field, Log};
+
+/// A call is waited for a little longer than its own limit, in case that never comes.
+const GRACE: Duration = Duration::from_secs(5);
+/// An answer may take this share of a window: 1/n.
+const ANSWER_SHARE: usize = 4;
+/// A model with less room for a question, in tokens, is asked none.
+const LEAST_ROOM: usize = 1_000;
+
+/// A future that the caller may drop at any time.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Whoever knows the models: Pi.
+pub trait Host: Send + Sync {
+    /// What is known of a model, `provider/id`, or of the session's own; in words why it can't be asked.
+    fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
+
+    /// Asks it in the host's way.
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer>;
+}
+
+/// The models of one compaction, in the order in which they are tried.
+pub struct Chain {
+    host: Arc<dyn Host>,
+    candidates: Vec<Candidate>,
+    /// May plain models be asked without the host?
+    direct: bool,
+    /// How often a question is put again.
+    retries: u32,
+    standing: Arc<Standing>,
+    calls: AtomicUsize,
+    log: Log,
+}
+
+struct Candidate {
+    /// `None` is the session's own.
+    name: Option<String>,
+    found: OnceCell<Result<Found, String>>,
+}
+
+struct Found {
+    facts: Facts,
+    /// By what its health is known: a new key is a new chance.
+    key: String,
+    /// For those that need no host.
+    line: Option<Direct>,
+    /// The host reaches it, and we do not: a certificate that only the host trusts, a gateway that redirects.
+    only_by_host: AtomicBool,
+}
+
+/// Why a candidate gives way.
+enum Next {
+    /// It was not asked.
+    Unasked(String),
+    /// It was, in vain.
+    Failed(Failure),
+    /// No other is to be asked either.
+    Stop(Failure),
+}
+
+impl Chain {
+    /// The models of the settings first, then, if it may be asked, the session's `own`.
+    #[must_use]
+    pub fn new(
+        host: Arc<dyn Host>,
+        settings: &Settings,
+        own: bool,
+        standing: Arc<Standing>,
+        log: Log,
+    ) -> Self {
+        let names = settings.compaction_models.iter().cloned().map(Some).chain(own.then_some(None));
+        Self {
+            host,
+            candidates: names.map(|name| Candidate { name, found: OnceCell::new() }).collect(),
+            direct: settings.direct_model_calls,
+            retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
+            standing,
+            calls: AtomicUsize::new(0),
+            log,
+        }
+    }
+
+    async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a Found, &'a str> {
+        let look = async || {
+            let found = self.host.resolve(candidate.name.as_deref()).await.and_then(|facts| {
+                facts.is_usable()?;
+                let line = if self.direct { direct(&facts) } else { None };
+                Ok(Found { key: key_of(&facts), facts, line, only_by_host: AtomicBool::new(false) })
+            });
+            let way = match &found {
+                Ok(Found { line: Some(_), .. }) => "direct",
+                Ok(_) => "host",
+                Err(_) => "unusable",
+            };
+            self.log.event("model", &[("name", Field::Name(candidate.title())), ("way", Field::Name(way))]);
+            found
+        };
+        candidate.found.get_or_init(look).await.as_ref().map_err(String::as_str)
+    }
+
+    /// Asks one model, as often as it makes sense. What all calls used is added to `usage`.
+    async fn ask_one(
+        &self,
+        candidate: &Candidate,
+        request: &Request,
+        usage: &mut Option<Value>,
+    ) -> Result<Answer, Next> {
+        let unasked = |reason: &str| Next::Unasked(reason.to_owned());
+        let found =
+            self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
+        let name = found.facts.name();
+        let mut request = request.clone();
+        fit(found, &mut request).map_err(|failure| match failure.kind {
+            Kind::TooLong { .. } => Next::Stop(failure),
+            _ => unasked(&format!("{name}: {}", failure.reason)),
+        })?;
+        let pass = self.standing.health.enter(&found.key).await;
+        let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
+        let mut last = None;
+        for attempt in 0..=if pass.is_trial() { 0 } else { self.retries } {
+            let rest = if attempt > 0 { retry::back_off(attempt) } else { Duration::ZERO };
+            let waited = wait(&pass, rest).await.map_err(|pause| unasked(&alone(&name, pause)));
+            waited.map_err(|next| last.take().unwrap_or(next))?;
+            if attempt > 0 && pass.is_over() {
+                break;
+            }
+            let answer = self.call(candidate, found, &request, attempt, usage).await.map_err(Next::Stop)?;
+            let failure = match answer {
+                Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
+                heard => {
+                    pass.alive();
+                    let refused = |failure: &Failure| failure.kind == Kind::Refused;
+                    return match heard {
+                        Err(failure) if refused(&failure) => Err(Next::Failed(failure.by(&name))),
+                        useful => Ok(useful),
+                    };
+                }
+            };
+            pass.in_vain(
+                failure
+                    .retry_after_ms
+                    .filter(|_| failure.may_pass())
+                    .map(|ms| Duration::from_millis(ms.into())),
+            );
+            let again = failure.may_pass();
+            last = Some(Next::Failed(failure.by(&name)));
+            if !again {
+                break;
+            }
+        }
+        Err(last.unwrap_or_else(|| unasked(&name)))
+    }
+
+    /// One call, which is counted; an error where no more is to be spent.
+    async fn call(
+        &self,
+        candidate: &Candidate,
+        found: &Found,
+        request: &Request,
+        attempt: u32,
+        usage: &mut Option<Value>,
+    ) -> Result<Answer, Failure> {
+        let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
+        let Some(line) = line else {
+            let asked = self.ask_host(candidate, found, request);
+            return self.counted(request, usage, asked).await;
+        };
+        let asked = self.timed(candidate, "direct", request, line.ask(request.clone()));
+        let answer = self.counted(request, usage, asked).await?;
+        let unheard = |failure: &Failure| {
+            failure.kind == Kind::Unconnected
+                || failure.status.is_some_and(|status| (300..400).contains(&status))
+        };
+        if attempt > 0 || !answer.as_ref().is_err_and(unheard) {
+            return Ok(answer);
+        }
+        let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
+        if answer.as_ref().map_or_else(Failure::answered, |_| true) {
+            found.only_by_host.store(true, Ordering::Relaxed);
+        }
+        Ok(answer)
+    }
+
+    async fn counted(
+        &self,
+        request: &Request,
+        usage: &mut Option<Value>,
+        asked: impl Future<Output = Answer>,
+    ) -> Result<Answer, Failure> {
+        let spend = &self.standing.spend;
+        spend.admit().map_err(|setting| {
+            Failure::of(Kind::Spent, format!("the limit of the setting `{setting}` is reached"))
+        })?;
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = asked.await;
+        let (used, estimate) = match &answer {
+            Ok(reply) => (&reply.usage, size(&request.prompt) + size(&reply.text)),
+            // Whoever did not answer in time may have worked all the while.
+            Err(failure) if matches!(failure.kind, Kind::Useless | Kind::Late | Kind::Refused) => {
+                (&failure.usage, size(&request.prompt))
+            }
+            Err(failure) => (&failure.usage, 0),
+        };
+        spend.note(used.as_ref(), estimate);
+        *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
+        Ok(answer)
+    }
+
+    async fn ask_host(&self, candidate: &Candidate, found: &Found, request: &Request) -> Answer {
+        let asked = self.host.ask(candidate.name.as_deref(), request.clone());
+        let answer = self.timed(candidate, "host", request, asked).await;
+        let Some(key) = &found.facts.auth.api_key else { return answer };
+        // Providers quote keys in their complaints.
+        answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure })
+    }
+
+    async fn timed(
+        &self,
+        candidate: &Candidate,
+        way: &'static str,
+        request: &Request,
+        asked: Pending<'_, Answer>,
+    ) -> Answer {
+        let limit = Duration::from_millis(request.timeout_ms);
+        let started = Instant::now();
+        let answer = tokio::time::timeout(limit + GRACE, asked).await;
+        let answer = answer.unwrap_or_else(|_| Err(Failure::late(limit)));
+        // A call that was stopped for its time says only that it was stopped.
+        let late = started.elapsed() >= limit;
+        let answer = answer.map_err(|failure| match failure.kind {
+            Kind::Useless | Kind::Refused => failure,
+            _ if late => Failure { usage: failure.usage, ..Failure::late(limit) },
+            _ => failure,
+        });
+        let outcome = answer.as_ref().map_or_else(Failure::outcome, |_| "answered");
+        let fields = [
+            ("model", Field::Name(candidate.title())),
+            ("way", Field::Name(way)),
+            ("outcome", Field::Name(outcome)),
+            ("took", Field::Took(started.elapsed())),
+        ];
+        self.log.event("call", &fields);
+        answer
+    }
+}
+
+impl Candidate {
+    fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or("session")
+    }
+}
+
+/// Waits as long as the provider wants; where it says nothing, for `rest`.
+///
+/// # Errors
+/// What the provider wants, if that is too long.
+async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
+    if pass.pause().is_none() {
+        tokio::time::sleep(rest).await;
+    }
+    // Others may meet a longer one meanwhile.
+    while let Some(pause) = pass.pause() {
+        if pause > retry::PATIENCE {
+            return Err(pause);
+        }
+        tokio::time::sleep(pause).await;
+    }
+    Ok(())
+}
+
+/// A model that is left alone for so long, in words.
+fn alone(name: &str, rest: Duration) -> String {
+    format!("{name} failed before and is left alone for {} s", rest.as_secs() + 1)
+}
+
+/// A model with its key and address, none of which can be read off it.
+fn key_of(facts: &Facts) -> String {
+    let mut hasher = DefaultHasher::new();
+    facts.auth.api_key.as_ref().map(super::Secret::reveal).hash(&mut hasher);
+    facts.model.base_url.hash(&mut hasher);
+    format!("{} {:x}", facts.name(), hasher.finish())
+}
+
+/// Makes room for the answer within what the model can do.
+fn fit(found: &Found, request: &mut Request) -> Result<(), Failure> {
+    let model = &found.facts.model;
+    if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
+        request.max_tokens = request.max_tokens.min(most);
+    }
+    let Some(window) = model.context_window.filter(|window| *window > 0) else { return Ok(()) };
+    request.max_tokens = request.max_tokens.min(window / ANSWER_SHARE).max(1);
+    let room = window.saturating_sub(WINDOW_MARGIN + request.max_tokens + size(&request.system));
+    if room < LEAST_ROOM {
+        return Err(Failure::of(Kind::Rejected, "its window is too small for any question"));
+    }
+    if size(&request.prompt) <= room {
+        return Ok(());
+    }
+    let reason = format!("{}: its window is too small for the question", found.facts.name());
+    let room = u32::try_from(room).unwrap_or(u32::MAX);
+    Err(Failure::of(Kind::TooLong { room }, reason))
+}
+
+impl Model for Chain {
+    fn ask(&self, request: Request) -> Pending<'_, Answer> {
+        Box::pin(async move {
+            let mut usage = None;
+            let mut failed: Option<Failure> = None;
+            let mut unasked = Vec::new();
+            for candidate in &self.candidates {
+                match self.ask_one(candidate, &request, &mut usage).await {
+                    Ok(answer) => {
+                        return match answer {
+                            Ok(reply) => Ok(super::Reply { usage, ..reply }),
+                            Err(failure) => Err(Failure { usage, ..failure }),
+                        };
+                    }
+                    Err(Next::Stop(failure)) => return Err(Failure { usage, ..failure }),
+                    Err(Next::Unasked(reason)) => unasked.push(reason),
+                    Err(Next::Failed(failure)) => failed = Some(failure),
+                }
+            }
+            let nobody =
+                || Failure::of(Kind::Rejected, format!("no model can be asked ({})", unasked.join("; ")));
+            Err(Failure { usage, ..failed.unwrap_or_else(nobody) })
+        })
+    }
+
+    fn calls(&self) -> Option<usize> {
+        Some(self.calls.load(Ordering::Relaxed))
+    }
+}

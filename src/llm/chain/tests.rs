@@ -1,0 +1,323 @@
+//! The order in which models are asked, and how often, with a host that plays a script.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::llm::Reply;
+
+type Answers = Box<dyn Fn(Option<&str>) -> Answer + Send + Sync>;
+type Models = Box<dyn Fn(&str) -> Option<Value> + Send + Sync>;
+
+/// A host whose models are `provider/id` → what they answer; one that is missing is unknown.
+struct Script {
+    answer: Answers,
+    model: Models,
+    log: Mutex<Vec<String>>,
+}
+
+impl Script {
+    fn new(
+        model: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
+        answer: impl Fn(Option<&str>) -> Answer + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { answer: Box::new(answer), model: Box::new(model), log: Mutex::default() })
+    }
+
+    fn log(&self) -> Vec<String> {
+        std::mem::take(&mut self.log.lock().unwrap())
+    }
+
+    fn write(&self, what: &str, model: Option<&str>) {
+        self.log.lock().unwrap().push(format!("{what} {}", model.unwrap_or("session")));
+    }
+}
+
+impl Host for Script {
+    fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>> {
+        self.write("resolve", model);
+        let facts =
+            (self.model)(model.unwrap_or("own/model")).ok_or_else(|| "Pi does not know it".to_owned());
+        Box::pin(async move { facts.map(|facts| serde_json::from_value(facts).unwrap()) })
+    }
+
+    fn ask<'a>(&'a self, model: Option<&'a str>, _request: Request) -> Pending<'a, Answer> {
+        self.write("ask", model);
+        let answer = (self.answer)(model);
+        Box::pin(async move { answer })
+    }
+}
+
+fn facts(name: &str) -> Value {
+    let (provider, id) = name.split_once('/').unwrap();
+    json!({
+        "model": {"provider": provider, "id": id, "api": "other", "maxTokens": 1000, "contextWindow": 10_000},
+        "auth": {"ok": true, "apiKey": "k"}, "oauth": false, "ownStream": false
+    })
+}
+
+fn request(prompt: &str) -> Request {
+    Request { system: "s".into(), prompt: prompt.into(), max_tokens: 500, timeout_ms: 1_000 }
+}
+
+fn reply(model: Option<&str>) -> Answer {
+    Ok(Reply { text: "t".into(), model: model.map(ToOwned::to_owned), usage: Some(json!({"input": 1})) })
+}
+
+fn settings() -> Settings {
+    let defaults = Settings::defaults(std::path::Path::new("/nowhere"));
+    Settings { compaction_models: vec!["a/one".into(), "b/two".into()], ..defaults }
+}
+
+fn chain(script: &Arc<Script>) -> Chain {
+    chain_with(script, &settings(), Arc::new(Standing::new(&settings())))
+}
+
+fn chain_with(script: &Arc<Script>, settings: &Settings, standing: Arc<Standing>) -> Chain {
+    let host: Arc<dyn Host> = Arc::clone(script) as _;
+    Chain::new(host, settings, true, standing, Log::default())
+}
+
+#[tokio::test]
+async fn the_first_usable_model_is_asked_and_looked_up_once() {
+    let script = Script::new(|name| (name != "a/one").then(|| facts(name)), reply);
+    let chain = chain(&script);
+    for _ in 0..2 {
+        assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
+    }
+    assert_eq!(script.log(), ["resolve a/one", "resolve b/two", "ask b/two", "ask b/two"]);
+}
+
+/// Every question is put to `a/one` first, which fails so; what becomes of `questions`, one after the other.
+async fn failing(
+    failure: Failure,
+    settings: &Settings,
+    questions: usize,
+) -> (Vec<String>, Duration, Vec<Answer>) {
+    let script = Script::new(
+        |name| Some(facts(name)),
+        move |model| match model {
+            Some("a/one") => Err(failure.clone()),
+            other => reply(other),
+        },
+    );
+    let chain = chain_with(&script, settings, Arc::new(Standing::new(settings)));
+    let began = Instant::now();
+    let mut answers = Vec::new();
+    for _ in 0..questions {
+        answers.push(chain.ask(request("q")).await);
+    }
+    let asked = script.log().into_iter().filter(|line| line.starts_with("ask")).collect();
+    (asked, began.elapsed(), answers)
+}
+
+fn times(asked: &[String], model: &str) -> usize {
+    asked.iter().filter(|line| line.ends_with(model)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_pass_is_tried_again_and_what_may_not_goes_to_the_next_at_once() {
+    let busy = |status| Failure::answered_with(status, None, "busy");
+    let cases = [
+        (busy(429), 4),
+        (busy(500), 4),
+        (busy(502), 4),
+        (busy(503), 4),
+        (busy(504), 4),
+        (busy(529), 4),
+        (Failure::said("Connection error."), 4),
+        (Failure::said("terminated"), 4),
+        (busy(400), 1),
+        (busy(401), 1),
+        (busy(403), 1),
+        (busy(404), 1),
+        (Failure::late(Duration::from_secs(1)), 1),
+        (Failure::said("the model refused: no"), 1),
+    ];
+    for (failure, calls) in cases {
+        let (asked, took, answers) = failing(failure.clone(), &settings(), 1).await;
+        assert_eq!((times(&asked, "a/one"), times(&asked, "b/two")), (calls, 1), "{failure:?}");
+        assert_eq!(answers[0].as_ref().unwrap().model.as_deref(), Some("b/two"));
+        let range = if calls == 1 { (0, 0) } else { (3_500, 7_000) };
+        assert!((range.0..=range.1).contains(&took.as_millis()), "{failure:?}: {took:?}");
+    }
+    let never = Settings { model_retries: 0, ..settings() };
+    assert_eq!(times(&failing(busy(503), &never, 1).await.0, "a/one"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_is_asked_again_when_it_wants_to_be_and_left_alone_if_that_is_too_late() {
+    let later = |ms| Failure { retry_after_ms: Some(ms), ..Failure::answered_with(429, None, "slow down") };
+    let (asked, took, _) = failing(later(20_000), &settings(), 1).await;
+    assert_eq!((times(&asked, "a/one"), took.as_secs()), (4, 60));
+    // Beyond what anybody waits for: the next model at once, also for later questions, until the time has come.
+    let (asked, took, _) = failing(later(31_000), &settings(), 5).await;
+    assert_eq!((times(&asked, "a/one"), times(&asked, "b/two"), took.as_secs()), (1, 5, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_calls_used_is_not_forgotten() {
+    let failure = Failure { usage: Some(json!({"input": 2})), ..Failure::answered_with(503, None, "") };
+    let (.., answers) = failing(failure, &settings(), 1).await;
+    assert_eq!(answers[0].as_ref().unwrap().usage, Some(json!({"input": 9})));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_found_dead_is_left_alone_beyond_the_compaction_and_tried_once_later() {
+    let script = Script::new(
+        |name| Some(facts(name)),
+        |model| match model {
+            Some("a/one") => Err(Failure::late(Duration::from_secs(1))),
+            other => reply(other),
+        },
+    );
+    let standing = Arc::new(Standing::new(&settings()));
+    let mut dead = Vec::new();
+    for _ in 0..3 {
+        let chain = chain_with(&script, &settings(), Arc::clone(&standing));
+        for _ in 0..4 {
+            chain.ask(request("q")).await.unwrap();
+        }
+        dead.push(times(&script.log(), "ask a/one"));
+        tokio::time::advance(Duration::from_secs(61)).await;
+    }
+    // Three questions find out; after a minute one tries, then it is left alone for two.
+    assert_eq!(dead, [3, 1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_key_is_a_new_chance() {
+    let key = Arc::new(AtomicUsize::new(0));
+    let now = Arc::clone(&key);
+    let model = move |name: &str| {
+        let mut facts = facts(name);
+        facts["auth"]["apiKey"] = json!(format!("key {}", now.load(Ordering::Relaxed)));
+        (name == "a/one").then_some(facts)
+    };
+    let good = Arc::clone(&key);
+    let script = Script::new(model, move |name| match good.load(Ordering::Relaxed) {
+        0 => Err(Failure::said("401 bad key")),
+        _ => reply(name),
+    });
+    let standing = Arc::new(Standing::new(&settings()));
+    for _ in 0..4 {
+        let failed = chain_with(&script, &settings(), Arc::clone(&standing)).ask(request("q")).await;
+        assert!(failed.is_err());
+    }
+    assert_eq!(times(&script.log(), "ask a/one"), 3);
+    key.store(1, Ordering::Relaxed);
+    assert!(chain_with(&script, &settings(), standing).ask(request("q")).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_a_limit_is_reached_nobody_is_asked_any_more() {
+    let limited = Settings { model_calls_per_hour: 6, ..settings() };
+    let (asked, took, answers) = failing(Failure::said("503"), &limited, 3).await;
+    // Four calls and one, then one more, and the limit.
+    assert_eq!((asked.len(), times(&asked, "a/one")), (6, 5));
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
+    let spent = answers[2].as_ref().unwrap_err();
+    assert_eq!(
+        (spent.kind, spent.reason.as_str()),
+        (Kind::Spent, "the limit of the setting `modelCallsPerHour` is reached")
+    );
+    assert!(took < Duration::from_secs(10));
+}
+
+/// A plain model, at a port where nobody listens.
+fn deaf(name: &str) -> Value {
+    let mut facts = facts(name);
+    facts["model"]["api"] = json!("openai-completions");
+    facts["model"]["baseUrl"] = json!("http://127.0.0.1:9/v1");
+    facts
+}
+
+#[tokio::test]
+async fn a_plain_model_that_only_the_host_reaches_is_asked_through_the_host() {
+    let script = Script::new(|name| Some(deaf(name)), reply);
+    let chain = chain(&script);
+    for _ in 0..2 {
+        assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("a/one"));
+    }
+    assert_eq!(script.log(), ["resolve a/one", "ask a/one", "ask a/one"]);
+    assert!(chain.candidates[0].found.get().unwrap().as_ref().unwrap().only_by_host.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn what_nobody_reaches_fails_once_for_both_ways_and_shows_no_key() {
+    let key = "a-rather-long-key";
+    let model = move |name: &str| {
+        let mut facts = deaf(name);
+        facts["auth"]["apiKey"] = json!(key);
+        (name == "a/one").then_some(facts)
+    };
+    let script = Script::new(model, move |_| Err(Failure::said(&format!("401: bad key {key}"))));
+    let chain = chain(&script);
+    let failure = chain.ask(request("q")).await.unwrap_err();
+    assert!(
+        failure.reason.starts_with("a/one: 401: bad key") && !failure.reason.contains(key),
+        "{failure:?}"
+    );
+    assert_eq!(script.log(), ["resolve a/one", "ask a/one", "resolve b/two", "resolve session"]);
+}
+
+#[tokio::test]
+async fn a_useless_answer_is_an_answer() {
+    let useless = |_: Option<&str>| Err(Failure::useless("cut off"));
+    let script = Script::new(|name| Some(facts(name)), useless);
+    assert!(chain(&script).ask(request("q")).await.unwrap_err().answered());
+    assert_eq!(script.log(), ["resolve a/one", "ask a/one"]);
+}
+
+#[tokio::test]
+async fn the_session_s_model_is_the_last() {
+    let script = Script::new(|name| (name == "own/model").then(|| facts(name)), reply);
+    assert_eq!(chain(&script).ask(request("q")).await.unwrap().model, None);
+}
+
+#[tokio::test]
+async fn a_question_beyond_a_model_s_window_is_not_put_to_it_and_no_other_takes_its_place() {
+    let script = Script::new(
+        |name| {
+            let mut facts = facts(name);
+            facts["model"]["contextWindow"] = json!(if name == "a/one" { 10_000 } else { 1_000_000 });
+            Some(facts)
+        },
+        reply,
+    );
+    let chain = chain(&script);
+    let Failure { kind: Kind::TooLong { room }, .. } =
+        chain.ask(request(&"word ".repeat(6_000))).await.unwrap_err()
+    else {
+        panic!("it was asked");
+    };
+    // The window without what Pi keeps free, the answer, and the system prompt.
+    assert_eq!(room, 10_000 - 4_096 - 500 - 1);
+    assert_eq!(script.log(), ["resolve a/one"]);
+    assert!(chain.ask(request(&"word ".repeat(4_000))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_window_that_has_room_for_nothing_is_passed_over() {
+    let script = Script::new(
+        |name| {
+            let mut facts = facts(name);
+            facts["model"]["contextWindow"] = json!(if name == "a/one" { 4_096 } else { 0 });
+            Some(facts)
+        },
+        reply,
+    );
+    assert_eq!(chain(&script).ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
+}
+
+#[tokio::test]
+async fn with_no_model_at_all_it_says_what_was_tried() {
+    let script = Script::new(|_| None, reply);
+    let failure = chain(&script).ask(request("q")).await.unwrap_err();
+    assert!(!failure.answered());
+    assert_eq!(
+        failure.reason,
+        "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; session: Pi does not know it)"
+    );
+}

@@ -1,0 +1,249 @@
+//! Why there is no usable answer, and what follows from that: ask again, ask another model, or do without.
+//!
+//! Where the engine calls a provider itself it sees the status and the headers. Through Pi only a text comes back, so the same
+//! is read off that.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::model::read_json;
+
+/// As much of a provider's complaint is handed on, in characters.
+const COMPLAINT: usize = 500;
+
+/// Answers that may be others in a moment.
+const PASSING: [u16; 10] = [408, 425, 429, 500, 502, 503, 504, 520, 524, 529];
+
+/// What those say who mean the account and not the moment, whatever status they say it with.
+const USED_UP: [&str; 7] = [
+    "insufficient_quota",
+    "quota exceeded",
+    "usage limit reached",
+    "usagelimiterror",
+    "out of budget",
+    "available balance",
+    "billing",
+];
+
+/// What is said of a line that broke, or of a provider that has too much to do, where no status is.
+const BROKEN: [&str; 23] = [
+    "connection",
+    "econnre",
+    "enotfound",
+    "ehostunreach",
+    "enetunreach",
+    "eai_again",
+    "fetch failed",
+    "network",
+    "socket",
+    "other side closed",
+    "premature close",
+    "terminated",
+    "ended without",
+    "has no end",
+    "stream ended",
+    "unexpected end",
+    "in json at position",
+    "not valid json",
+    "timed out",
+    "timeout",
+    "overloaded",
+    "rate limit",
+    "unavailable",
+];
+
+/// What is said by a model that does not want to answer, or by whoever watches over it.
+const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensitive"];
+
+/// Why there is no usable answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Failure {
+    /// In words.
+    pub reason: String,
+    /// Of what kind it is.
+    pub kind: Kind,
+    /// What the call used all the same.
+    pub usage: Option<Value>,
+    /// The HTTP status, where a whole HTTP answer came and we know it.
+    pub status: Option<u16>,
+    /// Not to be asked again for so many ms: the provider's own words.
+    pub retry_after_ms: Option<u32>,
+}
+
+/// Kinds of failures, by what is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// No answer, for a reason that may pass: ask again.
+    #[default]
+    Broken,
+    /// No connection came about: ask again, or in another way.
+    Unconnected,
+    /// No answer in time: whoever was waited for in vain would be so again. The next model.
+    Late,
+    /// The provider does not take the question, or does not know whoever asks: the next model.
+    Rejected,
+    /// The model, or its provider, does not want to answer this: the next model.
+    Refused,
+    /// An answer, but of no use.
+    Useless,
+    /// Not asked, because the question is larger than the model's window.
+    TooLong {
+        /// So many tokens of it would have fit.
+        room: u32,
+    },
+    /// Not asked, because a limit on calls or tokens is reached.
+    Spent,
+}
+
+impl Failure {
+    /// No answer, for a reason that may pass.
+    pub fn unreachable(reason: impl Into<String>) -> Self {
+        let reason = Some(reason.into()).filter(|reason: &String| !reason.trim().is_empty());
+        Self { reason: reason.unwrap_or_else(|| "it gave no reason".into()), ..Self::default() }
+    }
+
+    /// An answer, but of no use.
+    pub fn useless(reason: impl Into<String>) -> Self {
+        Self { kind: Kind::Useless, ..Self::unreachable(reason) }
+    }
+
+    /// No answer of the kind that `kind` says.
+    pub(super) fn of(kind: Kind, reason: impl Into<String>) -> Self {
+        Self { kind, ..Self::unreachable(reason) }
+    }
+
+    /// No answer within `limit`.
+    pub(super) fn late(limit: Duration) -> Self {
+        Self::of(Kind::Late, format!("no answer within {} s", limit.as_secs_f32()))
+    }
+
+    /// A provider's words, with what they tell of the status. They may be JSON, behind a status or not.
+    pub(super) fn said(text: &str) -> Self {
+        let text = text.trim();
+        let word = text.split([':', ' ']).next().unwrap_or_default();
+        let status = word.parse().ok().filter(|status: &u16| (100..600).contains(status));
+        let rest = if status.is_some() { text[word.len()..].trim_start_matches([':', ' ']) } else { text };
+        let json = read_json(rest).ok().filter(Value::is_object);
+        let reason = match (status, &json) {
+            (Some(status), _) => format!("{status}: {}", complaint(json.as_ref(), rest)),
+            (None, Some(json)) => complaint(Some(json), rest),
+            (None, None) => text.chars().take(COMPLAINT).collect(),
+        };
+        Self { status, ..Self::of(kind_of(status, text), reason) }
+    }
+
+    /// An HTTP answer that is none to the question.
+    pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
+        let reason = format!("{status}: {}", complaint(json, text));
+        Self { status: Some(status), ..Self::of(kind_of(Some(status), text), reason) }
+    }
+
+    /// The model answered, if not to any use; otherwise it could not be reached.
+    #[must_use]
+    pub fn answered(&self) -> bool {
+        self.kind == Kind::Useless
+    }
+
+    /// The same, with the model's name in front.
+    pub(super) fn by(self, name: &str) -> Self {
+        Self { reason: format!("{name}: {}", self.reason), ..self }
+    }
+
+    /// Its kind, for the log.
+    pub(super) fn outcome(&self) -> &'static str {
+        match self.kind {
+            Kind::Broken | Kind::Unconnected => "unreachable",
+            Kind::Late => "late",
+            Kind::Rejected => "rejected",
+            Kind::Refused => "refused",
+            Kind::Useless => "useless",
+            Kind::TooLong { .. } => "long",
+            Kind::Spent => "spent",
+        }
+    }
+
+    /// May the same question to the same model come out otherwise in a moment?
+    #[must_use]
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::Broken | Kind::Unconnected)
+    }
+}
+
+fn kind_of(status: Option<u16>, text: &str) -> Kind {
+    let text = text.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    match status {
+        _ if says(&USED_UP) => Kind::Rejected,
+        Some(status) if PASSING.contains(&status) => Kind::Broken,
+        Some(200..300) => Kind::Broken,
+        Some(_) => Kind::Rejected,
+        None if says(&REFUSALS) => Kind::Refused,
+        None if says(&BROKEN) => Kind::Broken,
+        None => Kind::Rejected,
+    }
+}
+
+/// What a provider says went wrong, cut to a sensible length.
+pub(super) fn complaint(json: Option<&Value>, text: &str) -> String {
+    let said = json.and_then(|json| {
+        let error = &json["error"];
+        [&error["message"], &json["message"], &json["detail"], error].into_iter().find_map(Value::as_str)
+    });
+    let said = said.unwrap_or(text).trim();
+    // A page of a proxy's or a gateway's is for browsers.
+    if said.is_empty() || said.starts_with('<') {
+        return "it does not say why".into();
+    }
+    said.chars().take(COMPLAINT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_through_pi_tells_what_to_do() {
+        let cases = [
+            ("429 slow down", Some(429), "429: slow down", Kind::Broken),
+            (
+                r#"529 {"type":"error","error":{"message":"Overloaded"}}"#,
+                Some(529),
+                "529: Overloaded",
+                Kind::Broken,
+            ),
+            (r#"503: {"message":"later"}"#, Some(503), "503: later", Kind::Broken),
+            ("500 status code (no body)", Some(500), "500: status code (no body)", Kind::Broken),
+            ("429 insufficient_quota", Some(429), "429: insufficient_quota", Kind::Rejected),
+            ("401 bad key", Some(401), "401: bad key", Kind::Rejected),
+            ("404", Some(404), "404: it does not say why", Kind::Rejected),
+            ("Connection error.", None, "Connection error.", Kind::Broken),
+            ("terminated", None, "terminated", Kind::Broken),
+            ("Stream ended without finish_reason", None, "Stream ended without finish_reason", Kind::Broken),
+            (
+                "Provider finish_reason: content_filter",
+                None,
+                "Provider finish_reason: content_filter",
+                Kind::Refused,
+            ),
+            (
+                "The model refused to complete the request",
+                None,
+                "The model refused to complete the request",
+                Kind::Refused,
+            ),
+            (r#"{"error":{"message":"Overloaded"}}"#, None, "Overloaded", Kind::Broken),
+            ("no model is chosen", None, "no model is chosen", Kind::Rejected),
+            ("1234 things", None, "1234 things", Kind::Rejected),
+            ("", None, "it gave no reason", Kind::Rejected),
+        ];
+        for (text, status, reason, kind) in cases {
+            let failure = Failure::said(text);
+            assert_eq!(
+                (failure.status, failure.reason.as_str(), failure.kind),
+                (status, reason, kind),
+                "{text}"
+            );
+        }
+    }
+}

@@ -28,13 +28,15 @@ export const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
 /** @typedef {ReceivedFields & import("./wire.mjs").Conversation} Received */
 
 /**
- * What a script answers. Without `status`, `hang`, `reset` or `malformed` it is a successful reply.
+ * What a script answers. Without `status`, `hang`, `reset` or `malformed` it is a successful reply, which `stall` and `breakOff`
+ * leave unfinished.
  * @typedef {object} Reply
  * @property {string} [text]
  * @property {string} [thinking]
  * @property {import("./wire.mjs").ToolCall[]} [toolCalls]
  * @property {import("./wire.mjs").Usage} [usage] by default a quarter of the bytes either way
- * @property {"stop" | "length" | "toolUse"} [stopReason] by default what the content says
+ * @property {import("./wire.mjs").Answer["stopReason"]} [stopReason] by default what the content says
+ * @property {string} [refusal] the model refuses, in these words, as models of the format do
  * @property {number} [status] an HTTP error
  * @property {string | object} [errorBody] its body; a text becomes the message of the format's usual error object
  * @property {Record<string, string>} [headers] more headers, such as retry-after
@@ -42,6 +44,8 @@ export const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * @property {boolean} [hang] never answers
  * @property {boolean} [reset] cuts the connection
  * @property {boolean} [malformed] begins a reply that cannot be parsed
+ * @property {boolean} [stall] sends the first half of the reply, and then nothing more
+ * @property {boolean} [breakOff] sends the first half of the reply, and cuts the connection
  */
 
 /**
@@ -165,10 +169,20 @@ async function answer(request, response, reply) {
   }
   if (reply.malformed) return void response.writeHead(200, contentType(request.streaming)).end('data: {"id":"broken","choices":[{"del\n\n');
   const complete = completed(request, reply);
-  if (!request.streaming) return sendJson(response, 200, wire.whole(complete), headers);
-  response.writeHead(200, { ...contentType(true), ...headers });
-  for (const event of wire.stream(complete, request.body)) response.write(event);
+  const pieces = request.streaming ? [...wire.stream(complete, request.body)] : [JSON.stringify(wire.whole(complete))];
+  response.writeHead(200, { ...contentType(request.streaming), ...headers });
+  if (reply.stall || reply.breakOff) return half(response, pieces.join(""), reply.breakOff);
+  for (const piece of pieces) response.write(piece);
   response.end();
+}
+
+/**
+ * @param {http.ServerResponse} response
+ * @param {string} text
+ * @param {boolean} [cut]
+ */
+function half(response, text, cut) {
+  response.write(text.slice(0, text.length / 2), () => cut && response.socket?.destroy());
 }
 
 /**
@@ -177,7 +191,7 @@ async function answer(request, response, reply) {
  * @param {Reply} reply
  * @returns {import("./wire.mjs").Answer}
  */
-function completed(request, { text = "", thinking = "", toolCalls = [], usage, stopReason }) {
+function completed(request, { text = "", thinking = "", toolCalls = [], usage, stopReason, refusal }) {
   const calls = toolCalls.map((call) => ({ id: `call_${randomBytes(8).toString("hex")}`, ...call }));
   const written = Buffer.byteLength(text + thinking + JSON.stringify(calls));
   return {
@@ -186,6 +200,7 @@ function completed(request, { text = "", thinking = "", toolCalls = [], usage, s
     text,
     thinking,
     toolCalls: calls,
+    refusal,
     usage: usage ?? { input: Math.ceil(Buffer.byteLength(request.raw) / 4), output: Math.ceil(written / 4) },
     stopReason: stopReason ?? (calls.length > 0 ? "toolUse" : "stop"),
   };

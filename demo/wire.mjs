@@ -46,7 +46,9 @@
  * @property {string} thinking
  * @property {Required<ToolCall>[]} toolCalls
  * @property {Usage} usage
- * @property {"stop" | "length" | "toolUse"} stopReason
+ * @property {string} [refusal] what the model says when it refuses; it says so in words in the one format, by its stop reason
+ *   in the other
+ * @property {"stop" | "length" | "toolUse" | "filtered"} stopReason
  */
 
 /**
@@ -98,13 +100,14 @@ function openAiMessage(message) {
 }
 
 /** @type {Record<Answer["stopReason"], string>} */
-const openAiReasons = { stop: "stop", length: "length", toolUse: "tool_calls" };
+const openAiReasons = { stop: "stop", length: "length", toolUse: "tool_calls", filtered: "content_filter" };
 
 /** @param {Answer} answer */
 function wholeOpenAi(answer) {
   const message = {
     role: "assistant",
     content: answer.text || null,
+    ...(answer.refusal && { refusal: answer.refusal }),
     ...(answer.thinking && { reasoning_content: answer.thinking }),
     ...(answer.toolCalls.length > 0 && { tool_calls: answer.toolCalls.map(openAiCall) }),
   };
@@ -127,6 +130,7 @@ function* streamOpenAi(answer, body) {
   yield chunk({ role: "assistant", content: "" });
   for (const piece of pieces(answer.thinking)) yield chunk({ reasoning_content: piece });
   for (const piece of pieces(answer.text)) yield chunk({ content: piece });
+  for (const piece of pieces(answer.refusal ?? "")) yield chunk({ refusal: piece });
   for (const [index, call] of answer.toolCalls.map(openAiCall).entries()) {
     const { arguments: json, name } = call.function;
     yield chunk({ tool_calls: [{ index, id: call.id, type: "function", function: { name, arguments: "" } }] });
@@ -202,14 +206,20 @@ function anthropicMessages(message) {
 }
 
 /** @type {Record<Answer["stopReason"], string>} */
-const anthropicReasons = { stop: "end_turn", length: "max_tokens", toolUse: "tool_use" };
+const anthropicReasons = { stop: "end_turn", length: "max_tokens", toolUse: "tool_use", filtered: "refusal" };
+
+/** How an answer ended. @param {Answer} answer */
+const anthropicEnd = ({ refusal, stopReason }) => ({
+  stop_reason: refusal ? "refusal" : anthropicReasons[stopReason],
+  ...(refusal && { stop_details: { type: "refusal", explanation: refusal } }),
+});
 
 /** @param {Answer} answer */
 function wholeAnthropic(answer) {
   return {
     ...anthropicHead(answer),
     content: anthropicBlocks(answer).map(({ block }) => block),
-    stop_reason: anthropicReasons[answer.stopReason],
+    ...anthropicEnd(answer),
     usage: anthropicUsage(answer.usage),
   };
 }
@@ -225,7 +235,7 @@ function* streamAnthropic(answer) {
     for (const delta of deltas) yield named({ type: "content_block_delta", index, delta });
     yield named({ type: "content_block_stop", index });
   }
-  yield named({ type: "message_delta", delta: { stop_reason: anthropicReasons[answer.stopReason], stop_sequence: null }, usage });
+  yield named({ type: "message_delta", delta: { ...anthropicEnd(answer), stop_sequence: null }, usage });
   yield named({ type: "message_stop" });
 }
 

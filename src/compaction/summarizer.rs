@@ -268,12 +268,14 @@ impl Summarizer {
 
 /// A summary that is not smaller than its source is none.
 fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
-    reply.text = prompts::without_fences(&reply.text);
-    let size = tokens::estimate(&reply.text);
-    if size < source_tokens {
+    // Pi shows the block between marks of its own, which an answer must not close either.
+    reply.text = prompts::without_fences(&reply.text).replace("</summary", "<\\/summary");
+    if tokens::estimate(&reply.text) < source_tokens {
         return Ok(reply);
     }
-    let reason = format!("the summary ({size} tokens) is not smaller than its source ({source_tokens})");
+    let whose = reply.model.map(|model| format!("{model}: ")).unwrap_or_default();
+    let reason = format!("{whose}the answer is not smaller than what it summarises");
+    // What it used is counted already.
     Err(Failure::useless(reason))
 }
 

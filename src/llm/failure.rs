@@ -26,8 +26,8 @@ const USED_UP: [&str; 7] = [
     "billing",
 ];
 
-/// What is said of a line that broke, or of a provider that has too much to do, where no status is.
-const BROKEN: [&str; 23] = [
+/// What is said of a line that broke, where no status is.
+const CUT: [&str; 13] = [
     "connection",
     "econnre",
     "enotfound",
@@ -41,17 +41,14 @@ const BROKEN: [&str; 23] = [
     "premature close",
     "terminated",
     "ended without",
-    "has no end",
-    "stream ended",
-    "unexpected end",
-    "in json at position",
-    "not valid json",
-    "timed out",
-    "timeout",
-    "overloaded",
-    "rate limit",
-    "unavailable",
 ];
+
+/// … of an answer that could not be read.
+const UNPARSED: [&str; 3] = ["unexpected end", "in json at position", "not valid json"];
+
+/// … and of a provider that has too much to do, or stopped half way.
+const BUSY: [&str; 7] =
+    ["stream ended", "has no end", "timed out", "timeout", "overloaded", "rate limit", "unavailable"];
 
 /// What is said by a model that does not want to answer, or by whoever watches over it.
 const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensitive"];
@@ -128,7 +125,7 @@ impl Failure {
         let reason = match (status, &json) {
             (Some(status), _) => format!("{status}: {}", complaint(json.as_ref(), rest)),
             (None, Some(json)) => complaint(Some(json), rest),
-            (None, None) => text.chars().take(COMPLAINT).collect(),
+            (None, None) => in_words(text),
         };
         Self { status, ..Self::of(kind_of(status, text), reason) }
     }
@@ -170,6 +167,18 @@ impl Failure {
     }
 }
 
+/// What a library of Pi's says of a broken call, for somebody who does not know that library.
+fn in_words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    let said: String = text.chars().take(COMPLAINT).collect();
+    match () {
+        () if says(&UNPARSED) => "its answer is not JSON".into(),
+        () if says(&CUT) => format!("the connection broke: {said}"),
+        () => said,
+    }
+}
+
 fn kind_of(status: Option<u16>, text: &str) -> Kind {
     let text = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -179,7 +188,7 @@ fn kind_of(status: Option<u16>, text: &str) -> Kind {
         Some(200..300) => Kind::Broken,
         Some(_) => Kind::Rejected,
         None if says(&REFUSALS) => Kind::Refused,
-        None if says(&BROKEN) => Kind::Broken,
+        None if says(&CUT) || says(&UNPARSED) || says(&BUSY) => Kind::Broken,
         None => Kind::Rejected,
     }
 }
@@ -217,9 +226,14 @@ mod tests {
             ("429 insufficient_quota", Some(429), "429: insufficient_quota", Kind::Rejected),
             ("401 bad key", Some(401), "401: bad key", Kind::Rejected),
             ("404", Some(404), "404: it does not say why", Kind::Rejected),
-            ("Connection error.", None, "Connection error.", Kind::Broken),
-            ("terminated", None, "terminated", Kind::Broken),
-            ("Stream ended without finish_reason", None, "Stream ended without finish_reason", Kind::Broken),
+            ("Connection error.", None, "the connection broke: Connection error.", Kind::Broken),
+            ("terminated", None, "the connection broke: terminated", Kind::Broken),
+            (
+                "Stream ended without finish_reason",
+                None,
+                "the connection broke: Stream ended without finish_reason",
+                Kind::Broken,
+            ),
             (
                 "Provider finish_reason: content_filter",
                 None,
@@ -232,6 +246,7 @@ mod tests {
                 "The model refused to complete the request",
                 Kind::Refused,
             ),
+            ("Unexpected end of JSON input", None, "its answer is not JSON", Kind::Broken),
             (r#"{"error":{"message":"Overloaded"}}"#, None, "Overloaded", Kind::Broken),
             ("no model is chosen", None, "no model is chosen", Kind::Rejected),
             ("1234 things", None, "1234 things", Kind::Rejected),

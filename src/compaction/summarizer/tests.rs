@@ -190,7 +190,7 @@ async fn a_part_that_no_model_summarises_makes_the_whole_an_extract() {
     let written =
         world.summarizer.summarise(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
     assert_eq!((written.state, written.text.as_str()), (State::Degraded, "extract"));
-    assert_eq!(world.summarizer.last_failure().as_deref(), Some("the answer has no text"));
+    assert_eq!(world.summarizer.last_failure().as_deref(), Some("a/one: the answer has no text"));
 }
 
 #[tokio::test(start_paused = true)]

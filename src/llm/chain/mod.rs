@@ -154,10 +154,9 @@ impl Chain {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
                 heard => {
                     pass.alive();
-                    let refused = |failure: &Failure| failure.kind == Kind::Refused;
-                    return match heard {
-                        Err(failure) if refused(&failure) => Err(Next::Failed(failure.by(&name))),
-                        useful => Ok(useful),
+                    return match heard.map_err(|failure| failure.by(&name)) {
+                        Err(failure) if failure.kind == Kind::Refused => Err(Next::Failed(failure)),
+                        heard => Ok(heard),
                     };
                 }
             };

@@ -55,9 +55,9 @@ for (const host of hosts) {
       }),
 
       t.test("one that answers with an error gives way to the session's own, and nothing is missing", async (t) => {
-        const place = await aPlace(t, host, { lcm: { compactionModels: ["second/small/of-2026"], leafPassConcurrency: 1 } });
+        const place = await aPlace(t, host, { lcm: { compactionModels: ["second/small/of-2026"], leafPassConcurrency: 1, modelRetries: 0 } });
         place.project.script.summary = ({ body }) =>
-          body.model === "demo-model" ? { text: "Talk\nMuch was said." } : { status: 500, errorBody: "out of order", headers: { "x-should-retry": "false" } };
+          body.model === "demo-model" ? { text: "Talk\nMuch was said." } : { status: 500, errorBody: "out of order" };
         const { asked, authors, told } = await compacted(place);
         assert.equal(asked[0], "small/of-2026");
         assert.ok(asked.includes("demo-model"));

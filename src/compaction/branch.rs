@@ -1,6 +1,6 @@
 //! One branch with the summaries that hold on it: what every step of a compaction looks at, read anew after each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::assembler::{Block, Shown};
 use crate::dag::{Forest, Piece, Sources, Span, Visible, visible};
@@ -124,15 +124,27 @@ impl Branch {
     }
 
     /// What to condense when the block would not fit: the oldest of the shallowest run of several, else the oldest two
-    /// of whatever depth. None when there is but one piece left.
-    pub(super) fn group_under_pressure(&self, threshold: usize) -> Option<Vec<SummaryId>> {
+    /// of whatever depth; as many groups of that run as must go in any case, since a group can't free more than it takes.
+    /// None when there is but one piece left.
+    pub(super) fn groups_under_pressure(&self, threshold: usize, budget: usize) -> Vec<Vec<SummaryId>> {
         let pieces = self.frontier_ids();
-        let depths: HashSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
-        let mut depths: Vec<u32> = depths.into_iter().collect();
-        depths.sort_unstable();
+        let depths: BTreeSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
         let run = depths.into_iter().flat_map(|depth| self.runs(depth)).find(|run| run.len() > 1);
-        let group = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
-        (group.len() > 1).then(|| group.into_iter().take(threshold.max(2)).collect())
+        let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
+        let tokens = |ids: &[SummaryId]| -> usize {
+            ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
+        };
+        let excess = tokens(&pieces).saturating_sub(budget);
+        let mut freed = 0;
+        let mut groups: Vec<Vec<SummaryId>> = Vec::new();
+        for group in run.chunks(threshold.max(2)).filter(|group| group.len() > 1) {
+            if !groups.is_empty() && freed + tokens(group) > excess {
+                break;
+            }
+            freed += tokens(group);
+            groups.push(group.to_vec());
+        }
+        groups
     }
 
     /// How many summaries of the frontier have this depth.

@@ -179,11 +179,10 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     }
     branch = job.condense_by_depth(branch, &kept).await?;
     // Under pressure each round leaves fewer pieces, so it ends; one that did not would never.
-    while let (false, Some(group)) =
-        (branch.fits(job.budget), branch.group_under_pressure(job.settings().condensation_threshold))
-    {
+    while !branch.fits(job.budget) {
         let pieces = branch.frontier().len();
-        job.condense(&branch, vec![group], Else::Extract).await?;
+        let groups = branch.groups_under_pressure(job.settings().condensation_threshold, job.budget);
+        job.condense(&branch, groups, Else::Extract).await?;
         branch = job.read(&kept).await?;
         if branch.frontier().len() >= pieces {
             break;

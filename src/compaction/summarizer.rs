@@ -119,6 +119,7 @@ impl Summarizer {
         extract: impl FnOnce(usize) -> String,
     ) -> Result<Written> {
         let mut usage = None;
+        let mut why = None;
         for level in [Level::Detailed(target), Level::Bullets(target / 2)] {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
@@ -135,13 +136,16 @@ impl Summarizer {
                 }
                 Err(failure) => {
                     let useless = failure.answered();
-                    self.note(failure);
+                    why = Some(self.note(failure));
                     // Who did not answer, or did not want to, would not if asked for less.
                     if !useless {
                         break;
                     }
                 }
             }
+        }
+        if why.is_some() {
+            self.spent().last_failure = why;
         }
         let cap = target.min(source_tokens.saturating_sub(1)).max(1);
         Ok(Written { text: extract(cap), state: State::Degraded, model: None, usage })
@@ -246,19 +250,20 @@ impl Summarizer {
         self.spent().usage.clone()
     }
 
-    /// The latest reason why a question was in vain.
+    /// Why the latest summary that no model wrote was not written by one.
     pub(super) fn last_failure(&self) -> Option<String> {
         self.spent().last_failure.clone()
     }
 
-    fn note(&self, failure: Failure) {
+    /// Counts a failure; why it was one.
+    fn note(&self, failure: Failure) -> String {
         let weight = match failure.kind {
             Kind::Useless | Kind::Refused => USELESS,
             Kind::Spent => GIVE_UP,
             _ => UNREACHABLE,
         };
         self.fruitless.fetch_add(weight, Ordering::Relaxed);
-        self.spent().last_failure = Some(failure.reason);
+        failure.reason
     }
 
     fn spent(&self) -> MutexGuard<'_, Spent> {

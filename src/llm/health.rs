@@ -36,6 +36,8 @@ struct State {
     deaths: u32,
     /// Left alone until then: it was found dead.
     dead_until: Option<Instant>,
+    /// It took its time to fail: to try it would be to wait for it.
+    slow: bool,
     /// Somebody is trying whether it is back.
     on_trial: bool,
     /// Left alone until then: it said so.
@@ -49,29 +51,32 @@ pub(super) struct Pass<'a> {
     trial: bool,
     /// A call was in vain.
     in_vain: bool,
+    /// … and the last one took its time.
+    slow: bool,
 }
 
 impl Health {
-    /// Leave to ask the model. Waits while another question tries whether it is back.
+    /// Leave to ask the model. Waits while another question tries whether it is back. `anew` says that work begins which has
+    /// not met it yet: then it is tried before its time, if it failed fast.
     ///
     /// # Errors
     /// How long it is left alone yet.
-    pub(super) async fn enter(&self, name: &str) -> Result<Pass<'_>, Duration> {
+    pub(super) async fn enter(&self, name: &str, anew: bool) -> Result<Pass<'_>, Duration> {
         loop {
             // Before the look, or a change right after it would be missed.
             let changed = self.changed.notified();
             {
                 let mut models = self.lock();
                 let state = models.entry(name.to_owned()).or_default();
-                let pass = |trial| Pass { health: self, name: name.to_owned(), trial, in_vain: false };
-                match state.dead_until.map(|until| until.saturating_duration_since(Instant::now())) {
-                    None => return Ok(pass(false)),
-                    Some(rest) if !rest.is_zero() => return Err(rest),
-                    Some(_) if !state.on_trial => {
-                        state.on_trial = true;
-                        return Ok(pass(true));
+                let trial = state.dead_until.is_some();
+                if !state.on_trial {
+                    let rest = state.dead_until.map(|until| until.saturating_duration_since(Instant::now()));
+                    if let Some(rest) = rest.filter(|rest| !rest.is_zero() && (state.slow || !anew)) {
+                        return Err(rest);
                     }
-                    Some(_) => {}
+                    state.on_trial = trial;
+                    let name = name.to_owned();
+                    return Ok(Pass { health: self, name, trial, in_vain: false, slow: false });
                 }
             }
             changed.await;
@@ -100,9 +105,9 @@ impl Pass<'_> {
         !self.trial && self.state(|state| state.dead_until.is_some())
     }
 
-    /// A call was in vain; the provider wants to be left alone for `pause`, if it says so.
-    pub(super) fn in_vain(&mut self, pause: Option<Duration>) {
-        self.in_vain = true;
+    /// A call was in vain, and `slow` to be so; the provider wants to be left alone for `pause`, if it says so.
+    pub(super) fn in_vain(&mut self, slow: bool, pause: Option<Duration>) {
+        (self.in_vain, self.slow) = (true, slow);
         if let Some(until) = pause.and_then(|pause| Instant::now().checked_add(pause.min(LONGEST_PAUSE))) {
             self.state(|state| state.not_before = state.not_before.max(Some(until)));
         }
@@ -122,13 +127,14 @@ impl Pass<'_> {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        let (trial, in_vain) = (self.trial, self.in_vain);
+        let (trial, in_vain, slow) = (self.trial, self.in_vain, self.slow);
         self.state(|state| {
             state.on_trial &= !trial;
             state.failures += u32::from(in_vain);
             if in_vain && (trial || (state.failures >= GIVE_UP && state.dead_until.is_none())) {
                 let rest = COOL_DOWN.saturating_mul(1 << state.deaths.min(8)).min(LONGEST_COOL_DOWN);
                 state.deaths += 1;
+                state.slow = slow;
                 state.dead_until = Some(Instant::now() + rest);
             }
         });
@@ -141,7 +147,8 @@ mod tests {
     use super::*;
 
     async fn fail(health: &Health) {
-        health.enter("m").await.unwrap_or_else(|rest| panic!("dead for {rest:?}")).in_vain(None);
+        let pass = health.enter("m", false).await;
+        pass.unwrap_or_else(|rest| panic!("dead for {rest:?}")).in_vain(true, None);
     }
 
     fn left(health: &Health) -> Option<Duration> {
@@ -153,21 +160,21 @@ mod tests {
         let health = Health::default();
         fail(&health).await;
         fail(&health).await;
-        health.enter("m").await.ok().unwrap().alive();
+        health.enter("m", false).await.ok().unwrap().alive();
         for _ in 0..GIVE_UP {
             assert_eq!(left(&health), None);
             fail(&health).await;
         }
-        assert_eq!(health.enter("m").await.err(), Some(COOL_DOWN));
-        assert!(health.enter("another").await.is_ok());
+        assert_eq!(health.enter("m", false).await.err(), Some(COOL_DOWN));
+        assert!(health.enter("another", false).await.is_ok());
         for cool_down in [2, 4, 8, 15, 15] {
             tokio::time::advance(left(&health).unwrap()).await;
             fail(&health).await;
-            assert_eq!(health.enter("m").await.err(), Some(COOL_DOWN * cool_down));
+            assert_eq!(health.enter("m", false).await.err(), Some(COOL_DOWN * cool_down));
         }
         tokio::time::advance(LONGEST_COOL_DOWN).await;
-        health.enter("m").await.ok().unwrap().alive();
-        assert!(health.enter("m").await.ok().is_some_and(|pass| !pass.is_trial()));
+        health.enter("m", false).await.ok().unwrap().alive();
+        assert!(health.enter("m", false).await.ok().is_some_and(|pass| !pass.is_trial()));
     }
 
     #[tokio::test(start_paused = true)]
@@ -177,13 +184,25 @@ mod tests {
             fail(&health).await;
         }
         tokio::time::advance(COOL_DOWN).await;
-        let trial = health.enter("m").await.ok().unwrap();
+        let trial = health.enter("m", false).await.ok().unwrap();
         assert!(trial.is_trial());
-        let (second, ()) = tokio::join!(health.enter("m"), async {
+        let (second, ()) = tokio::join!(health.enter("m", false), async {
             tokio::time::sleep(Duration::from_secs(5)).await;
             trial.alive();
         });
         assert!(second.is_ok_and(|pass| !pass.is_trial()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_fast_is_tried_by_all_new_work_and_what_fails_slowly_is_not() {
+        for (slow, tried) in [(false, true), (true, false)] {
+            let health = Health::default();
+            for _ in 0..GIVE_UP {
+                health.enter("m", false).await.ok().unwrap().in_vain(slow, None);
+            }
+            assert!(health.enter("m", false).await.is_err());
+            assert_eq!(health.enter("m", true).await.is_ok_and(|pass| pass.is_trial()), tried);
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -193,18 +212,18 @@ mod tests {
             fail(&health).await;
         }
         tokio::time::advance(COOL_DOWN).await;
-        drop(health.enter("m").await);
-        assert!(health.enter("m").await.is_ok_and(|pass| pass.is_trial()));
+        drop(health.enter("m", false).await);
+        assert!(health.enter("m", false).await.is_ok_and(|pass| pass.is_trial()));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_provider_says_holds_for_all_who_ask_it() {
         let health = Health::default();
-        let mut one = health.enter("m").await.ok().unwrap();
-        let other = health.enter("m").await.ok().unwrap();
-        one.in_vain(Some(Duration::from_secs(7)));
+        let mut one = health.enter("m", false).await.ok().unwrap();
+        let other = health.enter("m", false).await.ok().unwrap();
+        one.in_vain(false, Some(Duration::from_secs(7)));
         assert_eq!(other.pause(), Some(Duration::from_secs(7)));
-        one.in_vain(Some(Duration::MAX));
+        one.in_vain(false, Some(Duration::MAX));
         assert_eq!(other.pause(), Some(LONGEST_PAUSE));
         tokio::time::advance(LONGEST_PAUSE).await;
         assert_eq!(other.pause(), None);

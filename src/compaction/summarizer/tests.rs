@@ -119,8 +119,8 @@ async fn providers_that_fail_at_once_are_found_dead_within_seconds() {
     let (took, degraded) = world.summaries(1_000).await;
     assert_eq!(degraded, 1_000);
     assert!(took <= 30 * SECOND, "{took:?}");
-    // Four questions, each put four times to each of three models, and no more.
-    assert!(world.prompts().len() <= 4 * 4 * 3, "{}", world.prompts().len());
+    // Four questions, each put four times to each of three models; two more may come before the third has failed.
+    assert!(world.prompts().len() <= 4 * 4 * 3 + 2 * 3, "{}", world.prompts().len());
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,6 +27,8 @@ use crate::log::{Field, Log};
 
 /// A call is waited for a little longer than its own limit, in case that never comes.
 const GRACE: Duration = Duration::from_secs(5);
+/// Whoever needs longer than this to fail is not tried without need.
+const SLOW: Duration = Duration::from_secs(5);
 /// An answer may take this share of a window: 1/n.
 const ANSWER_SHARE: usize = 4;
 /// A model with less room for a question, in tokens, is asked none.
@@ -61,6 +63,8 @@ struct Candidate {
     /// `None` is the session's own.
     name: Option<String>,
     found: OnceCell<Result<Found, String>>,
+    /// It had its turn.
+    met: AtomicBool,
 }
 
 struct Found {
@@ -96,7 +100,9 @@ impl Chain {
         let names = settings.compaction_models.iter().cloned().map(Some).chain(own.then_some(None));
         Self {
             host,
-            candidates: names.map(|name| Candidate { name, found: OnceCell::new() }).collect(),
+            candidates: names
+                .map(|name| Candidate { name, found: OnceCell::new(), met: AtomicBool::new(false) })
+                .collect(),
             direct: settings.direct_model_calls,
             retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
             standing,
@@ -139,7 +145,8 @@ impl Chain {
             Kind::TooLong { .. } => Next::Stop(failure),
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
-        let pass = self.standing.health.enter(&found.key).await;
+        let anew = !candidate.met.swap(true, Ordering::Relaxed);
+        let pass = self.standing.health.enter(&found.key, anew).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
         for attempt in 0..=if pass.is_trial() { 0 } else { self.retries } {
@@ -149,6 +156,7 @@ impl Chain {
             if attempt > 0 && pass.is_over() {
                 break;
             }
+            let began = Instant::now();
             let answer = self.call(candidate, found, &request, attempt, usage).await.map_err(Next::Stop)?;
             let failure = match answer {
                 Err(failure) if !matches!(failure.kind, Kind::Useless | Kind::Refused) => failure,
@@ -160,12 +168,9 @@ impl Chain {
                     };
                 }
             };
-            pass.in_vain(
-                failure
-                    .retry_after_ms
-                    .filter(|_| failure.may_pass())
-                    .map(|ms| Duration::from_millis(ms.into())),
-            );
+            let pause = failure.retry_after_ms.filter(|_| failure.may_pass());
+            let slow = failure.kind == Kind::Late || began.elapsed() > SLOW;
+            pass.in_vain(slow, pause.map(|ms| Duration::from_millis(ms.into())));
             let again = failure.may_pass();
             last = Some(Next::Failed(failure.by(&name)));
             if !again {

@@ -197,7 +197,7 @@ async fn a_new_key_is_a_new_chance() {
     };
     let good = Arc::clone(&key);
     let script = Script::new(model, move |name| match good.load(Ordering::Relaxed) {
-        0 => Err(Failure::said("401 bad key")),
+        0 => Err(Failure::late(Duration::from_secs(1))),
         _ => reply(name),
     });
     let standing = Arc::new(Standing::new(&settings()));

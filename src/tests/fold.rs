@@ -1,6 +1,6 @@
 //! The store is a fold over Pi's session trees: the same entries give the same store, whichever way they came.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use super::tree::{Tree, id_of};
 use crate::dag::visible;
 use crate::ingest::file::SessionFile;
 use crate::ingest::{Persistor, PiSession};
@@ -31,10 +32,6 @@ struct Event {
     parent: u8,
     place: Index,
     text: u8,
-}
-
-fn id_of(entry: &Value) -> &str {
-    entry["id"].as_str().unwrap()
 }
 
 impl File {
@@ -124,7 +121,7 @@ impl File {
 
     /// What `/fork` and `/clone` write: the branch under the same ids, labels left out.
     fn fork(&self, place: Index) -> Self {
-        let path = Tree::of(self).path(&self.pick(place)).into_iter().cloned().collect::<Vec<_>>();
+        let path = Tree::of(&self.entries).path(&self.pick(place)).into_iter().cloned().collect::<Vec<_>>();
         let mut fork = Self { entries: Vec::new(), count: self.count };
         for mut entry in path.into_iter().filter(|entry| entry["type"] != "label") {
             entry["parentId"] = fork.entries.last().map(|above| above["id"].clone()).unwrap_or_default();
@@ -226,74 +223,6 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = (0_u8..40, any::<Index>(), 0_u8..30, any::<Index>(), any::<u8>())
         .prop_map(|(what, session, parent, place, text)| Event { what, session, parent, place, text });
     prop::collection::vec(event, 1..60)
-}
-
-/// Pi's rules, told once more and as plainly as can be.
-struct Tree<'f> {
-    entries: HashMap<&'f str, &'f Value>,
-}
-
-impl<'f> Tree<'f> {
-    fn of(file: &'f File) -> Self {
-        Self { entries: file.entries.iter().map(|entry| (id_of(entry), entry)).collect() }
-    }
-
-    /// The entries from the root to `leaf`.
-    fn path(&self, leaf: &str) -> Vec<&'f Value> {
-        let mut path = Vec::new();
-        let mut next = self.entries.get(leaf);
-        while let Some(entry) = next {
-            path.insert(0, *entry);
-            next = entry["parentId"].as_str().and_then(|parent| self.entries.get(parent));
-        }
-        path
-    }
-
-    /// The message that an entry says, if it says one.
-    fn message(entry: &Value) -> Option<Value> {
-        match entry["type"].as_str()? {
-            "message" => Some(entry["message"].clone()),
-            "custom_message" | "branch_summary" => {
-                let mut message = entry.clone();
-                message.as_object_mut()?.retain(|key, _| key != "id" && key != "parentId");
-                Some(message)
-            }
-            _ => None,
-        }
-    }
-
-    fn visible(&self, leaf: &str) -> Vec<String> {
-        let path = self.path(leaf);
-        let mut seen = Vec::new();
-        for entry in &path {
-            let Some(mut message) = Self::message(entry) else { continue };
-            if message["role"] == "system" || message["excludeFromContext"] == true {
-                continue;
-            }
-            let edit =
-                path.iter().rfind(|edit| edit["type"] == "context_edit" && edit["targetId"] == entry["id"]);
-            match edit.map(|edit| &edit["replacement"]) {
-                Some(Value::Null) => continue,
-                Some(replacement) => {
-                    let content = &replacement["content"];
-                    let kind = (message["type"].as_str(), message["role"].as_str());
-                    match kind {
-                        (_, Some("assistant" | "toolResult")) if content.is_string() => {
-                            message["content"] = json!([{"type": "text", "text": content}]);
-                        }
-                        (_, Some("user" | "assistant" | "toolResult" | "custom"))
-                        | (Some("custom_message"), _) => {
-                            message["content"] = content.clone();
-                        }
-                        _ => {}
-                    }
-                }
-                None => {}
-            }
-            seen.push(message.to_string());
-        }
-        seen
-    }
 }
 
 /// Random numbers out of the test case.
@@ -560,7 +489,7 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
 fn lineages(files: &[File]) -> usize {
     let mut runs = BTreeSet::new();
     for file in files.iter().filter(|file| file.entries.iter().any(|entry| Tree::message(entry).is_some())) {
-        let tree = Tree::of(file);
+        let tree = Tree::of(&file.entries);
         for entry in file.entries.iter().filter(|entry| Tree::message(entry).is_some()) {
             let run: Vec<String> = tree
                 .path(id_of(entry))
@@ -590,7 +519,7 @@ async fn assert_visible(dir: &Path, files: &[File]) {
             }
             Ok(Some(seen))
         };
-        let tree = Tree::of(file);
+        let tree = Tree::of(&file.entries);
         match store.read(read).await.unwrap() {
             Some(seen) => {
                 for (leaf, seen) in seen {

@@ -18,3 +18,4 @@ mod ingest;
 mod opening;
 mod support;
 mod tidy;
+mod tree;

@@ -23,6 +23,8 @@ const CONDENSED_TARGET: usize = 900;
 const SHRINK: usize = 3;
 /// So little is its own summary: there is nothing for a model to leave out. In tokens.
 const LITTLE: usize = 150;
+/// Summaries of so little together are joined: a share of that would be no sentence. In tokens.
+const SCRAPS: usize = 60;
 /// Messages before a chunk that it is told about, and characters of each.
 const ORIENTATION: (usize, usize) = (3, 160);
 
@@ -118,11 +120,13 @@ impl Pass {
         };
         let source_tokens = sources.iter().map(|source| source.tokens).sum();
         let target = self.target(CONDENSED_TARGET, source_tokens);
-        let written = self.summarizer.summarise(&material, source_tokens, target, |cap| {
-            let texts: Vec<String> = sources.iter().map(|source| source.text.clone()).collect();
-            extract::of_summaries(&texts, cap)
-        });
-        let written = written.await?;
+        let texts: Vec<String> = sources.iter().map(|source| source.text.clone()).collect();
+        let written = if source_tokens <= SCRAPS {
+            Written { text: texts.join("\n"), state: State::Ok, model: None, usage: None }
+        } else {
+            let extract = |cap| extract::of_summaries(&texts, cap);
+            self.summarizer.summarise(&material, source_tokens, target, extract).await?
+        };
         if written.state == State::Degraded && otherwise == Else::Nothing {
             return Ok(());
         }

@@ -88,9 +88,16 @@ impl Branch {
         self.summaries.get(&id)
     }
 
-    /// Where degraded leaf summaries hold.
+    /// Where degraded leaf summaries hold that the frontier is made from; what it does not need is not paid for.
     pub(super) fn degraded_spans(&self) -> Vec<Span> {
-        self.forest.degraded_leaves().into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
+        let used = self.used();
+        let degraded = self.forest.degraded_leaves().into_iter().filter(|id| used.contains(id));
+        degraded.filter_map(|id| self.forest.span(id).cloned()).collect()
+    }
+
+    /// The frontier and what it was made from.
+    fn used(&self) -> HashSet<SummaryId> {
+        self.forest.closure(self.frontier_ids()).into_iter().collect()
     }
 
     /// The depths at which degraded condensed summaries hold.
@@ -167,8 +174,9 @@ impl Branch {
         let frontier = self.frontier_ids();
         let entry_of: HashMap<MessageId, &str> =
             self.before().iter().map(|message| (message.seen.id, message.entry_id.as_str())).collect();
-        let new = self.forest.closure(frontier.iter().copied());
-        let new = new.into_iter().filter(|id| !self.carried.contains(id));
+        // Also what is not in the frontier now: another branch may show it.
+        let new = self.forest.closure(self.forest.holding()).into_iter();
+        let new = new.filter(|id| !self.carried.contains(id));
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,
             summaries: new.filter_map(|id| self.record(id, &entry_of)).collect(),

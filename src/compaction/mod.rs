@@ -51,7 +51,8 @@ const WINDOW_SHARE: usize = 8;
 const LEAST_BUDGET: usize = 1_000;
 /// What stands before the conversation in a request: system prompt and tools, roughly.
 const PROMPT_TOKENS: usize = 8_000;
-/// Rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not.
+/// Rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
+/// something was healed.
 const ROUNDS: usize = 3;
 
 /// What a compaction works with.
@@ -151,12 +152,13 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
     let mut branch = job.read(&request.first_kept_entry_id).await?;
+    let is_first = !branch.has_summaries();
     let asked = branch.hidden_request(job.budget).unwrap_or(&request.first_kept_entry_id).to_owned();
     if asked != request.first_kept_entry_id {
         branch = job.read(&asked).await?;
     }
     let few = branch.before().len() < job.settings().min_messages_for_compaction;
-    if branch.before().is_empty() || (few && !branch.has_summaries()) {
+    if branch.before().is_empty() || (few && is_first) {
         return Ok(None);
     }
     let (mut chunks, kept) = leaf_plan(job, request, &branch, &asked);
@@ -165,32 +167,53 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     }
     // A degraded leaf is made anew from the very same messages.
     chunks.extend(branch.degraded_spans());
-    for _ in 0..ROUNDS {
-        job.leaf_pass(&branch, chunks, Else::Extract).await?;
-        branch = job.read(&kept).await?;
-        chunks = job.uncovered(&branch);
-        if chunks.is_empty() {
-            break;
-        }
-    }
+    branch = cover(job, branch, chunks, &kept).await?;
     for depth in branch.degraded_depths() {
         job.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
         branch = job.read(&kept).await?;
     }
-    branch = job.condense_by_depth(branch, &kept).await?;
-    // Under pressure each round leaves fewer pieces, so it ends; one that did not would never.
-    while !branch.fits(job.budget) {
-        let pieces = branch.frontier().len();
-        let groups = branch.groups_under_pressure(job.settings().condensation_threshold, job.budget);
-        job.condense(&branch, groups, Else::Extract).await?;
-        branch = job.read(&kept).await?;
-        if branch.frontier().len() >= pieces {
-            break;
-        }
+    // What takes the place of something made from an extract may end in the midst of what was healed.
+    let open = job.uncovered(&branch);
+    branch = cover(job, branch, open, &kept).await?;
+    let mut pressed = true;
+    while pressed {
+        branch = job.condense_by_depth(branch, &kept).await?;
+        // What pressure makes may be too many of a depth in their turn.
+        (branch, pressed) = under_pressure(job, branch, &kept).await?;
     }
     let branch = job.finish(branch).await?;
     let compaction = compaction(job, request, &branch, kept)?;
     Ok(Some((branch, compaction)))
+}
+
+/// Leaf summaries of `chunks`, and of what is uncovered then.
+async fn cover(job: &Job<'_>, mut branch: Branch, mut chunks: Vec<Span>, kept: &str) -> Result<Branch> {
+    for _ in 0..ROUNDS {
+        if chunks.is_empty() {
+            break;
+        }
+        job.leaf_pass(&branch, chunks, Else::Extract).await?;
+        branch = job.read(kept).await?;
+        chunks = job.uncovered(&branch);
+    }
+    Ok(branch)
+}
+
+/// Condenses until the block fits, and says whether it had to. Each round leaves fewer pieces, so it ends; one that did not
+/// would never.
+async fn under_pressure(job: &Job<'_>, mut branch: Branch, kept: &str) -> Result<(Branch, bool)> {
+    let mut pressed = false;
+    while !branch.fits(job.budget) {
+        let pieces = branch.frontier().len();
+        let groups = branch.groups_under_pressure(job.settings().condensation_threshold, job.budget);
+        job.condense(&branch, groups, Else::Extract).await?;
+        branch = job.read(kept).await?;
+        if branch.frontier().len() >= pieces {
+            return Ok((branch, false));
+        }
+        pressed = true;
+    }
+    Ok((branch, pressed))
 }
 
 /// What the leaf pass has to do, and the entry that the raw part begins with: the last chunk, which is not a whole one yet, waits

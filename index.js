@@ -8,7 +8,7 @@
 
 import { loadEngine } from "./shim/loader.js";
 import { modelsOf } from "./shim/models.js";
-import { cancellable, compact, messageOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { cancellable, compact, messageOf, modelOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
 
 export { loadEngine };
@@ -378,6 +378,7 @@ export default function losslessContext(pi) {
         reason: event.reason,
         contextWindow: windowOf(ctx),
         reserveTokens: preparation.settings?.reserveTokens,
+        model: modelOf(ctx),
       };
       const shown = showProgress(ctx, session, engine);
       const answer = await cancellable(engine, signal, (operation) =>
@@ -388,6 +389,24 @@ export default function losslessContext(pi) {
       if (outcome.kind !== "compacted") return undefined;
       session.offered = { summary: outcome.compaction.summary, text: outcome.report, degraded: outcome.degraded };
       return { compaction: outcome.compaction };
+    }),
+  );
+
+  pi.on(
+    "session_before_tree",
+    withSession(async ({ preparation, signal }, ctx, session) => {
+      const { oldLeafId, commonAncestorId, customInstructions, userWantsSummary } = preparation;
+      if (!userWantsSummary || !oldLeafId) return undefined;
+      const engine = await ready(session);
+      const contextWindow = ctx.getContextUsage?.()?.contextWindow || ctx.model?.contextWindow || undefined;
+      const left = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow, model: modelOf(ctx) };
+      const outcome = unwrap(
+        await cancellable(engine, signal, (operation) =>
+          engine.summarizeLeft(operation, JSON.stringify(left), modelsOf(ctx, signal)),
+        ),
+      );
+      if (outcome.kind === "cancelled") return { cancel: true };
+      return outcome.kind === "summarized" ? { summary: outcome.summary } : undefined;
     }),
   );
 

@@ -110,6 +110,15 @@ export function say(ctx, text, type = "info") {
 }
 
 /**
+ * The session's model, as `provider/id`.
+ *
+ * @param {ExtensionContext} ctx
+ */
+export function modelOf({ model }) {
+  return model && `${model.provider}/${model.id}`;
+}
+
+/**
  * How Pi talks with its user. Before 0.78 it did not say; then it is told by what it was started with.
  *
  * @param {ExtensionContext} ctx

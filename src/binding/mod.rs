@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
-    /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`. `pi` is asked about
+    /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`. `pi` is asked about
     /// models, `model` being `provider/id` or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
     /// knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
     /// "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.
@@ -149,6 +149,15 @@ impl Engine {
     #[napi(catch_unwind)]
     pub fn compaction_progress(&self) -> Option<String> {
         self.inner.compaction_progress()
+    }
+
+    /// Tells of a branch that the person leaves for another. `left` is JSON: `leafId`, the entry it ends with,
+    /// `commonAncestorId`, the last entry that the other has in common with it, or null, and where known
+    /// `customInstructions`, `contextWindow`, `model`; all else as for `compact`. The answer is JSON:
+    /// `{"ok": {"kind": "summarized" | "declined" | "cancelled", "summary"?: {summary, details, usage}}}` or `{"error"}`.
+    #[napi(ts_args_type = "operation: number, left: string, pi: (call: string) => Promise<string>")]
+    pub async fn summarize_left(&self, operation: u32, left: String, pi: CallPi) -> napi::Result<String> {
+        Ok(answer(self.inner.summarize_left(operation, &left, Arc::new(Pi::new(pi))).await))
     }
 
     /// Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:

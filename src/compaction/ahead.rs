@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
-use super::job::Job;
+use super::job::{Job, Part, Target, newest};
 use super::passes::Else;
 use super::{Work, tail};
 use crate::config::Settings;
@@ -40,26 +40,30 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let at_once = work.settings.leaf_pass_concurrency;
     let kept = kept(work.store, work.conversation, work.settings, &ahead.leaf_id).await?;
     let Some(kept) = kept else { return Ok(false) };
-    let job = Job::new(work, &ahead.leaf_id, ahead.context_window, None);
-    let made = make(&job, &kept, at_once, pause).await;
+    let target =
+        Target { leaf: ahead.leaf_id.clone(), window: ahead.context_window, instructions: None, model: None };
+    let job = Job::begin(work, target).await?;
+    let made = make(&job, &Part::Before(kept), at_once, pause).await;
+    job.keep_measures().await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
         _ => Ok(job.summarizer.last_failure().is_some()),
     }
 }
 
-async fn make(job: &Job<'_>, kept: &str, at_once: usize, pause: &CancellationToken) -> Result<()> {
-    let branch = job.read(kept).await?;
+async fn make(job: &Job<'_>, part: &Part, at_once: usize, pause: &CancellationToken) -> Result<()> {
+    let branch = job.read(part).await?;
     let chunks = whole(&branch, job.uncovered(&branch));
+    let recent = newest(&chunks);
     for some in chunks.chunks(at_once.max(1)) {
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
             return Ok(());
         }
-        job.leaf_pass(&branch, some.to_vec(), Else::Nothing).await?;
+        job.leaf_pass(&branch, some.to_vec(), recent, Else::Nothing).await?;
     }
     if !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
-        let branch = job.read(kept).await?;
-        job.condense_by_depth(branch, kept).await?;
+        let branch = job.read(part).await?;
+        job.condense_by_depth(branch, part).await?;
     }
     Ok(())
 }

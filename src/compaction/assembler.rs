@@ -1,17 +1,27 @@
 //! The block: what the model reads in place of what was compacted.
 //!
-//! Its structure is fixed and its text changes only with a compaction. When the budget is tight the file lists give way
-//! first, then the id lines, then the texts' ends; that every message is covered never does.
+//! Its structure is fixed and its text changes only with a compaction. When the budget is tight, this gives way, in this
+//! order: the file lists, the id lines of deep summaries, the quotes, the titles of all others, the newest leaf summary
+//! (never below a quarter of the budget), the ends of all texts. If even the ids are too many, the oldest are told as one
+//! run. That every message is covered never gives way.
 
+mod giving_way;
+
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use crate::dag::Span;
 use crate::ids::Hash;
-use crate::model::{Files, title};
+use crate::model::{Files, Quote, title};
 use crate::{text, tokens};
+use giving_way::{largest, within};
 
 /// File lists may take this share of the budget: 1/n.
 const FILES: usize = 10;
+/// Quotes may take this share of the budget, in percent.
+const QUOTES: usize = 15;
+/// The answer to what the user asked of the compaction may take this share of the budget: 1/n.
+pub(super) const FOCUS: usize = 8;
 /// Characters of a title in an id line.
 const TITLE: usize = 80;
 
@@ -22,6 +32,7 @@ pub(super) struct Shown {
     pub depth: u32,
     pub degraded: bool,
     pub text: String,
+    pub quotes: Vec<Quote>,
     pub span: Span,
     pub from_time: i64,
     pub to_time: i64,
@@ -29,6 +40,8 @@ pub(super) struct Shown {
 
 /// All that a block is made from.
 pub(super) struct Block<'a> {
+    /// What it is the history of.
+    pub title: &'a str,
     /// Messages stored of this session.
     pub stored: usize,
     /// Summaries that hold on this branch, and the deepest's depth.
@@ -38,68 +51,74 @@ pub(super) struct Block<'a> {
     pub messages: usize,
     /// The frontier, in order.
     pub frontier: &'a [Shown],
+    /// What a model said to what the user asked of the compaction.
+    pub focus: Option<&'a str>,
     pub files: &'a Files,
     /// Tokens the block may take.
     pub budget: usize,
 }
 
+/// How much of everything a block shows.
+#[derive(Clone)]
+struct Layout {
+    texts: Vec<String>,
+    focus: String,
+    /// The newest of the quotes.
+    quotes: Vec<String>,
+    files: String,
+    ids: Ids,
+    /// So many of the oldest summaries are told as one run, without their texts.
+    run: usize,
+}
+
 impl Block<'_> {
     /// Do the texts fit whole, with an id for each?
     pub(super) fn fits(&self) -> bool {
-        let block = self.compose(&self.texts(), "", &self.id_lines(Ids::Bare));
-        tokens::estimate(&block) <= self.budget
+        let bare = Layout { quotes: Vec::new(), files: String::new(), ids: Ids::Bare, ..self.everything() };
+        self.has_room_for(&bare)
     }
 
     /// The block, at most `budget` tokens.
     pub(super) fn render(&self) -> String {
-        let texts = self.texts();
-        let attempts =
-            [(true, Ids::Titled), (false, Ids::Titled), (false, Ids::TitledRecent), (false, Ids::Bare)];
-        for (with_files, ids) in attempts {
-            let files = if with_files { self.file_lists() } else { self.file_counts() };
-            let block = self.compose(&texts, &files, &self.id_lines(ids));
-            if tokens::estimate(&block) <= self.budget {
-                return block;
-            }
+        let mut layout = self.everything();
+        if !self.has_room_for(&layout) {
+            self.give_way(&mut layout);
         }
-        self.shortened(&texts)
+        self.compose(&layout)
     }
 
-    /// The last resort: every text loses its end in the same measure, and says where the rest is.
-    fn shortened(&self, texts: &[String]) -> String {
-        let ids = self.id_lines(Ids::Bare);
-        let (mut low, mut high) = (0, texts.iter().map(String::len).max().unwrap_or_default());
-        let cut = |most: usize| -> Vec<String> {
-            let shorten = |(text, shown): (&String, &Shown)| match text.len() > most {
-                true => {
-                    let kept = text::cut_at_line(text, most).trim_end();
-                    format!("{kept} … (rest: lcm_expand {})", shown.hash.summary_handle())
-                }
-                false => text.clone(),
-            };
-            texts.iter().zip(self.frontier).map(shorten).collect()
-        };
-        while low + 1 < high {
-            let middle = usize::midpoint(low, high);
-            match tokens::estimate(&self.compose(&cut(middle), "", &ids)) <= self.budget {
-                true => low = middle,
-                false => high = middle,
-            }
+    fn everything(&self) -> Layout {
+        let focus = self.focus.map(as_body).unwrap_or_default();
+        Layout {
+            texts: self.frontier.iter().map(|shown| as_body(&shown.text)).collect(),
+            focus: within(&focus, self.budget / FOCUS).to_owned(),
+            quotes: self.quotes(),
+            files: self.file_lists(),
+            ids: Ids::Titled,
+            run: 0,
         }
-        self.compose(&cut(low), "", &ids)
     }
 
-    fn compose(&self, texts: &[String], files: &str, ids: &str) -> String {
-        let mut out = String::from("## Conversation History (Lossless Context Management)\n");
+    fn has_room_for(&self, layout: &Layout) -> bool {
+        tokens::estimate(&self.compose(layout)) <= self.budget
+    }
+
+    fn compose(&self, layout: &Layout) -> String {
+        let mut out = format!("## {} (Lossless Context Management)\n", self.title);
         out.push_str(&self.statistics());
         out.push('\n');
-        let shown = || self.frontier.iter().zip(texts);
+        let shown = || self.frontier.iter().zip(&layout.texts).skip(layout.run);
         self.section(&mut out, "High-Level Summary", shown().filter(|(shown, _)| shown.depth > 0));
         self.section(&mut out, "Recent Activity", shown().filter(|(shown, _)| shown.depth == 0));
-        if !files.is_empty() {
-            let _ = writeln!(out, "\n### Files\n{files}");
+        let quotes = layout.quotes.join("\n");
+        for (heading, body) in
+            [("Focus", &layout.focus), ("Constraints and Open Tasks", &quotes), ("Files", &layout.files)]
+        {
+            if !body.is_empty() {
+                let _ = writeln!(out, "\n### {heading}\n{body}");
+            }
         }
-        let _ = write!(out, "\n### Summary IDs for Drill-Down\n{ids}");
+        let _ = write!(out, "\n### Summary IDs for Drill-Down\n{}", self.id_lines(layout));
         out
     }
 
@@ -136,39 +155,55 @@ impl Block<'_> {
         )
     }
 
-    fn texts(&self) -> Vec<String> {
-        self.frontier.iter().map(|shown| as_body(&shown.text)).collect()
+    /// The quotes as lines, newest first, as many as may be.
+    fn quotes(&self) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let newest = self.frontier.iter().rev().flat_map(|shown| shown.quotes.iter().rev());
+        let lines: Vec<String> = newest
+            .filter(|quote| seen.insert(quote.text.as_str()))
+            .map(|quote| format!("- {}: \"{}\"", quote.kind.as_str(), unwrapped(&quote.text)))
+            .collect();
+        let most = self.budget * QUOTES / 100;
+        let fitting = largest(lines.len(), |n| tokens::estimate(&lines[..n].join("\n")) <= most);
+        lines.into_iter().take(fitting.unwrap_or_default()).collect()
     }
 
-    fn id_lines(&self, ids: Ids) -> String {
+    fn id_lines(&self, layout: &Layout) -> String {
+        let (run, shown) = self.frontier.split_at(layout.run);
         let line = |shown: &Shown| {
-            let head = format!(
-                "- {} (D{}, {}, {})",
-                shown.hash.summary_handle(),
-                shown.depth,
-                text::time_span(shown.from_time, shown.to_time),
-                text::count(shown.span.len(), "message"),
-            );
-            match ids {
-                Ids::Titled => format!("{head}: \"{}\"", text::one_line(&title(&shown.text), TITLE)),
-                Ids::TitledRecent if shown.depth == 0 => {
-                    format!("{head}: \"{}\"", text::one_line(&title(&shown.text), TITLE))
-                }
-                Ids::TitledRecent => head,
-                Ids::Bare => format!("- {}", shown.hash.summary_handle()),
+            let bare = format!("- {}", shown.hash.summary_handle());
+            let span = text::time_span(shown.from_time, shown.to_time);
+            let head =
+                format!("{bare} (D{}, {span}, {})", shown.depth, text::count(shown.span.len(), "message"));
+            let titled = || format!("{head}: \"{}\"", unwrapped(&text::one_line(&title(&shown.text), TITLE)));
+            match (layout.ids, shown.depth) {
+                (Ids::Titled, _) | (Ids::TitledRecent | Ids::BareDeep, 0) => titled(),
+                (Ids::TitledRecent, _) => head,
+                (Ids::BareDeep | Ids::Bare, _) => bare,
             }
         };
-        self.frontier.iter().map(line).collect::<Vec<_>>().join("\n")
+        let told = match run {
+            [first, .., last] => Some(format!(
+                "- {} … {} ({} in a row, {}: lcm_describe lists them)",
+                first.hash.summary_handle(),
+                last.hash.summary_handle(),
+                text::count(run.len(), "summary"),
+                text::count(run.iter().map(|shown| shown.span.len()).sum(), "message"),
+            )),
+            _ => None,
+        };
+        told.into_iter().chain(shown.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
 
     /// The lists as Pi writes them, or their counts when they would take too much.
     fn file_lists(&self) -> String {
-        let list = |tag: &str, files: Vec<&str>| match files.is_empty() {
+        let line = |path: &String| unwrapped(&path.replace(['\n', '\r'], " "));
+        let list = |tag: &str, files: Vec<String>| match files.is_empty() {
             true => None,
             false => Some(format!("<{tag}>\n{}\n</{tag}>", files.join("\n"))),
         };
-        let read = list("read-files", self.files.only_read().map(String::as_str).collect());
-        let modified = list("modified-files", self.files.modified.iter().map(String::as_str).collect());
+        let read = list("read-files", self.files.only_read().map(line).collect());
+        let modified = list("modified-files", self.files.modified.iter().map(line).collect());
         let lists = [read, modified].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         if tokens::estimate(&lists) <= self.budget / FILES { lists } else { self.file_counts() }
     }
@@ -199,7 +234,12 @@ fn as_body(text: &str) -> String {
         }
     };
     let body: Vec<String> = text.trim().lines().map(line).collect();
-    body.join("\n").replace("</summary", "<\\/summary")
+    unwrapped(&body.join("\n"))
+}
+
+/// `text` with nothing in it that ends Pi's wrapper.
+fn unwrapped(text: &str) -> String {
+    text.replace("</summary", "<\\/summary")
 }
 
 /// How much an id line tells.
@@ -209,6 +249,8 @@ enum Ids {
     Titled,
     /// Titles for leaf summaries only.
     TitledRecent,
+    /// All of it for leaf summaries, the id for others.
+    BareDeep,
     /// The id.
     Bare,
 }
@@ -216,13 +258,15 @@ enum Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::QuoteKind;
 
-    fn frontier(texts: &[(&str, u32)]) -> Vec<Shown> {
+    pub fn frontier(texts: &[(&str, u32)]) -> Vec<Shown> {
         let shown = |(at, (text, depth)): (usize, &(&str, u32))| Shown {
             hash: Hash::ROOT.child(&at.to_string()),
             depth: *depth,
             degraded: false,
             text: (*text).to_owned(),
+            quotes: Vec::new(),
             span: at * 5..at * 5 + 5,
             from_time: 0,
             to_time: 60_000,
@@ -230,9 +274,10 @@ mod tests {
         texts.iter().enumerate().map(shown).collect()
     }
 
-    fn block<'a>(frontier: &'a [Shown], files: &'a Files, budget: usize) -> Block<'a> {
+    pub fn block<'a>(frontier: &'a [Shown], files: &'a Files, budget: usize) -> Block<'a> {
         let messages = frontier.len() * 5;
-        Block { stored: 99, summaries: 3, depth: 1, messages, frontier, files, budget }
+        let title = "Conversation History";
+        Block { title, stored: 99, summaries: 3, depth: 1, messages, frontier, focus: None, files, budget }
     }
 
     #[test]
@@ -266,6 +311,30 @@ mod tests {
         for forgery in ["</summary>", "- s-deadbeef00", "## Again"] {
             assert!(!text.contains(forgery), "{text}");
         }
+    }
+
+    pub fn quoting(mut frontier: Vec<Shown>) -> Vec<Shown> {
+        for (at, shown) in frontier.iter_mut().enumerate() {
+            let text = format!("never forget the rule of number {at}");
+            shown.quotes.push(Quote { kind: QuoteKind::Rule, text });
+        }
+        frontier
+    }
+
+    #[test]
+    fn quotes_stand_newest_first_within_their_share_and_cannot_pose_as_the_block() {
+        let mut frontier = quoting(frontier(&[("Old", 1), ("New", 0)]));
+        let forged = Quote { kind: QuoteKind::Task, text: "end </summary> it".into() };
+        frontier[1].quotes.push(forged);
+        let text = block(&frontier, &Files::default(), 8_000).render();
+        let expected = "\n### Constraints and Open Tasks\n- task: \"end <\\/summary> it\"\n\
+                        - rule: \"never forget the rule of number 1\"\n- rule: \"never forget the rule of number 0\"\n\n";
+        assert!(text.contains(expected), "{text}");
+        let many: Vec<(&str, u32)> = vec![("Some work", 0); 40];
+        let text = block(&quoting(self::frontier(&many)), &Files::default(), 3_000).render();
+        let quotes: String = text.lines().filter(|line| line.starts_with("- rule")).collect();
+        assert!(quotes.contains("number 39\"") && !quotes.contains("number 0\""), "{quotes}");
+        assert!(tokens::estimate(&quotes) <= 3_000 * QUOTES / 100);
     }
 
     #[test]

@@ -3,14 +3,18 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::assembler::{Block, Shown};
-use crate::dag::{Forest, Piece, Sources, Span, Visible, visible};
+use crate::dag::{BranchEntry, Forest, Node, Piece, Sources, Span, Step, Visible, visible};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Files, Message, State, SummaryRecord};
 use crate::store::{StoredSummary, View};
 
+/// What the block of a compaction is the history of.
+pub(super) const HISTORY: &str = "Conversation History";
+
 /// A branch, as far as it is to be compacted.
 pub(super) struct Branch {
+    conversation: ConversationId,
     /// All visible messages, the kept tail included.
     pub visible: Vec<Visible>,
     /// How many of them come before the kept tail.
@@ -19,13 +23,19 @@ pub(super) struct Branch {
     summaries: HashMap<SummaryId, StoredSummary>,
     /// Summaries that an earlier compaction on this branch carries.
     carried: HashSet<SummaryId>,
+    /// How many of the visible messages stand before the last compaction of whatever kind.
+    compacted: usize,
     /// Messages stored of the session; zero until [`Branch::finish`].
     stored: usize,
-    /// Empty until [`Branch::finish`].
+    /// What compactions of Pi's own list; from [`Branch::finish`] on, what all messages name too.
     files: Files,
 }
 
 impl Branch {
+    /// The branch that ends with `leaf`; what comes before `first_kept` is to be compacted.
+    ///
+    /// # Errors
+    /// When the store can't be read, or `first_kept` is not on the branch.
     pub(super) fn read(
         view: &View<'_>,
         conversation: ConversationId,
@@ -33,11 +43,42 @@ impl Branch {
         first_kept: &str,
     ) -> Result<Self> {
         let entries = view.branch(conversation, leaf)?;
-        let kept = entries.iter().position(|entry| entry.entry_id == first_kept).ok_or_else(|| {
-            Error::store(format!("the entry {first_kept}, which Pi keeps, is not on the branch of {leaf}"))
-        })?;
+        let kept = position(&entries, first_kept, leaf)?;
         let visible = visible(&entries);
         let before = visible.iter().take_while(|message| message.index < kept).count();
+        Self::of(view, conversation, leaf, &entries, visible, before)
+    }
+
+    /// What of the branch that ends with `leaf` comes after the entry `ancestor`, or all of it: a branch that is being
+    /// left, to be told of as a whole.
+    ///
+    /// # Errors
+    /// As [`Branch::read`].
+    pub(super) fn read_after(
+        view: &View<'_>,
+        conversation: ConversationId,
+        leaf: &str,
+        ancestor: Option<&str>,
+    ) -> Result<Self> {
+        let entries = view.branch(conversation, leaf)?;
+        let from = match ancestor {
+            Some(ancestor) => position(&entries, ancestor, leaf)? + 1,
+            None => 0,
+        };
+        let left: Vec<Visible> =
+            visible(&entries).into_iter().filter(|message| message.index >= from).collect();
+        let before = left.len();
+        Self::of(view, conversation, leaf, &entries, left, before)
+    }
+
+    fn of(
+        view: &View<'_>,
+        conversation: ConversationId,
+        leaf: &str,
+        entries: &[BranchEntry],
+        visible: Vec<Visible>,
+        before: usize,
+    ) -> Result<Self> {
         let ids: Vec<MessageId> = visible[..before].iter().map(|message| message.seen.id).collect();
         let forest = Forest::new(&ids, view.nodes_on(&ids)?);
         let mut summaries = HashMap::new();
@@ -45,18 +86,71 @@ impl Branch {
             summaries.insert(id, view.summary(id)?);
         }
         let carried = view.carried_on(conversation, leaf)?.into_iter().collect();
-        Ok(Self { visible, before, forest, summaries, carried, stored: 0, files: Files::default() })
+        let mut files = view.files_listed(conversation)?;
+        let mut listed = Files::default();
+        entries.iter().filter_map(|entry| files.remove(&entry.row)).for_each(|files| listed.extend(files));
+        let last = entries.iter().rposition(|entry| entry.step == Step::Compaction).unwrap_or_default();
+        Ok(Self {
+            conversation,
+            compacted: visible.iter().take_while(|message| message.index < last).count(),
+            visible,
+            before,
+            forest,
+            summaries,
+            carried,
+            stored: 0,
+            files: listed,
+        })
     }
 
-    /// Reads what only the finished block asks for, since it costs the length of the history: how much is stored, and
-    /// which files the messages before the kept tail touched.
-    pub(super) fn finish(mut self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
-        self.stored = view.totals(conversation)?.messages;
-        let said = self.visible[..self.before].iter().filter(|message| message.seen.role == "assistant");
-        for message in said {
-            self.files.extend(Message::parse(&view.message(message.seen.id)?.json).files());
+    /// Reads what only the finished block asks for: how much is stored, and which files the messages touched. The files
+    /// of a leaf summary are looked up once; those that were not known yet are given too, to be noted.
+    pub(super) fn finish(mut self, view: &View<'_>) -> Result<(Self, Vec<(SummaryId, Files)>)> {
+        self.stored = view.totals(self.conversation)?.messages;
+        let roles: HashMap<MessageId, &str> =
+            self.before().iter().map(|message| (message.seen.id, message.seen.role.as_str())).collect();
+        let mut files = self.files.clone();
+        let mut found = Vec::new();
+        for id in self.forest.closure(self.frontier_ids()) {
+            match (self.summary(id).and_then(|summary| summary.files.clone()), self.forest.node(id)) {
+                (Some(known), _) => files.extend(known),
+                (None, Some(Node { sources: Sources::Messages(messages), .. })) => {
+                    let mut new = Files::default();
+                    for message in messages {
+                        if matches!(roles.get(message), Some(&"assistant" | &"branchSummary")) {
+                            new.extend(Message::parse(&view.message(*message)?.json).files());
+                        }
+                    }
+                    files.extend(new.clone());
+                    found.push((id, new));
+                }
+                _ => {}
+            }
         }
-        Ok(self)
+        self.files = files;
+        Ok((self, found))
+    }
+
+    /// What to tell the summariser of what comes before the message at `start`: the user's last request, which may be far
+    /// above, and the messages right before.
+    pub(super) fn orientation(&self, start: usize, most: usize) -> Vec<Visible> {
+        let before = &self.visible[..start];
+        let near = &before[before.len().saturating_sub(most)..];
+        let asked = |messages: &[Visible]| messages.iter().rposition(|message| message.seen.role == "user");
+        match asked(&before[..before.len() - near.len()]) {
+            Some(at) if asked(near).is_none() => [&before[at..=at], near].concat(),
+            _ => near.to_vec(),
+        }
+    }
+
+    /// The visible messages since the last compaction: those that stand in the context one after the other.
+    pub(super) fn since_compaction(&self) -> &[Visible] {
+        &self.visible[self.compacted..]
+    }
+
+    /// The summaries of the frontier, oldest first.
+    pub(super) fn frontier_summaries(&self) -> Vec<StoredSummary> {
+        self.frontier_ids().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }
 
     /// The entry of the user's last message, if Pi's cut would leave nothing that is visible: so it does when a turn that
@@ -161,12 +255,13 @@ impl Branch {
 
     pub(super) fn fits(&self, budget: usize) -> bool {
         let shown = self.shown();
-        self.block_of(&shown, budget).fits()
+        self.block_of(HISTORY, &shown, None, budget).fits()
     }
 
-    pub(super) fn block(&self, budget: usize) -> String {
+    /// The block of `title`, with what was said of the user's own question.
+    pub(super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
         let shown = self.shown();
-        self.block_of(&shown, budget).render()
+        self.block_of(title, &shown, focus, budget).render()
     }
 
     /// What a session file alone has to tell: the summaries that no earlier entry carries, and the span.
@@ -207,6 +302,7 @@ impl Branch {
             prompt_version: summary.prompt_version,
             created_at: summary.created_at,
             usage: summary.usage.as_ref().and_then(|usage| serde_json::from_str(usage).ok()),
+            quotes: summary.quotes.clone(),
             sources,
         })
     }
@@ -245,6 +341,7 @@ impl Branch {
                 depth: summary.depth,
                 degraded: summary.degraded,
                 text: summary.text.clone(),
+                quotes: summary.quotes.clone(),
                 span,
                 from_time: summary.from_time,
                 to_time: summary.to_time,
@@ -253,15 +350,31 @@ impl Branch {
         self.frontier().into_iter().filter_map(shown).collect()
     }
 
-    fn block_of<'a>(&'a self, frontier: &'a [Shown], budget: usize) -> Block<'a> {
+    fn block_of<'a>(
+        &'a self,
+        title: &'a str,
+        frontier: &'a [Shown],
+        focus: Option<&'a str>,
+        budget: usize,
+    ) -> Block<'a> {
         Block {
+            title,
             stored: self.stored,
             summaries: self.summaries.len(),
             depth: self.summaries.values().map(|summary| summary.depth).max().unwrap_or_default(),
             messages: self.before,
             frontier,
+            focus,
             files: &self.files,
             budget,
         }
     }
+}
+
+/// Where `entry` stands among `entries`, which end with `leaf`.
+fn position(entries: &[BranchEntry], entry: &str, leaf: &str) -> Result<usize> {
+    entries
+        .iter()
+        .position(|at| at.entry_id == entry)
+        .ok_or_else(|| Error::store(format!("the entry {entry} is not on the branch of {leaf}")))
 }

@@ -2,8 +2,8 @@
 
 use super::ahead::kept;
 use super::branch::Branch;
-use super::budget;
-use super::plan::Cut;
+use super::calibration::Ratios;
+use super::sizes;
 use crate::config::Settings;
 use crate::dag::{Piece, Visible};
 use crate::error::Result;
@@ -44,7 +44,8 @@ pub async fn forecast(
     let leaf = leaf.to_owned();
     let branch = store.read(move |view| Branch::read(view, conversation, &leaf, &kept)).await?;
     let (before, rest) = branch.visible.split_at(branch.before().len());
-    let chunks = Cut::of(settings, window).uncovered(&branch);
+    let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
+    let chunks = cut.uncovered(&branch);
     let leaves: usize = chunks.iter().map(|chunk| tokens(&before[chunk.clone()])).sum();
     let frontier = branch.frontier();
     let ready = frontier.iter().filter_map(|piece| match piece {
@@ -58,7 +59,7 @@ pub async fn forecast(
         leaves: (chunks.len(), leaves),
         healed: branch.degraded_spans().len(),
         condensed: condensed(&branch, chunks.len(), settings),
-        budget: budget(settings, window),
+        budget,
     }))
 }
 

@@ -9,55 +9,86 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::branch::Branch;
+use super::calibration::{self, Measured, Ratios};
 use super::claims::Claims;
-use super::passes::{Else, Pass};
+use super::passes::{self, Else, Pass};
 use super::plan::Cut;
 use super::progress::{Progress, Watched};
 use super::summarizer::Summarizer;
-use super::{Work, budget};
+use super::{Work, assembler, redact, sizes};
 use crate::config::Settings;
 use crate::dag::Span;
 use crate::error::{Code, Error, Result};
 use crate::ids::{Hash, SummaryId};
+use crate::llm::Model;
+use crate::store::View;
 
 /// One summary aims at no more than this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
-/// Messages before a chunk that its summariser may be told of.
-const BEFORE: usize = 8;
+/// So many of the newest chunks get longer summaries.
+const RECENT: usize = 2;
+/// Rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
+/// something was healed.
+const ROUNDS: usize = 3;
+
+/// What of a branch is to be told of.
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    /// What comes before this entry.
+    Before(String),
+    /// What comes after this entry, or all of it.
+    After(Option<String>),
+}
+
+/// Which branch, and for whom.
+pub(super) struct Target {
+    /// The entry the branch ends with.
+    pub leaf: String,
+    /// The model's context window in tokens.
+    pub window: Option<usize>,
+    /// What the person typed.
+    pub instructions: Option<String>,
+    /// The session's model, as `provider/id`.
+    pub model: Option<String>,
+}
 
 /// Work on one branch.
 pub(super) struct Job<'a> {
     work: Work<'a>,
-    leaf: &'a str,
+    leaf: String,
     pub summarizer: Arc<Summarizer>,
+    measured: Arc<Measured>,
     pass: Pass,
     claims: Claims,
-    /// Tokens the block may take.
+    /// Estimated tokens the block may take.
     pub budget: usize,
 }
 
 impl<'a> Job<'a> {
-    /// Must be called within a runtime. `window` is the model's, in tokens.
-    pub(super) fn new(
-        work: Work<'a>,
-        leaf: &'a str,
-        window: Option<usize>,
-        instructions: Option<String>,
-    ) -> Self {
+    /// Begins.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) async fn begin(work: Work<'a>, target: Target) -> Result<Self> {
         let settings = work.settings;
-        let budget = budget(settings, window);
-        let model = Watched { model: Arc::clone(&work.model), progress: Arc::clone(&work.progress) };
-        let summarizer = Summarizer::new(Arc::new(model), work.cancel.clone(), settings);
-        let summarizer = Arc::new(summarizer);
+        let ratios = Ratios::read(work.store).await?;
+        let (budget, cut) = sizes(settings, &ratios, target.window, target.model.as_deref());
+        let watched = Watched { model: Arc::clone(&work.model), progress: Arc::clone(&work.progress) };
+        let measured = Arc::new(Measured::new(Arc::new(watched)));
+        let model = Arc::clone(&measured) as Arc<dyn Model>;
+        let summarizer = Arc::new(Summarizer::new(model, work.cancel.clone(), settings));
+        let typed = target.instructions.filter(|text| !text.trim().is_empty());
         let pass = Pass {
-            cut: Cut::of(settings, window),
+            cut,
             store: work.store.clone(),
             summarizer: Arc::clone(&summarizer),
-            instructions: instructions.filter(|text| !text.trim().is_empty()),
+            instructions: typed.map(|text| if settings.redact { redact::redacted(&text) } else { text }),
             most_tokens: budget / BLOCK_SHARE,
+            recent_boost: settings.recent_boost,
+            redact: settings.redact,
         };
         let claims = Claims::new(work.store);
-        Self { work, leaf, summarizer, pass, claims, budget }
+        Ok(Self { work, leaf: target.leaf, summarizer, measured, pass, claims, budget })
     }
 
     pub(super) fn settings(&self) -> &Settings {
@@ -72,17 +103,112 @@ impl<'a> Job<'a> {
         self.pass.cut
     }
 
-    /// The branch, as it stands now, up to the entry that is kept.
-    pub(super) async fn read(&self, first_kept: &str) -> Result<Branch> {
-        let (conversation, leaf) = (self.work.conversation, self.leaf.to_owned());
-        let first_kept = first_kept.to_owned();
-        self.work.store.read(move |view| Branch::read(view, conversation, &leaf, &first_kept)).await
+    /// The branch as it stands now.
+    ///
+    /// # Errors
+    /// When the store can't be read, or the branch has no such part.
+    pub(super) async fn read(&self, part: &Part) -> Result<Branch> {
+        let (conversation, leaf, part) = (self.work.conversation, self.leaf.clone(), part.clone());
+        let read = move |view: &View<'_>| match &part {
+            Part::Before(entry) => Branch::read(view, conversation, &leaf, entry),
+            Part::After(entry) => Branch::read_after(view, conversation, &leaf, entry.as_deref()),
+        };
+        self.work.store.read(read).await
     }
 
-    /// The branch with what only the finished block asks for.
-    pub(super) async fn finish(&self, branch: Branch) -> Result<Branch> {
-        let conversation = self.work.conversation;
-        self.work.store.read(move |view| branch.finish(view, conversation)).await
+    /// Makes the summaries that `part` lacks, `chunks` first, until they fit, and asks what of it bears on what the person
+    /// typed.
+    ///
+    /// # Errors
+    /// When cancelled, or the store fails.
+    pub(super) async fn complete(
+        &self,
+        mut branch: Branch,
+        mut chunks: Vec<Span>,
+        part: &Part,
+    ) -> Result<(Branch, Option<String>)> {
+        let recent = newest(&chunks);
+        // A degraded leaf is made anew from the very same messages.
+        chunks.extend(branch.degraded_spans());
+        branch = self.cover(branch, chunks, recent, part).await?;
+        for depth in branch.degraded_depths() {
+            self.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
+            branch = self.read(part).await?;
+        }
+        // What takes the place of something made from an extract may end in the midst of what was healed.
+        let open = self.uncovered(&branch);
+        branch = self.cover(branch, open, recent, part).await?;
+        let focused = if self.pass.instructions.is_some() { self.focus_tokens() } else { 0 };
+        let mut pressed = true;
+        while pressed {
+            branch = self.condense_by_depth(branch, part).await?;
+            // What pressure makes may be too many of a depth in their turn.
+            (branch, pressed) = self.under_pressure(branch, self.budget - focused, part).await?;
+        }
+        let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
+        Ok((self.finish(branch).await?, focus))
+    }
+
+    /// Leaf summaries of `chunks`, and of what is uncovered then.
+    async fn cover(
+        &self,
+        mut branch: Branch,
+        mut chunks: Vec<Span>,
+        recent: usize,
+        part: &Part,
+    ) -> Result<Branch> {
+        for _ in 0..ROUNDS {
+            if chunks.is_empty() {
+                break;
+            }
+            self.leaf_pass(&branch, chunks, recent, Else::Extract).await?;
+            branch = self.read(part).await?;
+            chunks = self.uncovered(&branch);
+        }
+        Ok(branch)
+    }
+
+    /// Condenses until the block fits into `room` tokens, and says whether it had to. Each round leaves fewer pieces, so it
+    /// ends; one that did not would never.
+    async fn under_pressure(&self, mut branch: Branch, room: usize, part: &Part) -> Result<(Branch, bool)> {
+        let mut pressed = false;
+        while !branch.fits(room) {
+            let pieces = branch.frontier().len();
+            let groups = branch.groups_under_pressure(self.settings().condensation_threshold, room);
+            self.condense(&branch, groups, Else::Extract).await?;
+            branch = self.read(part).await?;
+            if branch.frontier().len() >= pieces {
+                return Ok((branch, false));
+            }
+            pressed = true;
+        }
+        Ok((branch, pressed))
+    }
+
+    /// Reads what only the finished block asks for, and keeps what was learnt on the way.
+    async fn finish(&self, branch: Branch) -> Result<Branch> {
+        let finish = |view: &View<'_>| {
+            let (branch, found) = branch.finish(view)?;
+            let session = calibration::of_session(view, branch.since_compaction())?;
+            Ok((branch, found, session))
+        };
+        let (branch, found, session) = self.work.store.read(finish).await?;
+        self.measured.keep(self.work.store, session).await;
+        if !found.is_empty() {
+            // Not noted, they are looked up again the next time.
+            drop(self.work.store.write(move |batch| batch.note_files(&found)).await);
+        }
+        Ok(branch)
+    }
+
+    /// Keeps what the answers told of the models' tokens.
+    pub(super) async fn keep_measures(&self) {
+        self.measured.keep(self.work.store, None).await;
+    }
+
+    /// Tokens that the answer to what the person typed may take.
+    fn focus_tokens(&self) -> usize {
+        self.budget / assembler::FOCUS
     }
 
     /// What no summary covers, cut into chunks.
@@ -90,17 +216,25 @@ impl<'a> Job<'a> {
         self.pass.cut.uncovered(branch)
     }
 
-    /// A leaf summary of each chunk; `otherwise` says what if no model answers.
+    /// A leaf summary of each chunk; those from the message at `recent` on are longer, and `otherwise` says what if no model
+    /// answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn leaf_pass(&self, branch: &Branch, chunks: Vec<Span>, otherwise: Else) -> Result<()> {
+    pub(super) async fn leaf_pass(
+        &self,
+        branch: &Branch,
+        chunks: Vec<Span>,
+        recent: usize,
+        otherwise: Else,
+    ) -> Result<()> {
         let nodes = chunks.into_iter().map(|chunk| {
             let pass = self.pass.clone();
-            let before = branch.visible[..chunk.start].iter().rev().take(BEFORE).rev().cloned().collect();
+            let before = branch.orientation(chunk.start, passes::BEFORE);
+            let is_recent = chunk.start >= recent;
             let messages = branch.visible[chunk].to_vec();
             let span = Hash::of(messages.iter().map(|visible| visible.seen.hash.0.as_slice()));
-            (span, async move { pass.leaf(messages, before, otherwise).await })
+            (span, async move { pass.leaf(messages, before, is_recent, otherwise).await })
         });
         self.make(nodes.collect(), otherwise).await
     }
@@ -128,12 +262,12 @@ impl<'a> Job<'a> {
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn condense_by_depth(&self, mut branch: Branch, kept: &str) -> Result<Branch> {
+    pub(super) async fn condense_by_depth(&self, mut branch: Branch, part: &Part) -> Result<Branch> {
         for depth in 0..u32::try_from(self.settings().max_depth).unwrap_or(u32::MAX) {
             let groups = branch.groups(depth, self.settings().condensation_threshold);
             if !groups.is_empty() {
                 self.condense(&branch, groups, Else::Nothing).await?;
-                branch = self.read(kept).await?;
+                branch = self.read(part).await?;
             }
         }
         Ok(branch)
@@ -162,6 +296,11 @@ impl<'a> Job<'a> {
         }
         finish(tasks).await
     }
+}
+
+/// Where the newest of `chunks` begin, which are in order.
+pub(super) fn newest(chunks: &[Span]) -> usize {
+    chunks.len().checked_sub(RECENT).map_or(0, |at| chunks[at].start)
 }
 
 /// Waits for all of them. After an abort each still stores the answer it has; any other error stops the rest, whose

@@ -11,6 +11,7 @@
 mod ahead;
 mod assembler;
 mod branch;
+mod calibration;
 mod claims;
 mod extract;
 mod forecast;
@@ -20,12 +21,16 @@ mod passes;
 mod plan;
 mod progress;
 mod prompts;
+mod quotes;
+mod redact;
 mod summarizer;
 mod tail;
+mod tree;
 
 pub use ahead::{Ahead, prepare};
 pub use forecast::{Forecast, forecast};
 pub use progress::Progress;
+pub use tree::{LeftBranch, LeftOutcome, LeftSummary, summarize_left};
 
 use std::sync::Arc;
 
@@ -41,19 +46,19 @@ use crate::llm::Model;
 use crate::model::CompactionDetails;
 use crate::store::Store;
 use crate::{text, tokens};
-use branch::Branch;
-use job::Job;
-use passes::Else;
+use branch::{Branch, HISTORY};
+use calibration::Ratios;
+use job::{Job, Part, Target};
+use plan::Cut;
 
 /// A block takes at most this share of the model's window: 1/n.
 const WINDOW_SHARE: usize = 8;
 /// The smallest block worth the name, in tokens.
 const LEAST_BUDGET: usize = 1_000;
+/// The smallest block in estimated tokens, for a model whose tokens are much smaller than we think.
+const LEAST_ESTIMATE: usize = 500;
 /// What stands before the conversation in a request: system prompt and tools, roughly.
 const PROMPT_TOKENS: usize = 8_000;
-/// Rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
-/// something was healed.
-const ROUNDS: usize = 3;
 
 /// What a compaction works with.
 pub struct Work<'a> {
@@ -89,6 +94,9 @@ pub struct Request {
     pub context_window: Option<usize>,
     /// Tokens below the window at which Pi compacts by itself.
     pub reserve_tokens: Option<usize>,
+    /// The session's model, as `provider/id`.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 /// What became of it.
@@ -137,7 +145,13 @@ pub struct Compaction {
 /// Dropping the future, or cancelling, leaves finished summaries stored, each whole, and nothing else.
 pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
-    let job = Job::new(work, &request.leaf_id, request.context_window, request.custom_instructions.clone());
+    let target = Target {
+        leaf: request.leaf_id.clone(),
+        window: request.context_window,
+        instructions: request.custom_instructions.clone(),
+        model: request.model.clone(),
+    };
+    let job = Job::begin(work, target).await?;
     match compact(&job, request).await {
         Ok(Some((branch, compaction))) => {
             let report = report(&job, request, &branch, &compaction, started.elapsed());
@@ -151,69 +165,40 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
 }
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
-    let mut branch = job.read(&request.first_kept_entry_id).await?;
+    let before = |entry: &str| Part::Before(entry.to_owned());
+    let mut branch = job.read(&before(&request.first_kept_entry_id)).await?;
     let is_first = !branch.has_summaries();
     let asked = branch.hidden_request(job.budget).unwrap_or(&request.first_kept_entry_id).to_owned();
     if asked != request.first_kept_entry_id {
-        branch = job.read(&asked).await?;
+        branch = job.read(&before(&asked)).await?;
     }
     let few = branch.before().len() < job.settings().min_messages_for_compaction;
     if branch.before().is_empty() || (few && is_first) {
         return Ok(None);
     }
-    let (mut chunks, kept) = leaf_plan(job, request, &branch, &asked);
+    let (chunks, kept) = leaf_plan(job, request, &branch, &asked);
     if kept != asked {
-        branch = job.read(&kept).await?;
+        branch = job.read(&before(&kept)).await?;
     }
-    // A degraded leaf is made anew from the very same messages.
-    chunks.extend(branch.degraded_spans());
-    branch = cover(job, branch, chunks, &kept).await?;
-    for depth in branch.degraded_depths() {
-        job.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
-        branch = job.read(&kept).await?;
-    }
-    // What takes the place of something made from an extract may end in the midst of what was healed.
-    let open = job.uncovered(&branch);
-    branch = cover(job, branch, open, &kept).await?;
-    let mut pressed = true;
-    while pressed {
-        branch = job.condense_by_depth(branch, &kept).await?;
-        // What pressure makes may be too many of a depth in their turn.
-        (branch, pressed) = under_pressure(job, branch, &kept).await?;
-    }
-    let branch = job.finish(branch).await?;
-    let compaction = compaction(job, request, &branch, kept)?;
+    let (branch, focus) = job.complete(branch, chunks, &before(&kept)).await?;
+    let compaction = Compaction {
+        summary: block(job, &branch, HISTORY, focus.as_deref())?,
+        first_kept_entry_id: kept,
+        tokens_before: request.tokens_before.clone(),
+        details: branch.details(),
+        usage: job.summarizer.usage(),
+    };
     Ok(Some((branch, compaction)))
 }
 
-/// Leaf summaries of `chunks`, and of what is uncovered then.
-async fn cover(job: &Job<'_>, mut branch: Branch, mut chunks: Vec<Span>, kept: &str) -> Result<Branch> {
-    for _ in 0..ROUNDS {
-        if chunks.is_empty() {
-            break;
-        }
-        job.leaf_pass(&branch, chunks, Else::Extract).await?;
-        branch = job.read(kept).await?;
-        chunks = job.uncovered(&branch);
+fn block(job: &Job<'_>, branch: &Branch, title: &str, focus: Option<&str>) -> Result<String> {
+    if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
+        return Err(Error::store("the compaction would leave messages without a summary"));
     }
-    Ok(branch)
-}
-
-/// Condenses until the block fits, and says whether it had to. Each round leaves fewer pieces, so it ends; one that did not
-/// would never.
-async fn under_pressure(job: &Job<'_>, mut branch: Branch, kept: &str) -> Result<(Branch, bool)> {
-    let mut pressed = false;
-    while !branch.fits(job.budget) {
-        let pieces = branch.frontier().len();
-        let groups = branch.groups_under_pressure(job.settings().condensation_threshold, job.budget);
-        job.condense(&branch, groups, Else::Extract).await?;
-        branch = job.read(kept).await?;
-        if branch.frontier().len() >= pieces {
-            return Ok((branch, false));
-        }
-        pressed = true;
-    }
-    Ok((branch, pressed))
+    // The sections beside the summaries give way where the block would be no smaller than what it stands for.
+    let replaced = tokens_of(branch, 0) - tokens_of(branch, branch.before().len());
+    let room = if replaced > LEAST_BUDGET { job.budget.min(replaced - 1) } else { job.budget };
+    Ok(branch.block(title, focus, room))
 }
 
 /// What the leaf pass has to do, and the entry that the raw part begins with: the last chunk, which is not a whole one yet, waits
@@ -236,10 +221,14 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
     (chunks, kept)
 }
 
-/// Tokens a block may take for a model with this window.
-fn budget(settings: &Settings, window: Option<usize>) -> usize {
+/// Estimated tokens that a block may take, and how the history is cut, for a session's `model` with this window, in tokens.
+fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
     let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
-    settings.max_summary_tokens.min(most).max(LEAST_BUDGET)
+    let budget = settings.max_summary_tokens.min(most).max(LEAST_BUDGET);
+    let cut = Cut::of(settings, window);
+    let asked = settings.compaction_models.iter().map(String::as_str).chain(model);
+    let cut = Cut { budget: ratios.estimated(cut.budget, asked), ..cut };
+    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), cut)
 }
 
 /// Only an automatic compaction for the threshold leaves something raw, and only well below the next one.
@@ -254,19 +243,6 @@ fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span)
 /// Estimated tokens of what is visible from the message at `from` on.
 fn tokens_of(branch: &Branch, from: usize) -> usize {
     branch.visible[from..].iter().map(|visible| visible.seen.tokens).sum()
-}
-
-fn compaction(job: &Job<'_>, request: &Request, branch: &Branch, kept: String) -> Result<Compaction> {
-    if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
-        return Err(Error::store("the compaction would leave messages without a summary"));
-    }
-    Ok(Compaction {
-        summary: branch.block(job.budget),
-        first_kept_entry_id: kept,
-        tokens_before: request.tokens_before.clone(),
-        details: branch.details(),
-        usage: job.summarizer.usage(),
-    })
 }
 
 /// `812 messages in 24 summaries (9 new), 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`

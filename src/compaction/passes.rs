@@ -7,11 +7,13 @@ use std::sync::Arc;
 use super::extract;
 use super::plan::Cut;
 use super::prompts::{self, Material};
+use super::quotes;
+use super::redact::{redacted, redacted_message};
 use super::summarizer::{Summarizer, Written};
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::model::{Message, State, SummaryRecord};
+use crate::model::{Message, Quote, State, SummaryRecord};
 use crate::store::{NewSummary, Store, StoredSummary};
 use crate::{text, tokens};
 
@@ -25,8 +27,10 @@ const SHRINK: usize = 3;
 const LITTLE: usize = 150;
 /// Summaries of so little together are joined: a share of that would be no sentence. In tokens.
 const SCRAPS: usize = 60;
-/// Messages before a chunk that it is told about, and characters of each.
-const ORIENTATION: (usize, usize) = (3, 160);
+/// Messages right before a chunk that it is told about.
+pub(super) const BEFORE: usize = 3;
+/// Characters of each of them.
+const BEFORE_CHARS: usize = 240;
 
 /// What becomes of a summary that no model wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +51,15 @@ pub(super) struct Pass {
     pub cut: Cut,
     /// Most tokens one summary may aim at, so that a few of them fit the block.
     pub most_tokens: usize,
+    /// The newest chunks' summaries aim at so many percent of what others do.
+    pub recent_boost: usize,
+    /// Are secrets masked?
+    pub redact: bool,
 }
 
 impl Pass {
-    /// A leaf summary of `chunk`; `before` are messages that come before it, and `otherwise` says what if no model answers.
+    /// A leaf summary of `chunk`; `before` are messages that come before it, `recent` says that it is one of the newest, and
+    /// `otherwise` what if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -58,16 +67,17 @@ impl Pass {
         &self,
         chunk: Vec<Visible>,
         before: Vec<Visible>,
+        recent: bool,
         otherwise: Else,
     ) -> Result<()> {
         let _turn = self.summarizer.turn().await?;
-        let skip = before.len().saturating_sub(ORIENTATION.0);
-        let before = self.messages(before[skip..].to_vec()).await?;
+        let before = self.messages(before).await?;
         let messages = self.messages(chunk.clone()).await?;
-        let orientation: Vec<String> = (before.iter())
-            .map(|(_, message)| format!("{}: {}", message.role.as_str(), message.headline(ORIENTATION.1)))
+        let orientation: Vec<String> = (before.into_iter())
+            .map(|(_, message)| self.shown(message))
+            .map(|message| format!("{}: {}", message.role.as_str(), message.headline(BEFORE_CHARS)))
             .collect();
-        let history = written_out(&messages, self.cut);
+        let history = self.written_out(&messages);
         let material = Material {
             depth: 0,
             history: &history,
@@ -75,12 +85,13 @@ impl Pass {
             instructions: self.instructions.as_deref(),
         };
         let source_tokens = chunk.iter().map(|visible| visible.seen.tokens).sum();
-        let target = self.target(LEAF_TARGET, source_tokens);
+        let boost = if recent { self.recent_boost } else { 100 };
+        let target = self.target(LEAF_TARGET * boost / 100, source_tokens);
         let extract = |cap| {
             let messages: Vec<Message> = messages.iter().map(|(_, message)| message.clone()).collect();
             extract::of_messages(&messages, cap)
         };
-        let written = if source_tokens <= LITTLE {
+        let mut written = if source_tokens <= LITTLE {
             Written { text: extract(source_tokens), state: State::Ok, model: None, usage: None }
         } else {
             self.summarizer.summarise(&material, source_tokens, target, extract).await?
@@ -88,9 +99,17 @@ impl Pass {
         if written.state == State::Degraded && otherwise == Else::Nothing {
             return Ok(());
         }
+        let said: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
+        let quotes = if source_tokens <= LITTLE || written.state == State::Degraded {
+            quotes::of_messages(&said)
+        } else {
+            let (text, claimed) = quotes::taken_off(&written.text);
+            written.text = text;
+            quotes::proven(claimed, &said)
+        };
         let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
         let ids = chunk.iter().map(|visible| visible.seen.id).collect();
-        self.store_node(0, written, &hashes, Sources::Messages(ids)).await
+        self.store_node(0, written, quotes, &hashes, Sources::Messages(ids)).await
     }
 
     /// A condensed summary of `sources`, which follow each other; `otherwise` says what if no model answers.
@@ -100,28 +119,15 @@ impl Pass {
     pub(super) async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Else) -> Result<()> {
         let _turn = self.summarizer.turn().await?;
         let depth = 1 + sources.iter().map(|source| source.depth).max().unwrap_or_default();
-        let mut history = String::new();
-        for source in &sources {
-            let span = text::time_span(source.from_time, source.to_time);
-            let _ = writeln!(
-                history,
-                "[{} D{} {span}, {}]\n{}\n",
-                source.hash.summary_handle(),
-                source.depth,
-                text::count(source.messages, "message"),
-                source.text
-            );
-        }
-        let material = Material {
-            depth,
-            history: history.trim_end(),
-            before: "",
-            instructions: self.instructions.as_deref(),
-        };
-        let source_tokens = sources.iter().map(|source| source.tokens).sum();
+        let history = self.summaries_written_out(&sources);
+        let material =
+            Material { depth, history: &history, before: "", instructions: self.instructions.as_deref() };
+        let quoted = sources.iter().flat_map(|source| &source.quotes);
+        let quoted: usize = quoted.map(|quote| tokens::estimate(&quote.text)).sum();
+        let source_tokens = sources.iter().map(|source| source.tokens).sum::<usize>() + quoted;
         let target = self.target(CONDENSED_TARGET, source_tokens);
         let texts: Vec<String> = sources.iter().map(|source| source.text.clone()).collect();
-        let written = if source_tokens <= SCRAPS {
+        let mut written = if source_tokens <= SCRAPS {
             Written { text: texts.join("\n"), state: State::Ok, model: None, usage: None }
         } else {
             let extract = |cap| extract::of_summaries(&texts, cap);
@@ -130,9 +136,68 @@ impl Pass {
         if written.state == State::Degraded && otherwise == Else::Nothing {
             return Ok(());
         }
+        let (text, claimed) = quotes::taken_off(&written.text);
+        written.text = text;
+        let quotes =
+            quotes::carried(&claimed, sources.iter().flat_map(|source| source.quotes.clone()).collect());
         let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
         let ids = sources.iter().map(|source| source.id).collect();
-        self.store_node(depth, written, &hashes, Sources::Summaries(ids)).await
+        self.store_node(depth, written, quotes, &hashes, Sources::Summaries(ids)).await
+    }
+
+    /// What of `summaries`, which stand for the whole session so far, bears on what the person typed after `/compact`.
+    /// None where nothing was typed or no model would say.
+    ///
+    /// # Errors
+    /// Only when cancelled.
+    pub(super) async fn focus(&self, summaries: &[StoredSummary], tokens: usize) -> Result<Option<String>> {
+        let Some(instructions) = &self.instructions else { return Ok(None) };
+        let prompt = prompts::focus(&self.summaries_written_out(summaries), instructions, tokens);
+        self.summarizer.ask_once(prompt, tokens).await
+    }
+
+    /// Summaries as the summariser reads them, with what they quote.
+    fn summaries_written_out(&self, summaries: &[StoredSummary]) -> String {
+        let mut out = String::new();
+        for source in summaries {
+            let span = text::time_span(source.from_time, source.to_time);
+            let _ = writeln!(
+                out,
+                "[{} D{} {span}, {}]\n{}",
+                source.hash.summary_handle(),
+                source.depth,
+                text::count(source.messages, "message"),
+                source.text
+            );
+            for (at, quote) in source.quotes.iter().enumerate() {
+                let heading = if at == 0 { "Quotes:\n" } else { "" };
+                let _ = writeln!(out, "{heading}{}: \"{}\"", quote.kind.as_str(), quote.text);
+            }
+            out.push('\n');
+        }
+        out.truncate(out.trim_end().len());
+        if self.redact { redacted(&out) } else { out }
+    }
+
+    /// A message as the summariser may see it.
+    fn shown(&self, message: Message) -> Message {
+        if self.redact { redacted_message(message) } else { message }
+    }
+
+    /// The chunk as the summariser reads it.
+    fn written_out(&self, messages: &[(Visible, Message)]) -> String {
+        let mut out = String::new();
+        for (visible, message) in messages {
+            let handle = visible.original.message_handle();
+            let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
+            // Masked before it is shortened: half a key looks like none.
+            let shown = self.shown(message.clone()).for_summary(self.cut.shown_bytes(&visible.seen), &handle);
+            let time = text::minute(visible.seen.timestamp);
+            let cut_off = if message.cut_off { ", stopped or failed half way" } else { "" };
+            let _ = writeln!(out, "[{handle} {}{tool} {time}{cut_off}]\n{shown}\n", message.role.as_str());
+        }
+        out.truncate(out.trim_end().len());
+        out
     }
 
     fn target(&self, nominal: usize, source_tokens: usize) -> usize {
@@ -154,11 +219,19 @@ impl Pass {
         &self,
         depth: u32,
         written: Written,
+        quotes: Vec<Quote>,
         hashes: &[Hash],
         sources: Sources,
     ) -> Result<()> {
         let summary = NewSummary {
-            hash: SummaryRecord::identity(depth, written.state, prompts::VERSION, &written.text, hashes),
+            hash: SummaryRecord::identity(
+                depth,
+                written.state,
+                prompts::VERSION,
+                &written.text,
+                &quotes,
+                hashes,
+            ),
             depth,
             tokens: tokens::estimate(&written.text),
             text: written.text,
@@ -167,26 +240,9 @@ impl Pass {
             prompt_version: prompts::VERSION,
             usage: written.usage.map(|usage| usage.to_string()),
             created_at: text::now(),
+            quotes,
             sources,
         };
         self.store.write(move |batch| batch.add_summary(&summary).map(drop)).await
     }
-}
-
-/// The chunk as the summariser reads it.
-fn written_out(messages: &[(Visible, Message)], cut: Cut) -> String {
-    let mut out = String::new();
-    for (visible, message) in messages {
-        let handle = visible.original.message_handle();
-        let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "[{handle} {}{tool} {}]\n{}\n",
-            message.role.as_str(),
-            text::minute(visible.seen.timestamp),
-            message.for_summary(cut.shown_bytes(&visible.seen), &handle)
-        );
-    }
-    out.truncate(out.trim_end().len());
-    out
 }

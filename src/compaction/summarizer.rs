@@ -206,6 +206,29 @@ impl Summarizer {
         self.answer(&whole, level, target, usage, rounds).await
     }
 
+    /// The answer to `prompt` in about `target` tokens, asked for once. None where no model gives a usable one.
+    ///
+    /// # Errors
+    /// Only when the compaction is cancelled.
+    pub(super) async fn ask_once(&self, prompt: String, target: usize) -> Result<Option<String>> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        if self.fruitless.load(Ordering::Relaxed) >= GIVE_UP {
+            return Ok(None);
+        }
+        match self.ask(prompt, target).await? {
+            Ok(reply) => {
+                self.patience.renew();
+                Ok(Some(prompts::without_fences(&reply.text)).filter(|text| !text.is_empty()))
+            }
+            Err(failure) => {
+                self.note(failure);
+                Ok(None)
+            }
+        }
+    }
+
     async fn ask(&self, prompt: String, target: usize) -> Result<Answer> {
         let end = self.patience.end();
         if end <= Instant::now() {

@@ -133,6 +133,20 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Number { default: 4_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
     },
     Definition {
+        key: "recentBoost",
+        also: &[],
+        help: "The newest leaf summaries of a compaction may be longer than others: so many percent of what others aim \
+               at. 100 makes them alike.",
+        kind: Kind::Number { default: 150, range: 100..=400, field: |s| &mut s.recent_boost },
+    },
+    Definition {
+        key: "redact",
+        also: &[],
+        help: "Keys, tokens and passwords that can be told by their shape or their name are masked in what the summarising \
+               model is shown. They are stored as they are.",
+        kind: Kind::Switch { default: true, field: |s| &mut s.redact },
+    },
+    Definition {
         key: "condensationThreshold",
         also: &[],
         help: "When more summaries of one depth than this follow each other, the oldest of them become one of the next \

@@ -31,6 +31,10 @@ pub struct Settings {
     pub condensation_threshold: usize,
     /// `maxDepth`
     pub max_depth: usize,
+    /// `recentBoost`, in percent
+    pub recent_boost: usize,
+    /// `redact`
+    pub redact: bool,
     /// `maxSummaryTokens`
     pub max_summary_tokens: usize,
     /// `minMessagesForCompaction`

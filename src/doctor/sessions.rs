@@ -174,7 +174,7 @@ impl Stored {
                 }
             }
             Content::Edit { replacement: None, .. } => stored.kind == 2 && stored.message.is_none(),
-            Content::Compaction(_) => stored.kind == 3,
+            Content::Compaction(_) | Content::OtherCompaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
         };
         if same && let Some(message) = stored.message.filter(|message| self.doubts.damaged.contains(message))
@@ -182,7 +182,7 @@ impl Stored {
             let text = match &entry.content {
                 Content::Edit { replacement, .. } => replacement.clone().map(Text::Replaced),
                 Content::Message(json) => Some(Text::Said(json.clone())),
-                Content::Compaction(_) | Content::Other => None,
+                Content::Compaction(_) | Content::OtherCompaction(_) | Content::Other => None,
             };
             self.texts.extend(text.map(|text| (message, text)));
         }

@@ -9,7 +9,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{State, SummaryRecord};
-use crate::store::{AuditedSummary, Horizon, Source, View};
+use crate::store::{AuditedSummary, Horizon, Source, StoredSummary, View};
 
 /// All summaries with all edges, and the messages they stand for.
 struct Dag<'a> {
@@ -154,7 +154,8 @@ impl Dag<'_> {
             .collect();
         let state = if summary.degraded { State::Degraded } else { State::Ok };
         Ok(hashes.map(|hashes| {
-            SummaryRecord::identity(summary.depth, state, summary.prompt_version, &summary.text, &hashes)
+            let StoredSummary { depth, prompt_version, text, quotes, .. } = &summary;
+            SummaryRecord::identity(*depth, state, *prompt_version, text, quotes, &hashes)
         }))
     }
 

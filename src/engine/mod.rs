@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
-use crate::compaction::{self, Ahead, Outcome, Progress, Request, Work};
+use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Outcome, Progress, Request, Work};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::{Folders, Home};
@@ -252,6 +252,26 @@ impl Engine {
         let progress = Arc::<Progress>::default();
         *lock(&self.progress) = Some(Arc::clone(&progress));
         Shown(progress, self)
+    }
+
+    /// Tells of a branch that the person leaves. What was handed over before is part of it.
+    ///
+    /// # Errors
+    /// When the store fails; then Pi should tell of it in its own way.
+    pub async fn summarize_left(
+        &self,
+        operation: u32,
+        left: &str,
+        host: Arc<dyn Host>,
+    ) -> Result<LeftOutcome> {
+        let left: LeftBranch = read_json("the branch that is left", left)?;
+        self.flush().await?;
+        if self.persistor.is_behind() {
+            return Err(Error::store("the history could not be stored, so this branch is left to Pi"));
+        }
+        let operation = self.begin(operation);
+        let work = self.work(host, true, operation.cancel.clone(), Arc::default());
+        compaction::summarize_left(work, left).await
     }
 
     /// Answers a call of one of the three tools, asked from the branch that ends with `leaf`.

@@ -212,13 +212,15 @@ fn add(
                 _ => EntryRole::Edit { target, rendition },
             }
         }
-        Content::Compaction(_) => EntryRole::Compaction,
+        Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
         Content::Other => EntryRole::Link,
     };
     let new = NewEntry { entry_id: id, parent, role, head: head.map(|(id, ..)| id) };
     let row = batch.add_entry(conversation, &new)?;
-    if let Content::Compaction(Some(details)) = &entry.content {
-        restore(batch, conversation, &entry.id, row, details)?;
+    match &entry.content {
+        Content::Compaction(Some(details)) => restore(batch, conversation, &entry.id, row, details)?,
+        Content::OtherCompaction(files) => batch.note_entry_files(row, files)?,
+        _ => {}
     }
     Ok((row, head))
 }

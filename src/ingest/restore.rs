@@ -91,8 +91,8 @@ fn add(
     sources: Sources,
     hashes: &[Hash],
 ) -> Result<Option<crate::ids::SummaryId>> {
-    let identity =
-        SummaryRecord::identity(record.depth, record.state, record.prompt_version, &record.text, hashes);
+    let SummaryRecord { depth, state, prompt_version, text, quotes, .. } = record;
+    let identity = SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, hashes);
     if hashes.is_empty() || identity != hash {
         return Ok(None);
     }
@@ -106,6 +106,7 @@ fn add(
         prompt_version: record.prompt_version,
         usage: record.usage.as_ref().map(ToString::to_string),
         created_at: record.created_at,
+        quotes: record.quotes.clone(),
         sources,
     };
     batch.add_summary(&summary).map(Some)

@@ -7,7 +7,7 @@
 use serde_json::value::RawValue;
 
 use super::message::read_json;
-use super::{CompactionDetails, Message, Role};
+use super::{CompactionDetails, Files, Message, Role};
 use crate::error::{Error, Result};
 use crate::text;
 
@@ -40,6 +40,8 @@ pub enum Content {
     },
     /// A compaction, with the summaries it carries if it is one of ours.
     Compaction(Option<CompactionDetails>),
+    /// A compaction that is not of ours, with the files it lists.
+    OtherCompaction(Files),
     /// A label, a model change, anything unknown.
     Other,
 }
@@ -87,12 +89,21 @@ fn parse(json: &str) -> Option<Entry> {
             }
             None => Content::Other,
         },
-        ("compaction", _) => {
-            Content::Compaction(named("details").and_then(|details| CompactionDetails::parse(details.get())))
-        }
+        ("compaction", _) => compaction(named("details")),
         _ => Content::Other,
     };
     Some(Entry { id: string(named("id"))?, parent: string(named("parentId")), timestamp, content })
+}
+
+fn compaction(details: Option<&RawValue>) -> Content {
+    let Some(details) = details else { return Content::Compaction(None) };
+    if let Some(ours) = CompactionDetails::parse(details.get()) {
+        return Content::Compaction(Some(ours));
+    }
+    match read_json(details.get()).map(|details| Files::listed(&details)) {
+        Ok(files) if !files.is_empty() => Content::OtherCompaction(files),
+        _ => Content::Compaction(None),
+    }
 }
 
 /// The entry's JSON without `id` and `parentId`, which differ between sessions that show the same message (a session

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{text, tokens};
@@ -110,12 +111,16 @@ pub struct Message {
     pub private: bool,
     /// The tool failed.
     pub is_error: bool,
+    /// An answer that failed or was stopped half way.
+    pub cut_off: bool,
+    /// Files that Pi's account of a branch lists; empty for all other roles.
+    pub listed: Files,
     /// The content, in order.
     pub parts: Vec<Part>,
 }
 
 /// Files that tool calls read and changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
     /// Read, and perhaps changed too.
     pub read: BTreeSet<String>,
@@ -128,6 +133,22 @@ impl Files {
     pub fn extend(&mut self, other: Self) {
         self.read.extend(other.read);
         self.modified.extend(other.modified);
+    }
+
+    /// The lists in the `details` of a compaction or a branch summary, as Pi writes them.
+    #[must_use]
+    pub fn listed(details: &Value) -> Self {
+        let list = |key: &str| -> BTreeSet<String> {
+            let names = details[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.map(ToOwned::to_owned).collect()
+        };
+        Self { read: list("readFiles"), modified: list("modifiedFiles") }
+    }
+
+    /// None at all?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.read.is_empty() && self.modified.is_empty()
     }
 
     /// What was read and never changed, as Pi lists files.
@@ -150,7 +171,17 @@ impl Message {
     }
 
     fn of(role: Role, parts: Vec<Part>) -> Self {
-        Self { role, timestamp: None, tool: None, tool_call_id: None, private: false, is_error: false, parts }
+        Self {
+            role,
+            timestamp: None,
+            tool: None,
+            tool_call_id: None,
+            private: false,
+            is_error: false,
+            cut_off: false,
+            listed: Files::default(),
+            parts,
+        }
     }
 
     fn read(value: &Value) -> Self {
@@ -183,6 +214,11 @@ impl Message {
             tool_call_id: owned("toolCallId"),
             private: value["excludeFromContext"].as_bool().unwrap_or(false),
             is_error: value["isError"].as_bool().unwrap_or(false),
+            cut_off: matches!(text_at(value, "stopReason"), Some("aborted" | "error")),
+            listed: match role {
+                Role::BranchSummary => Files::listed(&value["details"]),
+                _ => Files::default(),
+            },
             parts,
             role,
         }
@@ -302,10 +338,10 @@ impl Message {
         })
     }
 
-    /// The files its tool calls name, by the tools Pi itself has.
+    /// The files its tool calls name, by the tools Pi itself has, and those that Pi lists in it.
     #[must_use]
     pub fn files(&self) -> Files {
-        let mut files = Files::default();
+        let mut files = self.listed.clone();
         for part in &self.parts {
             let Part::ToolCall { name, arguments, .. } = part else { continue };
             let Some(path) = text_at(arguments, "path") else { continue };

@@ -9,4 +9,4 @@ mod summary;
 pub use entry::{Content, Entry, parse_batch, parse_one, replacements, with_replacement};
 pub use message::{Files, Message, Part, Role, read_json};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
-pub use summary::{CompactionDetails, State, SummaryRecord, title};
+pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, title};

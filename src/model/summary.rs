@@ -30,6 +30,36 @@ impl State {
     }
 }
 
+/// What a quote is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QuoteKind {
+    /// What the user wants to hold from then on.
+    Rule,
+    /// What was still to be done when it was said.
+    Task,
+}
+
+impl QuoteKind {
+    /// The name as a model writes it and as it is stored.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rule => "rule",
+            Self::Task => "task",
+        }
+    }
+}
+
+/// Words that stand in a message exactly so, blanks folded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quote {
+    /// What it is.
+    pub kind: QuoteKind,
+    /// The words.
+    pub text: String,
+}
+
 /// What a summary is about: its first line with words, at most 80 characters.
 #[must_use]
 pub fn title(text: &str) -> String {
@@ -61,17 +91,33 @@ pub struct SummaryRecord {
     pub created_at: i64,
     /// What the calls for it used, as Pi reports usage.
     pub usage: Option<Value>,
+    /// What its messages say word for word, in their order; absent where there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quotes: Vec<Quote>,
     /// Its sources in order: session entry ids for a leaf summary, summary ids for a condensed one.
     pub sources: Vec<String>,
 }
 
 impl SummaryRecord {
-    /// The identity of a summary: what it says and what it was made from.
+    /// The identity of a summary: what it says and quotes, and what it was made from.
+    ///
+    /// One without quotes has the identity it had before there were any.
     #[must_use]
-    pub fn identity(depth: u32, state: State, prompt_version: u32, text: &str, sources: &[Hash]) -> Hash {
-        let head = format!("summary {depth} {} {prompt_version}", state.as_str());
+    pub fn identity(
+        depth: u32,
+        state: State,
+        prompt_version: u32,
+        text: &str,
+        quotes: &[Quote],
+        sources: &[Hash],
+    ) -> Hash {
+        let head = match quotes.len() {
+            0 => format!("summary {depth} {} {prompt_version}", state.as_str()),
+            n => format!("summary {depth} {} {prompt_version} with {n} quotes", state.as_str()),
+        };
         let parts = [head.as_bytes(), text.as_bytes()].into_iter();
-        Hash::of(parts.chain(sources.iter().map(|source| source.0.as_slice())))
+        let quotes = quotes.iter().flat_map(|quote| [quote.kind.as_str().as_bytes(), quote.text.as_bytes()]);
+        Hash::of(parts.chain(quotes).chain(sources.iter().map(|source| source.0.as_slice())))
     }
 }
 

@@ -5,11 +5,11 @@ use std::ops::{Deref, Range};
 use rusqlite::{Transaction, named_params, params};
 
 use super::view::{kind_to_sql, reading};
-use super::{View, codec};
+use super::{View, codec, files};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use crate::model::{Role, State, parts, passages};
+use crate::model::{Quote, Role, State, parts, passages};
 
 /// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
 pub struct Batch<'t> {
@@ -114,6 +114,8 @@ pub struct NewSummary {
     pub usage: Option<String>,
     /// ms since the epoch.
     pub created_at: i64,
+    /// What its messages say word for word.
+    pub quotes: Vec<Quote>,
     /// What it was made from.
     pub sources: crate::dag::Sources,
 }
@@ -267,9 +269,9 @@ impl<'t> Batch<'t> {
             .prepare_cached(
                 "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, usage, created_at,
                                         first_message, last_message, messages, from_time, to_time,
-                                        packed, codec, bytes)
+                                        packed, codec, bytes, quotes)
                  VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :usage, :created_at,
-                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes)",
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :quotes)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
@@ -279,6 +281,7 @@ impl<'t> Batch<'t> {
                     ":packed": is_packed.then_some(packed),
                     ":codec": is_packed.then_some(codec),
                     ":bytes": is_packed.then_some(summary.text.len()),
+                    ":quotes": files::quotes_to_sql(&summary.quotes),
                     ":tokens": summary.tokens,
                     ":state": summary.state.as_str(),
                     ":model": summary.model,

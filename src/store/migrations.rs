@@ -10,6 +10,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/002_merging.sql"),
     include_str!("migrations/003_packed_summaries.sql"),
     include_str!("migrations/004_claims.sql"),
+    include_str!("migrations/005_quotes.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.

@@ -6,9 +6,11 @@
 
 mod audit;
 mod batch;
+mod calibration;
 mod claims;
 mod codec;
 mod connection;
+mod files;
 mod importing;
 mod migrations;
 mod project;

@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use rusqlite::{OptionalExtension, Row, named_params, params};
 
 use super::view::{hash_at, reading};
-use super::{View, codec};
+use super::{View, codec, files};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
+use crate::model::{Files, Quote};
 
 /// A summary as stored, without its edges.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +34,10 @@ pub struct StoredSummary {
     pub usage: Option<String>,
     /// When it was made, ms.
     pub created_at: i64,
+    /// What its messages say word for word, in their order.
+    pub quotes: Vec<Quote>,
+    /// Files its messages name, once they were looked up; never known of a condensed one.
+    pub files: Option<Files>,
     /// Messages in its span.
     pub messages: usize,
     /// Time of the first of them, ms.
@@ -94,6 +99,8 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         prompt_version: row.get("prompt_version")?,
         usage: row.get("usage")?,
         created_at: row.get("created_at")?,
+        quotes: files::quotes_from_sql(row.get("quotes")?),
+        files: files::from_sql(row.get("files")?),
         messages: row.get("messages")?,
         from_time: row.get("from_time")?,
         to_time: row.get("to_time")?,

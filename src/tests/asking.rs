@@ -63,7 +63,7 @@ impl Asking {
     async fn add(&self, depth: u32, text: String, sources: Sources, hashes: Vec<Hash>) -> SummaryId {
         let state = if text.starts_with("Extract") { State::Degraded } else { State::Ok };
         let summary = NewSummary {
-            hash: SummaryRecord::identity(depth, state, 1, &text, &hashes),
+            hash: SummaryRecord::identity(depth, state, 1, &text, &[], &hashes),
             depth,
             tokens: tokens::estimate(&text),
             text,
@@ -72,6 +72,7 @@ impl Asking {
             prompt_version: 1,
             usage: None,
             created_at: 1_763_700_000_000,
+            quotes: Vec::new(),
             sources,
         };
         self.store.store.write(move |batch| batch.add_summary(&summary)).await.unwrap()

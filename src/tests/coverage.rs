@@ -240,8 +240,12 @@ impl World {
         assert!(ours == 0 || (ours < self.knobs.few() && before.all.is_empty()), "{ours}: {before:?}");
     }
 
-    /// A compaction with nothing new makes no call and gives the same bytes; so it does in a fork.
+    /// A compaction with nothing new makes no call and gives the same bytes; so it does in a fork. What the person wants to be
+    /// told of is asked anew each time.
     async fn compact_again(&mut self, asked: &Asked, first: &Compaction) {
+        if asked.request.custom_instructions.is_some() {
+            return;
+        }
         let model = Mood::Down.model();
         let again = compacted(asked.run(&self.store, &model).await);
         assert_eq!(model.prompts(), [""; 0]);

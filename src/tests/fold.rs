@@ -347,7 +347,7 @@ fn digest(path: &Path) -> BTreeSet<String> {
         ),
         (
             "summary",
-            "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, usage, created_at, hex(f.lineage),
+            "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, usage, created_at, quotes, hex(f.lineage),
                     hex(l.lineage), messages, from_time, to_time
                FROM summaries s JOIN messages f ON f.id = first_message JOIN messages l ON l.id = last_message",
         ),
@@ -362,6 +362,11 @@ fn digest(path: &Path) -> BTreeSet<String> {
             "SELECT c.session_id, e.entry_id, hex(s.hash)
                FROM carried k JOIN entries e ON e.id = k.entry_id JOIN conversations c ON c.id = e.conversation_id
                JOIN summaries s ON s.id = k.summary_id",
+        ),
+        (
+            "listed",
+            "SELECT c.session_id, e.entry_id, f.files
+               FROM entry_files f JOIN entries e ON e.id = f.entry_id JOIN conversations c ON c.id = e.conversation_id",
         ),
         ("word", "SELECT term, doc, cnt FROM temp.words"),
         ("summary word", "SELECT term, doc, cnt FROM temp.summary_words"),

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod asking;
+mod block;
 mod commands;
 mod compaction;
 mod coverage;

@@ -209,6 +209,7 @@ impl<'a> Compact<'a> {
             reason: Some("manual".into()),
             context_window: Some(200_000),
             reserve_tokens: Some(16_384),
+            model: Some("session/model".into()),
         };
         Self { store, conversation, settings, request }
     }

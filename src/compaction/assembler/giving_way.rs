@@ -1,0 +1,189 @@
+//! What a block that is too large leaves out, and in which order.
+
+use super::{Block, Ids, Layout};
+use crate::{text, tokens};
+
+/// The newest leaf summary is whole up to this share of the budget: 1/n.
+const NEWEST: usize = 4;
+/// Bytes of each text that must be left to be shown, before ids are told as a run.
+const GLIMPSE: usize = 200;
+
+impl Block<'_> {
+    /// Leaves out of `layout` what gives way first, until it fits.
+    pub(super) fn give_way(&self, layout: &mut Layout) {
+        layout.files = self.file_counts();
+        for ids in [Ids::Titled, Ids::TitledRecent, Ids::BareDeep] {
+            layout.ids = ids;
+            if self.has_room_for(layout) {
+                return;
+            }
+        }
+        let quotes = std::mem::take(&mut layout.quotes);
+        let with = |n: usize| Layout { quotes: quotes[..n].to_vec(), ..layout.clone() };
+        if let Some(most) = largest(quotes.len(), |n| self.has_room_for(&with(n))) {
+            *layout = with(most);
+            return;
+        }
+        layout.ids = Ids::Bare;
+        layout.files = String::new();
+        if !self.has_room_for(layout) {
+            self.shorten(layout);
+        }
+    }
+
+    /// The last resort: texts lose their ends, and say where the rest is.
+    fn shorten(&self, layout: &mut Layout) {
+        let whole = layout.clone();
+        let newest = self.frontier.iter().rposition(|shown| shown.depth == 0);
+        let kept = newest.map_or(0, |at| within(&whole.texts[at], self.budget / NEWEST).len());
+        // The newest leaf alone at first, then all others beside what it keeps, then the oldest as one run.
+        let newest_only =
+            |most: usize| self.cut(&whole, |at| if Some(at) == newest { kept.max(most) } else { usize::MAX });
+        let others =
+            |most: usize| self.cut(&whole, |at| if Some(at) == newest { kept.max(most) } else { most });
+        let longest =
+            whole.texts.iter().map(String::len).chain([whole.focus.len()]).max().unwrap_or_default();
+        if let Some(most) = largest(longest, |most| self.has_room_for(&newest_only(most))) {
+            *layout = newest_only(most);
+        } else if let Some(more) = largest(longest, |more| self.has_room_for(&others(GLIMPSE + more))) {
+            *layout = others(GLIMPSE + more);
+        } else if self.frontier.len() < 3 {
+            *layout = others(0);
+        } else {
+            let run = |run: usize, most: usize| Layout { run, ..self.cut(&whole, |_| most) };
+            let count = self.frontier.len();
+            let shown = largest(count - 2, |shown| self.has_room_for(&run(count - shown, GLIMPSE)));
+            let first = count - shown.unwrap_or_default();
+            *layout =
+                run(first, largest(longest, |most| self.has_room_for(&run(first, most))).unwrap_or_default());
+        }
+    }
+
+    /// `whole` with each text cut to so many bytes.
+    fn cut(&self, whole: &Layout, most: impl Fn(usize) -> usize) -> Layout {
+        let shorten = |(at, text): (usize, &String)| match text.len() > most(at) {
+            true => {
+                let kept = text::cut_at_line(text, most(at)).trim_end();
+                format!("{kept} … (rest: lcm_expand {})", self.frontier[at].hash.summary_handle())
+            }
+            false => text.clone(),
+        };
+        let longest = (0..whole.texts.len()).map(&most).min().unwrap_or_default();
+        Layout {
+            texts: whole.texts.iter().enumerate().map(shorten).collect(),
+            focus: text::cut_at_line(&whole.focus, longest).trim_end().to_owned(),
+            ..whole.clone()
+        }
+    }
+}
+
+/// The longest beginning of `text` of at most `most` tokens, ending at a line's end where that is near.
+pub(super) fn within(text: &str, most: usize) -> &str {
+    let cut = |bytes: usize| text::cut_at_line(text, bytes).trim_end();
+    cut(largest(text.len(), |bytes| tokens::estimate(cut(bytes)) <= most).unwrap_or_default())
+}
+
+/// The largest number up to `most` that fits, if smaller ones fit whenever a larger one does; `None` if not even 0 does.
+pub(super) fn largest(most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    if fits(most) {
+        return Some(most);
+    }
+    let (mut low, mut high) = (fits(0).then_some(0)?, most);
+    while low + 1 < high {
+        let middle = usize::midpoint(low, high);
+        match fits(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Some(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::super::Shown;
+    use super::super::tests::{block, frontier, quoting};
+    use super::*;
+    use crate::model::Files;
+
+    /// A block with something in every section.
+    fn full(frontier: &[Shown], files: &Files, budget: usize) -> String {
+        Block { focus: Some("Of what was asked: all is well."), ..block(frontier, files, budget) }.render()
+    }
+
+    #[test]
+    fn what_gives_way_first_is_gone_before_the_next_is_touched() {
+        let text = "a line about the work that was done\n".repeat(12);
+        let newest = text.repeat(2);
+        let frontier = quoting(frontier(&[(&text, 2), (&text, 1), (&text, 0), (&newest, 0)]));
+        let mut files = Files::default();
+        files.read.extend((0..6).map(|n| format!("src/module{n}/file.rs")));
+        let mut before = 0;
+        let mut seen = HashSet::new();
+        for budget in (500..2_000).rev() {
+            let block = full(&frontier, &files, budget);
+            assert!(tokens::estimate(&block) <= budget);
+            assert!(block.contains("covers 20 messages, none missing"));
+            let whole = block.matches("[s-").count() == 4 && !block.contains("(rest:");
+            let stage = match () {
+                () if block.contains("<read-files>") => 0,
+                () if block.matches("messages): ").count() == 4 => 1,
+                () if block.contains("- s-") && block.matches("(D").count() == 4 => 2,
+                () if block.matches("(D").count() == 2 && block.matches("rule:").count() == 4 => 3,
+                () if block.matches("rule:").count() > 0 => 4,
+                () if block.matches("(D").count() == 2 && whole => 5,
+                () if whole => 6,
+                () if block.matches("(rest:").count() == 1 => 7,
+                () => 8,
+            };
+            // Whole lines are cut, and a quarter of a smaller budget may be a line less: the last two may change places.
+            assert!(stage >= before.min(7), "{budget}: {stage} after {before}\n{block}");
+            assert!(stage > 6 || whole, "{budget}: {block}");
+            before = stage;
+            seen.insert(stage);
+        }
+        assert_eq!(seen.len(), 9, "{seen:?}");
+    }
+
+    #[test]
+    fn the_newest_leaf_keeps_a_quarter_of_the_budget_where_others_lose_their_ends() {
+        let long = "many words about the work that was done here. ".repeat(200);
+        let frontier = frontier(&[(long.as_str(), 0); 6]);
+        let text = block(&frontier, &Files::default(), 2_000).render();
+        let newest = text.split(&format!("[{}] ", frontier[5].hash.summary_handle())).nth(1).unwrap();
+        let newest = tokens::estimate(newest.split(" … (rest:").next().unwrap());
+        assert!((480..=520).contains(&newest), "{newest}");
+    }
+
+    #[test]
+    fn hundreds_of_summaries_fit_any_budget_the_oldest_told_as_one_run() {
+        for (count, budget) in
+            [(300, 500), (300, 1_000), (900, 1_000), (900, 8_000), (3, 500), (2, 500), (1, 500)]
+        {
+            let long = "many words about the work that was done here. ".repeat(100);
+            let texts: Vec<(&str, u32)> =
+                (0..count).map(|n| (long.as_str(), u32::from(n < count / 2))).collect();
+            let frontier = quoting(frontier(&texts));
+            let text = full(&frontier, &Files::default(), budget);
+            assert!(tokens::estimate(&text) <= budget, "{count} in {budget}: {text}");
+            assert!(text.contains(&format!("covers {} messages, none missing", count * 5)));
+            let (_, ids) = text.split_once("### Summary IDs for Drill-Down\n").unwrap();
+            let lines: Vec<&str> = ids.lines().collect();
+            let (run, shown) = match lines[0].contains("in a row") {
+                true => (count - (lines.len() - 1), &lines[1..]),
+                false => (0, &lines[..]),
+            };
+            let newest: Vec<String> =
+                frontier[run..].iter().map(|shown| format!("- {}", shown.hash.summary_handle())).collect();
+            assert_eq!(shown, newest);
+            if run > 0 {
+                let [first, last] = [0, run - 1].map(|at| frontier[at].hash.summary_handle());
+                let told = format!("- {first} … {last} ({run} summaries in a row, {} messages", run * 5);
+                assert!(lines[0].starts_with(&told), "{}", lines[0]);
+            }
+            assert_eq!(run > 0, count > 3, "{count} in {budget}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! How far the estimate of tokens is off for a model, learnt from what its provider reports of prompts that we know.
+//!
+//! A ratio is real tokens for each estimated one. It moves a little with each call, and never out of its bounds, so that
+//! one odd report changes little; it is kept with the project.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::dag::Visible;
+use crate::error::Result;
+use crate::llm::{Answer, Model, Request};
+use crate::model::read_json;
+use crate::store::{Store, View};
+use crate::tokens;
+
+/// How far a ratio may be from 1.
+const BOUNDS: (f64, f64) = (0.5, 2.0);
+/// A report beyond these is of something else than our prompt: a cache that is not counted, a prompt that was added to.
+const PLAUSIBLE: (f64, f64) = (0.3, 3.0);
+/// What a new report weighs against all before.
+const WEIGHT: f64 = 0.2;
+/// In so few tokens what providers add of their own weighs too much.
+const ENOUGH: usize = 500;
+/// Of a session's own growth, the least that tells something, in tokens, and how many messages are looked at for it.
+const GROWTH: usize = 2_000;
+const LOOKED_AT: usize = 200;
+
+/// What was learnt of each model, by `provider/model`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Ratios(BTreeMap<String, f64>);
+
+impl Ratios {
+    /// What the store knows.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(super) async fn read(store: &Store) -> Result<Self> {
+        store.read(|view| view.token_ratios().map(Self)).await
+    }
+
+    /// How many estimated tokens make `real` ones, for the first of `models` of which something is known.
+    pub(super) fn estimated<'a>(&self, real: usize, models: impl IntoIterator<Item = &'a str>) -> usize {
+        let ratio = models.into_iter().find_map(|model| self.0.get(model)).copied().unwrap_or(1.0);
+        let ratio = ratio.clamp(BOUNDS.0, BOUNDS.1);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "token counts"
+        )]
+        let estimated = (real as f64 / ratio).round() as usize;
+        // A window that is not known is as large as can be.
+        if real == usize::MAX { real } else { estimated }
+    }
+
+    fn learn(&mut self, seen: &Seen) {
+        #[expect(clippy::cast_precision_loss, reason = "token counts")]
+        let ratio = seen.real as f64 / seen.estimated.max(1) as f64;
+        if ratio < PLAUSIBLE.0 || ratio > PLAUSIBLE.1 {
+            return;
+        }
+        let known = self.0.entry(seen.model.clone()).or_insert(1.0);
+        *known = (*known + WEIGHT * (ratio - *known)).clamp(BOUNDS.0, BOUNDS.1);
+    }
+}
+
+/// What a call, or a stretch of the session, took.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Seen {
+    model: String,
+    estimated: usize,
+    real: usize,
+}
+
+/// A model whose reports are noted.
+pub(super) struct Measured {
+    model: Arc<dyn Model>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Measured {
+    pub(super) fn new(model: Arc<dyn Model>) -> Self {
+        Self { model, seen: Mutex::default() }
+    }
+
+    /// Keeps what was learnt since the last time, and what `session` says. It is no harm if that can't be written.
+    pub(super) async fn keep(&self, store: &Store, session: Option<Seen>) {
+        let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        seen.extend(session);
+        if seen.is_empty() {
+            return;
+        }
+        let learn = store.write(move |batch| {
+            let before = Ratios(batch.token_ratios()?);
+            let mut ratios = before.clone();
+            seen.iter().for_each(|seen| ratios.learn(seen));
+            if ratios == before { Ok(()) } else { batch.set_token_ratios(&ratios.0) }
+        });
+        drop(learn.await);
+    }
+
+    fn note(&self, estimated: usize, answer: &Answer) {
+        let Ok(reply) = answer else { return };
+        let (Some(model), Some(real)) = (&reply.model, reply.usage.as_ref().and_then(prompt_tokens)) else {
+            return;
+        };
+        if estimated >= ENOUGH {
+            let seen = Seen { model: model.clone(), estimated, real };
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+        }
+    }
+}
+
+impl Model for Measured {
+    fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>> {
+        let estimated = tokens::estimate(&request.system) + tokens::estimate(&request.prompt);
+        Box::pin(async move {
+            let answer = self.model.ask(request).await;
+            self.note(estimated, &answer);
+            answer
+        })
+    }
+}
+
+/// All tokens of the prompt, as Pi reports usage.
+fn prompt_tokens(usage: &Value) -> Option<usize> {
+    let tokens = |key: &str| usage[key].as_u64().unwrap_or_default();
+    let sum = tokens("input") + tokens("cacheRead") + tokens("cacheWrite");
+    usize::try_from(sum).ok().filter(|sum| *sum > 0)
+}
+
+/// What `visible`, messages that follow each other in one context, say of the session's own model: by how much its prompt
+/// grew between two of its answers, and by how much we think it did.
+///
+/// # Errors
+/// When the store can't be read.
+pub(super) fn of_session(view: &View<'_>, visible: &[Visible]) -> Result<Option<Seen>> {
+    let recent = &visible[visible.len().saturating_sub(LOOKED_AT)..];
+    let mut last: Option<(String, usize)> = None;
+    let mut estimated = 0;
+    for message in recent.iter().rev() {
+        if last.is_some() {
+            estimated += message.seen.tokens;
+        }
+        if message.seen.role != "assistant" || (last.is_some() && estimated < GROWTH) {
+            continue;
+        }
+        let Some((model, real)) = reported(&view.message(message.seen.id)?.json) else { continue };
+        match &last {
+            None => last = Some((model, real)),
+            Some((same, later)) if *same == model => {
+                return Ok(later.checked_sub(real).map(|real| Seen { model, estimated, real }));
+            }
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Which model an assistant message is of, and what its prompt took.
+fn reported(json: &str) -> Option<(String, usize)> {
+    let message = read_json(json).ok()?;
+    let (provider, model) = (message["provider"].as_str()?, message["model"].as_str()?);
+    Some((format!("{provider}/{model}"), prompt_tokens(&message["usage"])?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(real: usize) -> Seen {
+        Seen { model: "p/m".into(), estimated: 1_000, real }
+    }
+
+    #[test]
+    fn a_ratio_follows_the_reports_slowly_and_within_its_bounds() {
+        let mut ratios = Ratios::default();
+        assert_eq!(ratios.estimated(8_000, ["p/m"]), 8_000);
+        ratios.learn(&seen(1_500));
+        assert_eq!(ratios.estimated(1_100, ["p/m"]), 1_000);
+        (0..50).for_each(|_| ratios.learn(&seen(1_500)));
+        assert_eq!(ratios.estimated(15_000, ["other/one", "p/m"]), 10_000);
+        assert_eq!(ratios.estimated(15_000, ["other/one"]), 15_000);
+        (0..50).for_each(|_| ratios.learn(&seen(2_900)));
+        assert_eq!(ratios.estimated(15_000, ["p/m"]), 7_500);
+        let before = ratios.clone();
+        for nonsense in [0, 10, 100_000] {
+            ratios.learn(&seen(nonsense));
+        }
+        assert_eq!(ratios, before);
+        assert_eq!(ratios.estimated(usize::MAX, ["p/m"]), usize::MAX);
+    }
+}

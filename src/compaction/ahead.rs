@@ -63,7 +63,7 @@ async fn make(job: &Job<'_>, part: &Part, at_once: usize, pause: &CancellationTo
     }
     if !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
         let branch = job.read(part).await?;
-        job.condense_by_depth(branch, part).await?;
+        job.condense_by_depth(branch).await?;
     }
     Ok(())
 }

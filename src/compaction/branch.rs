@@ -103,6 +103,22 @@ impl Branch {
         })
     }
 
+    /// The same branch with the summaries that hold on it by now. What it shows stands still while it is compacted, and a
+    /// summary never changes: neither is read again.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
+        let ids: Vec<MessageId> = self.before().iter().map(|message| message.seen.id).collect();
+        self.forest = Forest::new(&ids, view.nodes_on(&ids)?);
+        let mut known = std::mem::take(&mut self.summaries);
+        for id in self.forest.holding() {
+            let summary = known.remove(&id).map_or_else(|| view.summary(id), Ok)?;
+            self.summaries.insert(id, summary);
+        }
+        Ok(self)
+    }
+
     /// Reads what only the finished block asks for: how much is stored, and which files the messages touched. The files
     /// of a leaf summary are looked up once; those that were not known yet are given too, to be noted.
     pub(super) fn finish(mut self, view: &View<'_>) -> Result<(Self, Vec<(SummaryId, Files)>)> {

@@ -1,8 +1,9 @@
 //! The steps that compactions are made of, whoever asks for them: a compaction of Pi's, or work ahead of one.
 //!
-//! A branch is read anew after each step, so a step is never told what another did; what another process does meanwhile is seen
-//! in the same way.
+//! The summaries of a branch are read anew after each step, so a step is never told what another did; what another process does
+//! meanwhile is seen in the same way.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -27,9 +28,9 @@ use crate::store::View;
 const BLOCK_SHARE: usize = 5;
 /// So many of the newest chunks get longer summaries.
 const RECENT: usize = 2;
-/// Rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
+/// Most rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
 /// something was healed.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 8;
 
 /// What of a branch is to be told of.
 #[derive(Clone, Debug)]
@@ -116,7 +117,12 @@ impl<'a> Job<'a> {
         self.work.store.read(read).await
     }
 
-    /// Makes the summaries that `part` lacks, `chunks` first, until they fit, and asks what of it bears on what the person
+    /// The branch with what was made, here or elsewhere, since it was read.
+    async fn refresh(&self, branch: Branch) -> Result<Branch> {
+        self.work.store.read(move |view| branch.refreshed(view)).await
+    }
+
+    /// Makes the summaries that the branch lacks, `chunks` first, until they fit, and asks what of it bears on what the person
     /// typed.
     ///
     /// # Errors
@@ -124,45 +130,48 @@ impl<'a> Job<'a> {
     pub(super) async fn complete(
         &self,
         mut branch: Branch,
-        mut chunks: Vec<Span>,
-        part: &Part,
+        chunks: Vec<Span>,
     ) -> Result<(Branch, Option<String>)> {
         let recent = newest(&chunks);
-        // A degraded leaf is made anew from the very same messages.
-        chunks.extend(branch.degraded_spans());
-        branch = self.cover(branch, chunks, recent, part).await?;
+        let mut tried = HashSet::new();
+        branch = self.cover(branch, chunks, recent, &mut tried).await?;
         for depth in branch.degraded_depths() {
             self.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
-            branch = self.read(part).await?;
+            branch = self.refresh(branch).await?;
         }
         // What takes the place of something made from an extract may end in the midst of what was healed.
         let open = self.uncovered(&branch);
-        branch = self.cover(branch, open, recent, part).await?;
+        branch = self.cover(branch, open, recent, &mut tried).await?;
         let focused = if self.pass.instructions.is_some() { self.focus_tokens() } else { 0 };
         let mut pressed = true;
         while pressed {
-            branch = self.condense_by_depth(branch, part).await?;
+            branch = self.condense_by_depth(branch).await?;
             // What pressure makes may be too many of a depth in their turn.
-            (branch, pressed) = self.under_pressure(branch, self.budget - focused, part).await?;
+            (branch, pressed) = self.under_pressure(branch, self.budget - focused).await?;
         }
         let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
         Ok((self.finish(branch).await?, focus))
     }
 
-    /// Leaf summaries of `chunks`, and of what is uncovered then.
+    /// Leaf summaries of `chunks`, and anew of each extract that the block rests on; then of what is uncovered or rested on by
+    /// then. `tried` are the extracts that were made anew before, to whatever end.
     async fn cover(
         &self,
         mut branch: Branch,
         mut chunks: Vec<Span>,
         recent: usize,
-        part: &Part,
+        tried: &mut HashSet<Span>,
     ) -> Result<Branch> {
         for _ in 0..ROUNDS {
+            // A degraded leaf is made anew from the very same messages.
+            chunks.extend(branch.degraded_spans().into_iter().filter(|span| tried.insert(span.clone())));
             if chunks.is_empty() {
                 break;
             }
+            // Without a model these are extracts, which it is no use to ask for again.
+            tried.extend(chunks.iter().cloned());
             self.leaf_pass(&branch, chunks, recent, Else::Extract).await?;
-            branch = self.read(part).await?;
+            branch = self.refresh(branch).await?;
             chunks = self.uncovered(&branch);
         }
         Ok(branch)
@@ -170,13 +179,13 @@ impl<'a> Job<'a> {
 
     /// Condenses until the block fits into `room` tokens, and says whether it had to. Each round leaves fewer pieces, so it
     /// ends; one that did not would never.
-    async fn under_pressure(&self, mut branch: Branch, room: usize, part: &Part) -> Result<(Branch, bool)> {
+    async fn under_pressure(&self, mut branch: Branch, room: usize) -> Result<(Branch, bool)> {
         let mut pressed = false;
         while !branch.fits(room) {
             let pieces = branch.frontier().len();
             let groups = branch.groups_under_pressure(self.settings().condensation_threshold, room);
             self.condense(&branch, groups, Else::Extract).await?;
-            branch = self.read(part).await?;
+            branch = self.refresh(branch).await?;
             if branch.frontier().len() >= pieces {
                 return Ok((branch, false));
             }
@@ -262,12 +271,12 @@ impl<'a> Job<'a> {
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn condense_by_depth(&self, mut branch: Branch, part: &Part) -> Result<Branch> {
+    pub(super) async fn condense_by_depth(&self, mut branch: Branch) -> Result<Branch> {
         for depth in 0..u32::try_from(self.settings().max_depth).unwrap_or(u32::MAX) {
             let groups = branch.groups(depth, self.settings().condensation_threshold);
             if !groups.is_empty() {
                 self.condense(&branch, groups, Else::Nothing).await?;
-                branch = self.read(part).await?;
+                branch = self.refresh(branch).await?;
             }
         }
         Ok(branch)

@@ -180,7 +180,7 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     if kept != asked {
         branch = job.read(&before(&kept)).await?;
     }
-    let (branch, focus) = job.complete(branch, chunks, &before(&kept)).await?;
+    let (branch, focus) = job.complete(branch, chunks).await?;
     let compaction = Compaction {
         summary: block(job, &branch, HISTORY, focus.as_deref())?,
         first_kept_entry_id: kept,

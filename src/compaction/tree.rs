@@ -84,7 +84,7 @@ async fn account(job: &Job<'_>, part: &Part) -> Result<Option<LeftSummary>> {
         return Ok(None);
     }
     let chunks = job.uncovered(&branch);
-    let (branch, focus) = job.complete(branch, chunks, part).await?;
+    let (branch, focus) = job.complete(branch, chunks).await?;
     let details = branch.details();
     Ok(Some(LeftSummary {
         summary: block(job, &branch, TITLE, focus.as_deref())?,

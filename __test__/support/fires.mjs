@@ -13,7 +13,7 @@ import { blockOf, drillDownIds, statistics } from "./block.mjs";
 /**
  * @typedef {object} Fire
  * @property {string} name
- * @property {(nth: number) => Reply} reply to the question that comes as the nth, from 0
+ * @property {(isNew: boolean) => Reply} reply to a question that was never put before, or was
  * @property {boolean} [harmless] the summaries come about all the same
  */
 
@@ -27,9 +27,9 @@ export const fires = [
   { name: "404: no such model", reply: () => ({ status: 404, errorBody: "no such model" }) },
   { name: "429: too many requests", reply: () => ({ status: 429, errorBody: "slow down" }) },
   { name: "429 that says to come back in two minutes", reply: () => ({ status: 429, errorBody: "slow down", headers: { "retry-after": "120" } }) },
-  { name: "429 at first, which says to come back at once", reply: (nth) => (nth < 4 ? { status: 429, headers: { "retry-after-ms": "50" } } : summary), harmless: true },
+  { name: "429 at first, which says to come back at once", reply: (isNew) => (isNew ? { status: 429, headers: { "retry-after-ms": "50" } } : summary), harmless: true },
   { name: "500", reply: () => ({ status: 500, errorBody: "oh dear" }) },
-  { name: "500 at first", reply: (nth) => (nth < 4 ? { status: 500 } : summary), harmless: true },
+  { name: "500 at first", reply: (isNew) => (isNew ? { status: 500 } : summary), harmless: true },
   { name: "529: overloaded", reply: () => ({ status: 529, errorBody: "Overloaded" }) },
   { name: "silence, before the first byte", reply: () => ({ hang: true }) },
   { name: "silence, in the middle of the answer", reply: () => ({ ...summary, stall: true }) },
@@ -46,7 +46,7 @@ export const fires = [
 ];
 
 /** Settings under which nothing takes long. */
-export const hasty = { compactionModels: [], leafChunkTokens: 500, modelTimeoutSeconds: 1, modelRetries: 1 };
+export const hasty = { compactionModels: [], leafChunkTokens: 500, modelTimeoutSeconds: 2, modelRetries: 1 };
 
 /**
  * Compacts a session of its own while the model fails so.
@@ -59,8 +59,14 @@ export async function underFire(project, pi, fire) {
   const history = project.history(`019a4f00-0000-7000-8000-${String(fires.indexOf(fire) + 1).padStart(12, "0")}`);
   history.talk(30, { name: `fire${fires.indexOf(fire)}` });
   await pi.request("switch_session", { sessionPath: history.write(project.sessionDir) });
-  let nth = 0;
-  project.script.summary = () => fire.reply(nth++);
+  /** Without their fences, which are others each time. @type {Set<string>} */
+  const asked = new Set();
+  project.script.summary = ({ messages }) => {
+    const question = messages.map(({ text }) => text.replace(/\bhistory-[0-9a-f]{8}\b/g, "")).join();
+    const isNew = !asked.has(question);
+    asked.add(question);
+    return fire.reply(isNew);
+  };
   const from = pi.events.length;
   await pi.request("compact");
   const session = await project.session(pi);

@@ -143,14 +143,15 @@ function parentsFirst({ manager }, engine, entries) {
   const ordered = new Set();
   const ids = new Set();
   for (const entry of entries) {
-    /** @type {SessionEntry[]} */
-    const chain = [];
-    for (let next = /** @type {SessionEntry | undefined} */ (entry); next && !ordered.has(next) && !chain.includes(next); ) {
-      chain.push(next);
+    // It may be as long as the session.
+    /** @type {Set<SessionEntry>} */
+    const chain = new Set();
+    for (let next = /** @type {SessionEntry | undefined} */ (entry); next && !ordered.has(next) && !chain.has(next); ) {
+      chain.add(next);
       const { parentId } = next;
       next = parentId && !ids.has(parentId) && !engine.knows(parentId) ? manager.getEntry(parentId) : undefined;
     }
-    for (const next of chain.reverse()) {
+    for (const next of [...chain].reverse()) {
       ordered.add(next);
       ids.add(next.id);
     }

@@ -190,6 +190,7 @@ export default function losslessContext(pi) {
       last: null,
       catchingUp: false,
       closing: false,
+      leaving: new AbortController(),
       preamble: null,
       offered: null,
       footer: settings.status,
@@ -266,7 +267,7 @@ export default function losslessContext(pi) {
     // Right after a compaction Pi does not know how full the context is.
     if (session.closing || !leafId || !usage?.tokens) return;
     const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage) };
-    unwrap(await engine.prepare(JSON.stringify(request), modelsOf(ctx, undefined)));
+    unwrap(await engine.prepare(JSON.stringify(request), modelsOf(ctx, session.leaving.signal)));
   }
 
   /**
@@ -441,6 +442,8 @@ export default function losslessContext(pi) {
         if (!left.live) await Promise.race([left.caughtUp.catch(() => {}), patience()]);
         walk(left, engine);
         left.closing = true;
+        // A call of Pi's that nobody waits for any more would keep it from leaving.
+        left.leaving.abort();
         const closed = engine.close().catch(() => {});
         closings.add(closed);
         void closed.then(() => closings.delete(closed));

@@ -316,6 +316,26 @@ test("what waits for the past of a long session can be stopped", async (t) => {
   assert.match(done.summary, /covers 116 messages, none missing/);
 });
 
+test("leaving stops the model calls that are made ahead", async (t) => {
+  process.env.LCM_BACKGROUND_SESSION_MODEL = "true";
+  t.after(() => delete process.env.LCM_BACKGROUND_SESSION_MODEL);
+  /** @type {AbortSignal[]} */
+  const signals = [];
+  const { host } = hosted(t, {
+    answer: (_context, { signal }) => {
+      signals.push(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  });
+  host.plain.getContextUsage = () => ({ tokens: 190_000, contextWindow: 200_000 });
+  host.history.talk(500, { words: 100 });
+  await host.emit("session_start", { reason: "startup" });
+  await host.emit("turn_end");
+  await eventually(() => assert.ok(signals.length > 0));
+  await host.emit("session_shutdown", { reason: "quit" });
+  assert.deepEqual([...new Set(signals.map(({ aborted }) => aborted))], [true]);
+});
+
 test("a model call that throws, promises nothing or answers nonsense only degrades the summaries", async (t) => {
   const answers = [
     () => { throw new Error("thrown"); },

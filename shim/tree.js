@@ -26,6 +26,7 @@ import { unwrap } from "./pi.js";
  * @property {string | null} last the leaf that was looked at last
  * @property {boolean} catchingUp under way
  * @property {boolean} closing nothing more is to be handed over
+ * @property {AbortController} leaving stops the model calls that nobody waits for
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
  * @property {{ summary: string, text: string, degraded: boolean } | null} offered the compaction under way
  * @property {boolean} footer whether the footer is wanted

@@ -130,3 +130,18 @@ test("the plan of a compaction is told without a call", async (t) => {
   await pi.request("compact");
   assert.equal(project.summaryCalls.length, Number(leaves) + Number(condensed));
 });
+
+for (const host of hosts) {
+  test(`on ${host.name} in print mode a model call of Pi's that is made ahead keeps nobody from leaving`, async (t) => {
+    const lcm = { compactionModels: ["demo/demo-model"], directModelCalls: false };
+    const project = await aProject(t, { host, ...CONTEXT, settings: { ...CONTEXT.settings, lcm } });
+    const history = project.history();
+    history.talk(95, { words: 100 });
+    project.script.summary = () => ({ text: "Late.", delayMs: 30_000 });
+    // The second question is there for the calls to be under way.
+    project.script.otherwise = () => ({ text: "Well.", delayMs: 2_000 });
+    await project.runPi(["--session", history.write(project.sessionDir), "-p", "Where are we?", "And now?"]);
+    assert.ok(project.summaryCalls.length > 0);
+    assert.ok(project.summaryCalls.every(({ abandoned }) => abandoned));
+  });
+}

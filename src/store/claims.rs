@@ -7,6 +7,9 @@ use super::{Batch, View};
 use crate::error::{Error, Result};
 use crate::ids::Hash;
 
+/// No lease is given for so long, in ms: one that would hold still longer was given by a clock that ran ahead.
+const LONGEST: i64 = 60_000;
+
 impl View<'_> {
     /// Does anybody but `owner` hold a lease of `span` that has not ended at `now`, in ms?
     ///
@@ -14,20 +17,25 @@ impl View<'_> {
     /// When the database can't be read.
     pub fn is_claimed(&self, span: Hash, owner: &str, now: i64) -> Result<bool> {
         self.connection
-            .prepare_cached("SELECT 1 FROM claims WHERE span = ?1 AND owner <> ?2 AND until > ?3")
-            .and_then(|mut query| query.query_row(params![span.0, owner, now], |_| Ok(())).optional())
+            .prepare_cached(
+                "SELECT 1 FROM claims WHERE span = ?1 AND owner <> ?2 AND until > ?3 AND until <= ?4",
+            )
+            .and_then(|mut query| {
+                query.query_row(params![span.0, owner, now, now + LONGEST], |_| Ok(())).optional()
+            })
             .map(|row| row.is_some())
             .map_err(reading)
     }
 }
 
 impl Batch<'_> {
-    /// Leases each of `spans` to `owner` until `until`, unless another holds it at `now`; says which were had. Times in ms.
+    /// Leases each of `spans` to `owner` until `until`, at most a minute away, unless another holds it at `now`; says which
+    /// were had. Times in ms.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
     pub fn claim(&self, spans: &[Hash], owner: &str, now: i64, until: i64) -> Result<Vec<bool>> {
-        self.execute("DELETE FROM claims WHERE until <= ?1", params![now])?;
+        self.execute("DELETE FROM claims WHERE until <= ?1 OR until > ?2", params![now, now + LONGEST])?;
         let claim = |span: &Hash| {
             let sql = "INSERT INTO claims (span, owner, until) VALUES (?1, ?2, ?3)
                        ON CONFLICT (span) DO UPDATE SET until = excluded.until WHERE owner = excluded.owner";

@@ -195,6 +195,22 @@ async fn a_lease_that_nobody_renews_holds_nobody_up_for_ever() {
 }
 
 #[tokio::test]
+async fn a_lease_of_a_clock_that_ran_ahead_holds_nobody_up() {
+    const HOUR: i64 = 3_600_000;
+    let store = TestStore::new();
+    let span = Hash::plain(b"one");
+    let claim = |owner: &'static str, now: i64| {
+        store.store.write(move |batch| batch.claim(&[span], owner, now, now + 15_000))
+    };
+    assert_eq!(claim("dead", 10 * HOUR).await.unwrap(), [true]);
+    let is_claimed = store.store.read(move |view| view.is_claimed(span, "alive", 9 * HOUR));
+    assert!(!is_claimed.await.unwrap());
+    assert_eq!(claim("alive", 9 * HOUR).await.unwrap(), [true]);
+    // A few seconds are nothing.
+    assert_eq!(claim("other", 9 * HOUR - 5_000).await.unwrap(), [false]);
+}
+
+#[tokio::test]
 async fn the_forecast_is_what_the_compaction_then_does() {
     let session = Session::new().chat(60, 30);
     let store = TestStore::new();

@@ -290,19 +290,32 @@ impl<'a> Job<'a> {
         self.work.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, _)| *span).collect()).await?;
         let mut tasks = JoinSet::new();
+        let mut others = Vec::new();
         for ((span, node), lease) in nodes.into_iter().zip(leases) {
-            let (claims, cancel) = (self.claims.clone(), self.work.cancel.clone());
+            let Some(lease) = lease else {
+                others.push(span);
+                continue;
+            };
             let progress = Arc::clone(&self.work.progress);
             tasks.spawn(async move {
-                let made = match (lease, otherwise) {
-                    (Some(_lease), _) => node.await,
-                    (None, Else::Extract) => claims.wait(span, &cancel).await,
-                    (None, Else::Nothing) => Ok(()),
-                };
+                let _lease = lease;
+                let made = node.await;
                 progress.made();
                 made
             });
         }
+        let (claims, cancel) = (self.claims.clone(), self.work.cancel.clone());
+        let progress = Arc::clone(&self.work.progress);
+        // One after the other, so that one looks into the store, and not each of hundreds.
+        tasks.spawn(async move {
+            for span in others {
+                if otherwise == Else::Extract {
+                    claims.wait(span, &cancel).await?;
+                }
+                progress.made();
+            }
+            Ok(())
+        });
         finish(tasks).await
     }
 }

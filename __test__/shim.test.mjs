@@ -316,24 +316,64 @@ test("what waits for the past of a long session can be stopped", async (t) => {
   assert.match(done.summary, /covers 116 messages, none missing/);
 });
 
-test("leaving stops the model calls that are made ahead", async (t) => {
+/**
+ * A host whose session is worth work ahead, by the session's own model.
+ * @param {TestContext} t
+ * @param {(context: any, options: any) => Promise<any>} answer
+ */
+function working(t, answer) {
   process.env.LCM_BACKGROUND_SESSION_MODEL = "true";
   t.after(() => delete process.env.LCM_BACKGROUND_SESSION_MODEL);
-  /** @type {AbortSignal[]} */
-  const signals = [];
-  const { host } = hosted(t, {
-    answer: (_context, { signal }) => {
-      signals.push(signal);
-      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-    },
-  });
+  const { host } = hosted(t, { answer });
   host.plain.getContextUsage = () => ({ tokens: 190_000, contextWindow: 200_000 });
   host.history.talk(500, { words: 100 });
+  return host;
+}
+
+test("leaving stops the model calls that are made ahead", async (t) => {
+  /** @type {AbortSignal[]} */
+  const signals = [];
+  const host = working(t, (_context, { signal }) => {
+    signals.push(signal);
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  });
   await host.emit("session_start", { reason: "startup" });
   await host.emit("turn_end");
   await eventually(() => assert.ok(signals.length > 0));
   await host.emit("session_shutdown", { reason: "quit" });
   assert.deepEqual([...new Set(signals.map(({ aborted }) => aborted))], [true]);
+});
+
+test("work ahead that hangs where a key is looked up keeps neither Escape nor leaving from working", async (t) => {
+  const host = working(t, async () => reply("Talk\nMuch was said."));
+  let looked = 0;
+  const { getApiKeyAndHeaders } = host.plain.modelRegistry;
+  host.plain.modelRegistry.getApiKeyAndHeaders = () => new Promise(() => void looked++);
+  await host.emit("session_start", { reason: "startup" });
+  await host.emit("turn_end");
+  await eventually(() => assert.equal(looked, 1));
+
+  await t.test("Escape", async () => {
+    const abort = new AbortController();
+    const compaction = host.emit("session_before_compact", host.compaction(4, abort.signal));
+    setTimeout(() => abort.abort(), 100);
+    assert.deepEqual(await compaction, [{ cancel: true }]);
+  });
+
+  await t.test("after which a compaction has its way", async () => {
+    const hanging = host.plain.modelRegistry.getApiKeyAndHeaders;
+    host.plain.modelRegistry.getApiKeyAndHeaders = getApiKeyAndHeaders;
+    const [{ compaction }] = await host.emit("session_before_compact", host.compaction(4));
+    assert.match(compaction.summary, /none missing/);
+    host.plain.modelRegistry.getApiKeyAndHeaders = hanging;
+  });
+
+  await t.test("leaving", async () => {
+    host.history.talk(500, { words: 100 });
+    await host.emit("turn_end");
+    await eventually(() => assert.ok(looked >= 2));
+    await host.emit("session_shutdown", { reason: "quit" });
+  });
 });
 
 test("a model call that throws, promises nothing or answers nonsense only degrades the summaries", async (t) => {

@@ -6,22 +6,24 @@ use std::collections::HashMap;
 use super::report::{Check, Remedy};
 use crate::dag::{Forest, Piece, Sources, visible};
 use crate::error::Result;
-use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::store::View;
+use crate::ids::{EntryId, MessageId, SummaryId};
+use crate::store::{Tree, View};
 
 /// The messages below summaries, as far as they were needed.
 pub(super) type Below = HashMap<SummaryId, Vec<MessageId>>;
 
 pub(super) fn check(
     view: &View<'_>,
-    conversation: ConversationId,
-    leaf: &str,
+    tree: &Tree,
+    end: EntryId,
     session: &str,
     below: &mut Below,
     check: &mut Check,
 ) -> Result<()> {
-    let branch = visible(&view.branch(conversation, leaf)?);
-    let seen: Vec<MessageId> = branch.iter().map(|message| message.seen.id).collect();
+    let branch = tree.branch(end);
+    let leaf = branch.last().map_or("nothing", |entry| entry.entry_id.as_str());
+    let shown = visible(&branch);
+    let seen: Vec<MessageId> = shown.iter().map(|message| message.seen.id).collect();
     let frontier = Forest::new(&seen, view.nodes_on(&seen)?).frontier();
     let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
     for piece in &frontier {

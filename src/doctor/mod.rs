@@ -172,17 +172,17 @@ impl Doctor {
         // A tree that goes in circles has no branches to walk.
         for conversation in conversations.iter().filter(|one| !found.circles.contains(&one.id)) {
             let id = conversation.id;
-            let ends = match self.store.read(move |view| view.branch_ends(id, horizon.entry)).await {
-                Ok(ends) => ends,
+            let tree = match self.store.read(move |view| view.tree(id, horizon.entry)).await {
+                Ok(tree) => Arc::new(tree),
                 Err(error) => {
                     state.0.unfinished = Some(error.cause());
                     continue;
                 }
             };
-            for leaf in ends {
-                let session = conversation.session_id.clone();
+            for end in tree.ends() {
+                let (session, tree, end) = (conversation.session_id.clone(), Arc::clone(&tree), *end);
                 let look = move |view: &View<'_>, (check, below): &mut (Check, branches::Below)| {
-                    branches::check(view, id, &leaf, &session, below, check).map(|()| true)
+                    branches::check(view, &tree, end, &session, below, check).map(|()| true)
                 };
                 (state, _) = self.step(state, look, |(check, _), why| check.unfinished = Some(why)).await?;
             }

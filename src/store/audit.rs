@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension as _, Row, named_params, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::connection::APPLICATION_ID;
 use super::view::{kind_from_sql, reading};
@@ -386,23 +386,6 @@ impl View<'_> {
                 };
                 Ok(AuditedEdge { summary: SummaryId(row.get(0)?), ordinal: row.get(1)?, source })
             })
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// Pi's ids of the entries of a session, up to one, below which there is nothing.
-    pub fn branch_ends(&self, conversation: ConversationId, last: EntryId) -> Result<Vec<String>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT entry_id FROM entries
-                  WHERE conversation_id = :conversation AND id <= :last
-                    AND id NOT IN (SELECT parent_id FROM entries
-                                    WHERE conversation_id = :conversation AND parent_id IS NOT NULL)
-                  ORDER BY id",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map(named_params! {":conversation": conversation.0, ":last": last.0}, |row| row.get(0))
             .map_err(reading)?;
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }

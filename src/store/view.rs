@@ -106,7 +106,7 @@ fn stored_message(row: &Row<'_>) -> rusqlite::Result<Result<StoredMessage>> {
 }
 
 /// An entry row as [`View::branch`] selects it.
-fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
+pub(super) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
     let message = match row.get::<_, Option<i64>>("message_id")? {
         Some(id) => Some(BranchMessage {
             id: MessageId(id),

@@ -77,6 +77,7 @@ impl Doctor {
         let Findings {
             reindex,
             loose_ends,
+            facts,
             heads,
             doomed,
             index_is_broken,
@@ -93,6 +94,7 @@ impl Doctor {
             }
         };
         did(usize::from(reindex), "SQLite's own indexes made anew");
+        did(facts.len(), "message whose role, tool, tokens or time are noted again");
         did(heads.len(), "entry told which message stands last at or above it");
         let (dropped, summaries) = (doomed.len(), !doomed.is_empty() || loose_ends);
         // Before anything is folded in: that builds upon the heads.
@@ -104,6 +106,7 @@ impl Doctor {
                 if index_is_broken {
                     batch.clear_indexes()?;
                 }
+                facts.iter().try_for_each(|(message, facts)| batch.set_facts(*message, facts))?;
                 batch.set_heads(&heads)?;
                 batch.drop_summaries(&doomed)?;
                 if loose_ends {

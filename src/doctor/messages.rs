@@ -10,7 +10,7 @@ use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId};
 use crate::model::{Message, parts, passages, replacements};
-use crate::store::{AuditedMessage, Horizon, Index, View};
+use crate::store::{AuditedMessage, Facts, Horizon, Index, View};
 
 /// JSON that is read in one go, in bytes.
 const SLICE: usize = 8 * 1024 * 1024;
@@ -18,6 +18,9 @@ const SLICE: usize = 8 * 1024 * 1024;
 const ASKED: usize = 2_000;
 /// Bytes of a passage that it is asked with.
 const ASKED_WITH: usize = 60;
+
+/// No estimate is so many times another.
+const OTHER_ESTIMATES: i64 = 4;
 
 /// What is said of a message whose text is not the one that came.
 const NOT_ITS_TEXT: [&str; 3] = [
@@ -42,6 +45,8 @@ pub(super) struct Walk {
     pub bones: HashMap<MessageId, Bone>,
     /// Messages whose text is not the one that came.
     pub damaged: HashSet<MessageId>,
+    /// Messages of which other things are noted than their texts give, and those.
+    pub facts: Vec<(MessageId, Facts)>,
     horizon: Horizon,
     at: MessageId,
     number: usize,
@@ -52,7 +57,16 @@ impl Walk {
         let bones = HashMap::with_capacity(horizon.messages);
         let mut check = Check::new("Messages");
         check.saw(0, "message");
-        Self { check, index, bones, damaged: HashSet::new(), horizon, at: MessageId(i64::MIN), number: 0 }
+        Self {
+            check,
+            index,
+            bones,
+            damaged: HashSet::new(),
+            facts: Vec::new(),
+            horizon,
+            at: MessageId(i64::MIN),
+            number: 0,
+        }
     }
 
     /// Checks the next slice; `false` when that was the last.
@@ -110,13 +124,44 @@ impl Walk {
         if height != message.height {
             self.check.find(Remedy::Anew, "another number of messages stands above than is noted", name);
         }
-        self.passages(view, message, json)
+        let parsed = Message::parse(json);
+        self.facts(message, &parsed);
+        self.passages(view, message, &parsed)
+    }
+
+    /// Holds what is noted of a message beside its text against that.
+    fn facts(&mut self, message: &AuditedMessage, parsed: &Message) {
+        let tokens = i64::try_from(parsed.tokens()).unwrap_or(i64::MAX);
+        let right = Facts {
+            role: parsed.role.as_str().to_owned(),
+            tool: parsed.tool.clone(),
+            // One without a time has its entry's.
+            timestamp: parsed.timestamp.unwrap_or(message.timestamp),
+            tokens,
+        };
+        let is_right = message.facts.as_ref().is_some_and(|noted| {
+            // It may be the estimate of another version: only what none would say is wrong.
+            let is_possible = noted.tokens > 0
+                && (tokens / OTHER_ESTIMATES..=tokens.saturating_mul(OTHER_ESTIMATES))
+                    .contains(&noted.tokens);
+            *noted == Facts { tokens: noted.tokens, ..right.clone() } && is_possible
+        });
+        if is_right {
+            return;
+        }
+        self.check
+            .find(Remedy::Fix, "role, tool, tokens or time are not those of its text", || name(message));
+        // What was made of it has the right time.
+        if let Some(bone) = self.bones.get_mut(&message.id) {
+            bone.time = right.timestamp;
+        }
+        self.facts.push((message.id, right));
     }
 
     /// Cuts the passages again, and looks for some of them.
-    fn passages(&mut self, view: &View<'_>, message: &AuditedMessage, json: &str) -> Result<()> {
+    fn passages(&mut self, view: &View<'_>, message: &AuditedMessage, parsed: &Message) -> Result<()> {
         let text = match message.kind {
-            MessageKind::Conversation => Message::parse(json).searchable(),
+            MessageKind::Conversation => parsed.searchable(),
             _ => String::new(),
         };
         let ranges = passages(&text);

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
-use crate::store::{AuditedConversation, Horizon, Store, View};
+use crate::store::{AuditedConversation, Facts, Horizon, Store, View};
 
 pub use mend::{Mended, Outcome};
 pub use report::{Check, Finding, Remedy, Report};
@@ -51,6 +51,8 @@ struct Findings {
     index_is_broken: bool,
     /// Edges and notes of summaries that are not there.
     loose_ends: bool,
+    /// Messages of which other things are noted than their texts give, and those.
+    facts: Vec<(MessageId, Facts)>,
     /// Entries with another head than they must have, and that one.
     heads: Vec<(EntryId, Option<MessageId>)>,
     /// Entries whose parent is not there.
@@ -106,8 +108,9 @@ impl Doctor {
                 .step(walk, |view, walk| walk.slice(view), |walk, why| walk.check.unfinished = Some(why))
                 .await?;
         }
-        let messages::Walk { check: mut messages, index, bones, damaged, .. } = walk;
+        let messages::Walk { check: mut messages, index, bones, damaged, facts, .. } = walk;
         found.damaged = Arc::new(damaged);
+        found.facts = facts;
         let (mut entries, found) = self.entries(&conversations, horizon, found).await?;
         let (summaries, found) = self
             .part(Check::new("Summaries"), found, move |view, check, found| {

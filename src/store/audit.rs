@@ -67,6 +67,8 @@ pub struct AuditedMessage {
     pub height: i64,
     /// What it is to its conversation.
     pub kind: MessageKind,
+    /// What else is noted of it; none where that is no such thing.
+    pub facts: Option<Facts>,
     /// ms since the epoch.
     pub timestamp: i64,
     /// Noted length of the JSON, in bytes.
@@ -77,6 +79,19 @@ pub struct AuditedMessage {
     pub first_passage: Option<i64>,
     /// How many passages it has there.
     pub passages: i64,
+}
+
+/// What is noted of a message beside its text, and follows from that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Who speaks.
+    pub role: String,
+    /// The tool whose result it is.
+    pub tool: Option<String>,
+    /// Estimated tokens.
+    pub tokens: i64,
+    /// ms since the epoch.
+    pub timestamp: i64,
 }
 
 /// A session as the check sees it.
@@ -195,11 +210,21 @@ fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
         above: hash_in(row, "above")?.zip(row.get("above_height")?),
         height: row.get("height")?,
         kind: kind_from_sql(row.get("kind")?),
+        facts: facts(row).ok(),
         timestamp: row.get("timestamp")?,
         bytes,
         json,
         first_passage: row.get("first_passage")?,
         passages: row.get("passages")?,
+    })
+}
+
+fn facts(row: &Row<'_>) -> rusqlite::Result<Facts> {
+    Ok(Facts {
+        role: row.get("role")?,
+        tool: row.get("tool_name")?,
+        tokens: row.get("tokens")?,
+        timestamp: row.get("timestamp")?,
     })
 }
 

@@ -25,8 +25,8 @@ mod view;
 mod worker;
 
 pub use audit::{
-    AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, FileFacts,
-    Horizon, Index, Source,
+    AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
+    FileFacts, Horizon, Index, Source,
 };
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared};
 pub use connection::Place;

@@ -1,6 +1,6 @@
 //! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. Of the messages
 //! themselves it may do two things only: put the text back that a row had, where the row's hash proves it, and store one again
-//! whose row is gone.
+//! whose row is gone. What is noted of one beside its text follows from that, and is noted again.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::summaries::text_of;
 use super::view::reading;
-use super::{Batch, NewMessage, View, codec};
+use super::{Batch, Facts, NewMessage, View, codec};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{Message, passages, with_replacement};
@@ -109,6 +109,21 @@ impl Batch<'_> {
             .and_then(|mut update| update.execute(params![message.0, packed, codec, json.len()]))
             .map_err(mending)?;
         Ok(true)
+    }
+
+    /// Notes again what follows from a message's text.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn set_facts(&self, message: MessageId, facts: &Facts) -> Result<()> {
+        let Facts { role, tool, tokens, timestamp } = facts;
+        self.connection
+            .prepare_cached(
+                "UPDATE messages SET role = ?2, tool_name = ?3, tokens = ?4, timestamp = ?5 WHERE id = ?1",
+            )
+            .and_then(|mut update| update.execute(params![message.0, role, tool, tokens, timestamp]))
+            .map(drop)
+            .map_err(mending)
     }
 
     /// The entry `entry_id`, if it shows a message that is not there.

@@ -319,9 +319,49 @@ async fn a_broken_summary_without_a_session_file_goes_with_what_was_condensed_fr
     assert_eq!(messages_of(&patient.database()), messages);
 }
 
+/// Each damage alone is named and mended, without a session file; `done` says how.
+async fn heal_all(done: &str, cases: &[(&str, &str)]) {
+    for (damage, complaint) in cases {
+        let patient = Patient::new().await.without_file();
+        patient.damage(damage);
+        patient.complains(&[complaint]).await;
+        let report = patient.heals().await;
+        assert!(report.contains(&format!("  1× {done}")), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
+    let complaint = "1× role, tool, tokens or time are not those of its text: m-";
+    let facts =
+        "SELECT group_concat(concat_ws(' ', id, hex(lineage), hex(json), role, tool_name, tokens, timestamp))
+                   FROM messages";
+    let right: String = Patient::new().await.ask(facts);
+    for damage in [
+        "UPDATE messages SET role = 'assistant' WHERE id = 6",
+        "UPDATE messages SET tool_name = 'ls' WHERE id = 6",
+        "UPDATE messages SET tokens = -1 WHERE id = 6",
+        "UPDATE messages SET tokens = tokens * 1000 WHERE id = 6",
+        // The first of a summary, whose own time is right.
+        "UPDATE messages SET timestamp = 7 WHERE id = (SELECT first_message FROM summaries WHERE id = 2)",
+    ] {
+        let patient = Patient::new().await.without_file();
+        let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
+        patient.damage(damage);
+        assert_ne!(patient.ask::<String>(facts), right);
+        let report = patient.doctor().await;
+        assert!(report.contains(complaint), "{report}");
+        let report = patient.fix().await;
+        assert!(report.ends_with("\n\nAll is as it must be."), "{report}");
+        assert!(report.contains("  1× message whose role, tool, tokens or time are noted again"), "{report}");
+        assert_eq!(patient.ask::<String>(facts), right);
+        assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries);
+    }
+}
+
 #[tokio::test]
 async fn a_damaged_index_is_found_and_made_anew() {
-    for (damage, complaint) in [
+    heal_all("full-text index made anew", &[
         ("DELETE FROM messages_fts WHERE rowid IN (4, 5)", "2× a passage is not in the index: m-"),
         (
             "DELETE FROM messages_fts WHERE rowid = 4; INSERT INTO messages_fts (rowid, body, parts) VALUES (4, 'other', '')",
@@ -340,13 +380,8 @@ async fn a_damaged_index_is_found_and_made_anew() {
             "INSERT INTO summaries_fts (rowid, body, parts) VALUES (99999, 'nobody', '')",
             "1× the index has a summary that is not there: row 99999",
         ),
-    ] {
-        let patient = Patient::new().await.without_file();
-        patient.damage(damage);
-        patient.complains(&[complaint]).await;
-        let report = patient.heals().await;
-        assert!(report.contains("  1× full-text index made anew"), "{report}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test]
@@ -503,30 +538,28 @@ async fn a_session_whose_id_is_no_text_is_told() {
 
 #[tokio::test]
 async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
-    for (damage, complaint) in [
-        (
-            "UPDATE messages_fts_docsize SET sz = x'00' WHERE id = 4",
-            "1× the index does not know how long it is: row 4",
-        ),
-        (
-            "UPDATE summaries_fts_docsize SET sz = NULL WHERE id = 4",
-            "1× the index does not know how long it is: row 4",
-        ),
-        (
-            "DELETE FROM messages_fts_data WHERE id = 1",
-            "1× the index counts other rows than it has: messages",
-        ),
-        (
-            "UPDATE summaries_fts_data SET block = x'' WHERE id = 1",
-            "1× the index counts other rows than it has: summaries",
-        ),
-    ] {
-        let patient = Patient::new().await.without_file();
-        patient.damage(damage);
-        patient.complains(&[complaint]).await;
-        let report = patient.heals().await;
-        assert!(report.contains("  1× full-text index made anew"), "{report}");
-    }
+    heal_all(
+        "full-text index made anew",
+        &[
+            (
+                "UPDATE messages_fts_docsize SET sz = x'00' WHERE id = 4",
+                "1× the index does not know how long it is: row 4",
+            ),
+            (
+                "UPDATE summaries_fts_docsize SET sz = NULL WHERE id = 4",
+                "1× the index does not know how long it is: row 4",
+            ),
+            (
+                "DELETE FROM messages_fts_data WHERE id = 1",
+                "1× the index counts other rows than it has: messages",
+            ),
+            (
+                "UPDATE summaries_fts_data SET block = x'' WHERE id = 1",
+                "1× the index counts other rows than it has: summaries",
+            ),
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]

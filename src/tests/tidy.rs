@@ -124,10 +124,10 @@ fn no_code_path_changes_or_removes_a_message() {
     for (_, name, text) in sources() {
         for line in code(&text) {
             let touches = ["UPDATE messages", "DELETE FROM messages", "REPLACE INTO messages", "DROP TABLE"];
-            // The doctor puts a damaged text back, which the row's own hash proves.
-            let puts_back =
-                name.ends_with("store/repair.rs") && line.contains("UPDATE messages SET json = ?2,");
-            assert!(puts_back || !touches.iter().any(|words| line.contains(words)), "{name}: {line}");
+            // The doctor puts a damaged text back, which the row's own hash proves, and notes again what follows from it.
+            let mends = name.ends_with("store/repair.rs")
+                && ["SET json = ?2,", "SET role = ?2,"].iter().any(|mending| line.contains(mending));
+            assert!(mends || !touches.iter().any(|words| line.contains(words)), "{name}: {line}");
         }
     }
 }

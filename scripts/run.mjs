@@ -1,5 +1,5 @@
 /**
- * The driver behind `npm start`, `npm run build`, `npm test`, `npm run bench` and `npm run kill`.
+ * The driver behind `npm start`, `npm run build`, `npm test`, `npm run bench`, `npm run bench:strategies` and `npm run kill`.
  *
  * Each begins with the same set-up, so that a clean clone needs no step before it. What follows is started by absolute
  * path (`paths.mjs`). A failure ends in one line that says what to do, or in the failing program's own words above it.
@@ -19,7 +19,7 @@ const PATIENCE_MS = 1500;
 const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, start, test, kill };
+const verbs = { bench, build, start, strategies, test, kill };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -81,6 +81,14 @@ async function bench(args) {
   // The largest sessions fill more than Node allows itself.
   const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", "--max-old-space-size=8192", "--expose-gc"];
   return show(node22, [...node, path.join(root, "bench", "run.mjs"), ...args], { env: cargoEnvironment() });
+}
+
+/** Ways to compact, compared. @param {string[]} args */
+async function strategies(args) {
+  await setUp();
+  await buildAddon({ revealAfterMs: PATIENCE_MS });
+  const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning"];
+  return show(node22, [...node, path.join(root, "bench", "strategies", "run.mjs"), ...args]);
 }
 
 /** Everything a change must pass. The first step that fails is the last. */

@@ -1,0 +1,85 @@
+/**
+ * The driver behind `npm run bench:strategies -- <session.jsonl> [--model provider/id]`: one compaction of that session in each
+ * of five ways, and what each costs and keeps. The session is read, never written.
+ */
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { root } from "../../scripts/paths.mjs";
+import { number, time } from "../measure.mjs";
+import { plant } from "./facts.mjs";
+import { LATENCY_MS, openModel } from "./model.mjs";
+import { strategies, tokensOf } from "./strategies.mjs";
+
+const FACTS = 40;
+const KEPT = 20;
+const [BUDGET, CHUNK] = [8000, 16_000];
+
+const options = /** @type {const} */ ({ model: { type: "string" }, window: { type: "string", default: "200000" } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options });
+if (positionals.length !== 1) {
+  process.stderr.write("usage: npm run bench:strategies -- <session.jsonl> [--model provider/id] [--window tokens of the demo model]\n");
+  process.exit(1);
+}
+const branch = branchOf(readFileSync(positionals[0], "utf8"));
+const kept = cutOf(branch);
+const { entries, facts } = plant(branch, kept, FACTS);
+const scratch = path.join(root, "target", "bench", `strategies-${process.pid}`);
+mkdirSync(scratch, { recursive: true });
+const { model, asker, close } = await openModel(values.model, scratch, Number(values.window));
+try {
+  const rows = [["strategy", "calls", "input", "output", "wall time", "block", "shown", "expandable", "facts in the block", "by one lcm_grep"]];
+  let all = 0;
+  for (const [name, run] of Object.entries(strategies)) {
+    const asking = asker();
+    const task = { entries, kept, budget: BUDGET, window: model.contextWindow, chunk: CHUNK, facts, model: asking, folder: () => path.join(scratch, "store") };
+    const { block, shown, covered = 0, reachable = 0 } = asking.timed(await run(task));
+    all ||= entries.slice(0, kept).filter(({ type, message }) => type === "message" && message.role !== "system").length;
+    const share = (/** @type {number} */ part) => `${Math.min(100, Math.round((part / all) * 100))} %`;
+    const { calls, input, output, ms } = asking.spent;
+    const survived = facts.filter(({ needle }) => block.includes(needle)).length;
+    rows.push([name, number(calls), number(input), number(output), time(ms ?? 0), number(tokensOf(block)), share(shown), share(covered), `${survived} of ${facts.length}`, `${reachable} of ${facts.length}`]);
+  }
+  const latency = values.model ? "" : `, ${LATENCY_MS} ms a call`;
+  process.stdout.write(`${number(all)} messages before the kept tail, ${facts.length} facts planted; ${model.provider}/${model.id}${latency}\n\n${table(rows)}\n`);
+} finally {
+  await close();
+  rmSync(scratch, { recursive: true, force: true });
+}
+process.exit(0);
+
+/**
+ * The branch that a session file ends with, each entry below the one before; files of the first version have no ids.
+ * @param {string} text
+ */
+function branchOf(text) {
+  const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+  const all = lines.filter(({ type }) => type !== "session");
+  if (all.some(({ id }) => !id)) return chained(all.map((entry, at) => ({ ...entry, id: at.toString(16).padStart(8, "0") })));
+  const byId = new Map(all.map((entry) => [entry.id, entry]));
+  const path = [];
+  for (let entry = all.at(-1); entry; entry = byId.get(entry.parentId)) path.unshift(entry);
+  return chained(path);
+}
+
+/** What was compacted before is history like all else here. @param {any[]} entries */
+function chained(entries) {
+  const plain = entries.filter(({ type }) => type !== "compaction");
+  return plain.map((entry, at) => ({ ...entry, parentId: plain[at - 1]?.id ?? null }));
+}
+
+/** Where the kept tail begins: some messages before the end, not at a result. @param {any[]} entries */
+function cutOf(entries) {
+  const starts = entries.flatMap(({ type, message }, at) => (type === "message" && message.role !== "toolResult" ? [at] : []));
+  const cut = starts.at(-KEPT);
+  if (!cut) throw new Error("the session is too short to compact");
+  return cut;
+}
+
+/** @param {string[][]} rows */
+function table(rows) {
+  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)));
+  const lines = rows.map((row) => `| ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]))).join(" | ")} |`);
+  lines.splice(1, 0, `|${widths.map((width, column) => (column === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`);
+  return lines.join("\n");
+}

@@ -1,0 +1,43 @@
+/**
+ * The demo's summariser for comparisons: an extract by rule, made from the prompt alone and as long as the prompt asks for.
+ *
+ * It is the same for every strategy, and better than a real model in one respect: it overlooks nothing, however long the prompt
+ * is. What it keeps first are rules, decisions and errors, then numbers and requests; of each kind evenly over the length.
+ */
+
+/** What makes a line worth keeping, the best first. */
+const WORTH = [/\b(must|never|always|don't|do not)\b/i, /\b(because|decided|instead of)\b/i, /\b(error|failed|refused|exception|panic)\b/i, /\b\d{4,}\b|\b\d+ (ms|MB|rows|%)/, /\?$|^(please|can you|add|fix|make|let's)\b/i];
+const LONGEST_LINE = 220;
+const CHARACTERS_PER_WORD = 6;
+
+/**
+ * @param {string} prompt
+ * @returns {string}
+ */
+export function summarize(prompt) {
+  const history = /<(history-\w+)>\n([\s\S]*)\n<\/\1>/.exec(prompt)?.[2] ?? prompt;
+  const words = Number(/(\d+) words/.exec(prompt)?.[1] ?? 200);
+  const room = Math.min(words * CHARACTERS_PER_WORD, Math.floor(history.length / 3));
+  const lines = [...new Set(history.split("\n").map((line) => line.trim()).filter((line) => /\p{L}{3}/u.test(line) && !/^(\[(m|s)-|Expand for details about:)/.test(line)))];
+  const ranked = WORTH.map((worth, rank) => lines.filter((line) => WORTH.findIndex((other) => other.test(line)) === rank));
+  ranked.push(lines.filter((line) => !WORTH.some((worth) => worth.test(line))));
+  /** @type {Set<string>} */
+  const kept = new Set();
+  let length = 80;
+  for (const group of ranked) {
+    const average = group.reduce((sum, line) => sum + Math.min(line.length, LONGEST_LINE) + 1, 0) / (group.length || 1);
+    const most = Math.max(0, Math.floor((room - length) / average));
+    const step = Math.max(1, group.length / most);
+    for (let at = 0; at < group.length && most > 0; at += step) {
+      const line = cut(group[Math.floor(at)]);
+      if (length + line.length + 1 > room) break;
+      kept.add(line);
+      length += line.length + 1;
+    }
+  }
+  const order = lines.map(cut).filter((line) => kept.has(line));
+  return [cut(order[0] ?? "Work").slice(0, 60), ...order, "Expand for details about: all of it"].join("\n");
+}
+
+/** @param {string} line */
+const cut = (line) => (line.length <= LONGEST_LINE ? line : `${line.slice(0, LONGEST_LINE - 1)}…`);

@@ -18,6 +18,7 @@ mod grep;
 mod import;
 mod ingest;
 mod opening;
+mod soak;
 mod support;
 mod tidy;
 mod tree;

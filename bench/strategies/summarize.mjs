@@ -8,7 +8,7 @@
 /** What makes a line worth keeping, the best first. */
 const WORTH = [/\b(must|never|always|don't|do not)\b/i, /\b(because|decided|instead of)\b/i, /\b(error|failed|refused|exception|panic)\b/i, /\b\d{4,}\b|\b\d+ (ms|MB|rows|%)/, /\?$|^(please|can you|add|fix|make|let's)\b/i];
 const LONGEST_LINE = 220;
-const CHARACTERS_PER_WORD = 6;
+const CHARACTERS_PER_WORD = 5;
 
 /**
  * @param {string} prompt
@@ -17,7 +17,7 @@ const CHARACTERS_PER_WORD = 6;
 export function summarize(prompt) {
   const history = /<(history-\w+)>\n([\s\S]*)\n<\/\1>/.exec(prompt)?.[2] ?? prompt;
   const words = Number(/(\d+) words/.exec(prompt)?.[1] ?? 200);
-  const room = Math.min(words * CHARACTERS_PER_WORD, Math.floor(history.length / 3));
+  const room = Math.min(words * CHARACTERS_PER_WORD, Math.floor(history.length * 0.9));
   const lines = [...new Set(history.split("\n").map((line) => line.trim()).filter((line) => /\p{L}{3}/u.test(line) && !/^(\[(m|s)-|Expand for details about:)/.test(line)))];
   const ranked = WORTH.map((worth, rank) => lines.filter((line) => WORTH.findIndex((other) => other.test(line)) === rank));
   ranked.push(lines.filter((line) => !WORTH.some((worth) => worth.test(line))));

@@ -78,6 +78,11 @@ impl Block<'_> {
         self.has_room_for(&bare)
     }
 
+    /// Does everything fit, and nothing has to give way?
+    pub(super) fn is_whole(&self) -> bool {
+        self.has_room_for(&self.everything())
+    }
+
     /// The block, at most `budget` tokens.
     pub(super) fn render(&self) -> String {
         let mut layout = self.everything();

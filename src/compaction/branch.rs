@@ -27,6 +27,8 @@ pub(super) struct Branch {
     compacted: usize,
     /// Messages stored of the session; zero until [`Branch::finish`].
     stored: usize,
+    /// What the block shows in place of the frontier, once that is decided.
+    unfolded: Option<Vec<Piece>>,
     /// What compactions of Pi's own list; from [`Branch::finish`] on, what all messages name too.
     files: Files,
 }
@@ -99,6 +101,7 @@ impl Branch {
             summaries,
             carried,
             stored: 0,
+            unfolded: None,
             files: listed,
         })
     }
@@ -270,19 +273,53 @@ impl Branch {
     }
 
     pub(super) fn fits(&self, budget: usize) -> bool {
-        let shown = self.shown();
+        let shown = self.shown(&self.frontier());
         self.block_of(HISTORY, &shown, None, budget).fits()
+    }
+
+    /// Decides to show, in place of condensed summaries, what they were made from, the newest first, while a block of `title`
+    /// has room for all of it: what was condensed to keep the DAG shallow is not condensed for the model too.
+    pub(super) fn unfold(&mut self, title: &str, focus: Option<&str>, budget: usize) {
+        let mut pieces = self.frontier();
+        while let Some((at, children)) = self.newest_condensed(&pieces) {
+            let mut opened = pieces.clone();
+            opened.splice(at..=at, children);
+            let shown = self.shown(&opened);
+            if !self.block_of(title, &shown, focus, budget).is_whole() {
+                break;
+            }
+            pieces = opened;
+        }
+        self.unfolded = Some(pieces);
+    }
+
+    /// The newest condensed summary of `pieces`, with what it was made from. None where that is better not shown.
+    fn newest_condensed(&self, pieces: &[Piece]) -> Option<(usize, Vec<Piece>)> {
+        let is_condensed = |piece: &Piece| matches!(piece, Piece::Summary(id, _) if self.depth(*id) > 0);
+        let at = pieces.iter().rposition(is_condensed)?;
+        let Piece::Summary(id, _) = &pieces[at] else { return None };
+        let Sources::Summaries(sources) = &self.forest.node(*id)?.sources else { return None };
+        let child = |id: &SummaryId| {
+            let fit = self.summary(*id).is_some_and(|summary| !summary.degraded);
+            fit.then(|| Some(Piece::Summary(*id, self.forest.span(*id)?.clone()))).flatten()
+        };
+        Some((at, sources.iter().map(child).collect::<Option<_>>()?))
+    }
+
+    /// The pieces of the block, in order.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        self.unfolded.clone().unwrap_or_else(|| self.frontier())
     }
 
     /// The block of `title`, with what was said of the user's own question.
     pub(super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
-        let shown = self.shown();
+        let shown = self.shown(&self.pieces());
         self.block_of(title, &shown, focus, budget).render()
     }
 
     /// What a session file alone has to tell: the summaries that no earlier entry carries, and the span.
     pub(super) fn details(&self) -> CompactionDetails {
-        let frontier = self.frontier_ids();
+        let shown = ids_of(self.pieces());
         let entry_of: HashMap<MessageId, &str> =
             self.before().iter().map(|message| (message.seen.id, message.entry_id.as_str())).collect();
         // Also what is not in the frontier now: another branch may show it.
@@ -291,8 +328,8 @@ impl Branch {
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,
             summaries: new.filter_map(|id| self.record(id, &entry_of)).collect(),
-            frontier: frontier.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
-            covered: frontier.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
+            frontier: shown.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
+            covered: shown.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
             read_files: self.files.only_read().cloned().collect(),
             modified_files: self.files.modified.iter().cloned().collect(),
         }
@@ -324,11 +361,7 @@ impl Branch {
     }
 
     fn frontier_ids(&self) -> Vec<SummaryId> {
-        let summary = |piece| match piece {
-            Piece::Summary(id, _) => Some(id),
-            Piece::Message(_) => None,
-        };
-        self.frontier().into_iter().filter_map(summary).collect()
+        ids_of(self.frontier())
     }
 
     /// The unbroken runs of frontier summaries of one depth.
@@ -348,22 +381,22 @@ impl Branch {
         self.summaries.get(&id).map_or(0, |summary| summary.depth)
     }
 
-    fn shown(&self) -> Vec<Shown> {
-        let shown = |piece| {
+    fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {
+        let shown = |piece: &Piece| {
             let Piece::Summary(id, span) = piece else { return None };
-            let summary = self.summary(id)?;
+            let summary = self.summary(*id)?;
             Some(Shown {
                 hash: summary.hash,
                 depth: summary.depth,
                 degraded: summary.degraded,
                 text: summary.text.clone(),
                 quotes: summary.quotes.clone(),
-                span,
+                span: span.clone(),
                 from_time: summary.from_time,
                 to_time: summary.to_time,
             })
         };
-        self.frontier().into_iter().filter_map(shown).collect()
+        pieces.iter().filter_map(shown).collect()
     }
 
     fn block_of<'a>(
@@ -385,6 +418,15 @@ impl Branch {
             budget,
         }
     }
+}
+
+/// The summaries among `pieces`, in order.
+fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
+    let summary = |piece| match piece {
+        Piece::Summary(id, _) => Some(id),
+        Piece::Message(_) => None,
+    };
+    pieces.into_iter().filter_map(summary).collect()
 }
 
 /// Where `entry` stands among `entries`, which end with `leaf`.

@@ -180,9 +180,9 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     if kept != asked {
         branch = job.read(&before(&kept)).await?;
     }
-    let (branch, focus) = job.complete(branch, chunks).await?;
+    let (mut branch, focus) = job.complete(branch, chunks).await?;
     let compaction = Compaction {
-        summary: block(job, &branch, HISTORY, focus.as_deref())?,
+        summary: block(job, &mut branch, HISTORY, focus.as_deref())?,
         first_kept_entry_id: kept,
         tokens_before: request.tokens_before.clone(),
         details: branch.details(),
@@ -191,13 +191,14 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     Ok(Some((branch, compaction)))
 }
 
-fn block(job: &Job<'_>, branch: &Branch, title: &str, focus: Option<&str>) -> Result<String> {
+fn block(job: &Job<'_>, branch: &mut Branch, title: &str, focus: Option<&str>) -> Result<String> {
     if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
         return Err(Error::store("the compaction would leave messages without a summary"));
     }
     // The sections beside the summaries give way where the block would be no smaller than what it stands for.
     let replaced = tokens_of(branch, 0) - tokens_of(branch, branch.before().len());
     let room = if replaced > LEAST_BUDGET { job.budget.min(replaced - 1) } else { job.budget };
+    branch.unfold(title, focus, room);
     Ok(branch.block(title, focus, room))
 }
 
@@ -285,5 +286,5 @@ fn degraded(branch: &Branch) -> usize {
         Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.degraded),
         Piece::Message(_) => false,
     };
-    branch.frontier().iter().filter(|piece| is_degraded(piece)).count()
+    branch.pieces().iter().filter(|piece| is_degraded(piece)).count()
 }

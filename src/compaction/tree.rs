@@ -84,10 +84,11 @@ async fn account(job: &Job<'_>, part: &Part) -> Result<Option<LeftSummary>> {
         return Ok(None);
     }
     let chunks = job.uncovered(&branch);
-    let (branch, focus) = job.complete(branch, chunks).await?;
+    let (mut branch, focus) = job.complete(branch, chunks).await?;
+    let summary = block(job, &mut branch, TITLE, focus.as_deref())?;
     let details = branch.details();
     Ok(Some(LeftSummary {
-        summary: block(job, &branch, TITLE, focus.as_deref())?,
+        summary,
         details: json!({"readFiles": details.read_files, "modifiedFiles": details.modified_files}),
         usage: job.summarizer.usage(),
     }))

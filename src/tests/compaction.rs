@@ -94,22 +94,25 @@ async fn every_message_before_the_kept_tail_is_in_the_block_once_and_the_prompts
 }
 
 #[tokio::test]
-async fn many_leaves_become_condensed_summaries_of_the_oldest() {
+async fn many_leaves_become_condensed_summaries_which_the_block_shows_where_it_has_no_room_for_the_leaves() {
     let session = Session::new().chat(150, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    let model = ScriptedModel::helpful();
-    let compaction =
-        compacted(Compact::new(&store, conversation, session.leaf(), session.leaf()).run(&model).await);
-    let depths: Vec<u32> = compaction.details.summaries.iter().map(|summary| summary.depth).collect();
-    let max = depths.iter().max().copied().unwrap();
-    assert!(max >= 2, "{depths:?}");
-    for depth in 0..=max {
-        let shown = compaction.summary.matches(&format!("(D{depth}, ")).count();
-        assert!(shown <= 6, "{shown} of depth {depth}");
-    }
     let expected = visible_before(&store, conversation, session.leaf(), session.leaf()).await;
-    assert_eq!(covered(&store, &compaction.summary).await, expected);
+    let model = ScriptedModel::helpful();
+    let block = async |budget: usize| {
+        let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+        let compaction = compacted(compact.with(|s, _| s.max_summary_tokens = budget).run(&model).await);
+        assert_eq!(covered(&store, &compaction.summary).await, expected, "{budget}");
+        assert!(tokens::estimate(&compaction.summary) <= budget);
+        (0..4).map(|depth| compaction.summary.matches(&format!("(D{depth}, ")).count()).collect::<Vec<_>>()
+    };
+    // All of the leaves, or the newest beside what the older ones were condensed to.
+    assert_eq!(block(8_000).await, [75, 0, 0, 0]);
+    let calls = model.prompts().len();
+    let tight = block(1_500).await;
+    assert!(tight[0] > 6 && tight[0] < 75 && tight[1] + tight[2] > 0, "{tight:?}");
+    assert_eq!(model.prompts().len(), calls);
 }
 
 #[tokio::test]

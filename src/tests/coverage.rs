@@ -377,7 +377,7 @@ async fn a_gap_that_opens_when_an_extract_is_healed_is_closed() {
     assert_eq!(first.details.frontier.len(), 2, "{}", first.summary);
     // With less before the kept tail neither holds: smaller leaves are made, and the first of them is condensed.
     let shorter = compacted(compact("e7", 70).run(&helpful).await);
-    assert_eq!(shorter.details.frontier.len(), 2, "{}", shorter.summary);
+    assert!(shorter.summary.contains("DAG depth 1"), "{}", shorter.summary);
     // Healed, the extract's place is taken by what is longest now; it ends in the midst of the healed one.
     let healed = compacted(compact("e13", 300).run(&helpful).await);
     assert!(healed.summary.contains("covers 12 messages, none missing, 0 degraded"), "{}", healed.summary);

@@ -94,6 +94,13 @@ export declare class Engine {
   /** How far the compaction is that is under way, in a line for the footer, or null. */
   compactionProgress(): string | null;
   /**
+   * Tells of a branch that the person leaves for another. `left` is JSON: `leafId`, the entry it ends with,
+   * `commonAncestorId`, the last entry that the other has in common with it, or null, and where known
+   * `customInstructions`, `contextWindow`, `model`; all else as for `compact`. The answer is JSON:
+   * `{"ok": {"kind": "summarized" | "declined" | "cancelled", "summary"?: {summary, details, usage}}}` or `{"error"}`.
+   */
+  summarizeLeft(operation: number, left: string, pi: (call: string) => Promise<string>): Promise<string>;
+  /**
    * Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
    * `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
    */

@@ -42,11 +42,6 @@ impl Branch {
         Ok(Self { visible, forest, frontier, positions })
     }
 
-    /// Is this message, as it was said, on the branch?
-    pub fn shows(&self, message: MessageId) -> bool {
-        self.positions.contains_key(&message)
-    }
-
     /// Where it stands among the visible messages.
     pub fn position(&self, message: MessageId) -> Option<usize> {
         self.positions.get(&message).copied().flatten()
@@ -74,13 +69,6 @@ impl Branch {
     /// The leaf summary over a message that was said on this branch.
     pub fn leaf_over(&self, message: MessageId) -> Option<SummaryId> {
         self.lineage_over(self.position(message)?).first().copied()
-    }
-
-    /// Is it the request that is being worked on? It stands before the model's eyes, and as it says in words what is
-    /// looked for, it would be the best result of every search.
-    pub fn is_current_request(&self, message: MessageId) -> bool {
-        let last = self.visible.iter().rposition(|visible| visible.seen.role == "user");
-        last.is_some() && last == self.position(message) && self.leaf_over(message).is_none()
     }
 
     /// The leaf summaries under the frontier, oldest first.

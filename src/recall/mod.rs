@@ -12,6 +12,7 @@ mod branch;
 mod cards;
 mod page;
 mod resolve;
+mod sight;
 
 pub use cards::{MessageCard, SummaryCard};
 pub use page::Slice;

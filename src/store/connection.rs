@@ -107,6 +107,7 @@ pub(super) fn open_memory(cwd: &str) -> Result<Opened> {
     connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
     migrations::run(&mut connection)?;
     claim(&connection, cwd).map_err(failed)?;
+    list_words(&connection).map_err(failed)?;
     Ok(Opened { connection, place: Place::Memory, notice: None })
 }
 
@@ -117,10 +118,19 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
     Connection::open_with_flags(path, flags)
         .and_then(|connection| {
             connection.busy_timeout(BUSY)?;
+            list_words(&connection)?;
             connection.pragma_update(None, "query_only", true)?;
             Ok(connection)
         })
         .map_err(|error| Error::storing(format!("failed to read {}", path.display()), error))
+}
+
+/// Makes the index's words readable, as a table of this connection's own.
+fn list_words(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE VIRTUAL TABLE temp.index_words USING fts5vocab(main, messages_fts, row);
+         CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
+    )
 }
 
 /// The connection, and whether the database was made just now.

@@ -71,7 +71,7 @@ async fn identifiers_paths_phrases_questions_and_ideographs_find_their_message_f
         ("session_store.ts", "«session_store.ts»"),
         ("sessionStore", "«session_store»"),
         ("`docs/deploy.md`", "«docs/deploy.md»"),
-        ("\"connection was refused\"", "«connection»"),
+        ("\"connection was refused\"", "«connection was refused»"),
         ("ECONNREFUSED 127.0.0.1:5432", "«ECONNREFUSED 127.0.0.1:5432»"),
         ("Why was the connection refused?", "«connection» was «refused»"),
         ("compaction", "«compactions»"),
@@ -86,6 +86,75 @@ async fn identifiers_paths_phrases_questions_and_ideographs_find_their_message_f
         let answer = asking.grep(json!({"query": query})).await;
         assert!(first(&answer).contains(expected), "{query}: {answer}");
     }
+}
+
+#[tokio::test]
+async fn what_nobody_wrote_that_way_finds_what_was_meant() {
+    let asking = Asking::about(&work()).await;
+    for (query, expected) in [
+        // Begun, contained, misspelt, and misspelt beside another word.
+        ("getUserN", "«getUserN»ame"),
+        ("127.0.0", "«127.0.0»"),
+        ("sername", "«getUserName»"),
+        ("ECONNREFSUED", "«ECONNREFUSED»"),
+        ("compcation", "«compactions»"),
+        ("conection postgres", "«connection»"),
+        // Several words that the text writes as one.
+        ("get user name", "«getUserName»"),
+        ("http server settings", "«HTTPServer settings»"),
+    ] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(first(&answer).contains(expected), "{query}: {answer}");
+    }
+    for query in ["getUserNaxxe", "xyz", "compilation"] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(answer.starts_with("Nothing found"), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_gains_from_what_was_said_beside_it() {
+    let session = Session::new()
+        .assistant("The walrus is grey.")
+        .user("Nothing of that kind.")
+        .assistant("The walrus is white.")
+        .user("Why should the walrus be painted?")
+        .assistant("Because.")
+        .user("Go on.");
+    let asking = Asking::about(&session).await;
+    let answer = asking.grep(json!({"query": "walrus", "role": "assistant"})).await;
+    assert!(first(&answer).contains("white"), "{answer}");
+    let answer = asking.grep(json!({"query": "walrus"})).await;
+    let found: Vec<_> =
+        answer.lines().filter_map(|line| line.split_once("walrus» ").map(|found| found.1)).collect();
+    assert_eq!(found, ["be painted?", "is white.", "is grey."], "{answer}");
+}
+
+#[tokio::test]
+async fn a_branch_is_told_by_its_stretches_as_it_is_by_its_entries() {
+    let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);
+    let asking = Asking::about(&session).await.beside("two", &Session::new().chat(2, 3)).await;
+    let leaves: Vec<String> = (1..=16).map(|n| format!("e{n}")).collect();
+    let conversation = asking.scope.conversation;
+    let told = asking.store.store.read(move |view| {
+        let mut told = Vec::new();
+        for leaf in leaves {
+            let stretches = view.stretches(conversation, &leaf)?;
+            let on: std::collections::HashSet<_> = (view.branch(conversation, &leaf)?.into_iter())
+                .filter_map(|entry| match entry.step {
+                    crate::dag::Step::Message(message) => Some(message.id),
+                    _ => None,
+                })
+                .collect();
+            for message in (1..=20).map(crate::ids::MessageId) {
+                told.push((view.is_on(&stretches, conversation, message)?, on.contains(&message)));
+            }
+        }
+        Ok(told)
+    });
+    let told = told.await.unwrap();
+    assert!(told.iter().any(|(is_on, _)| *is_on) && told.iter().any(|(is_on, _)| !is_on));
+    assert!(told.iter().all(|(is_on, expected)| is_on == expected), "{told:?}");
 }
 
 #[tokio::test]

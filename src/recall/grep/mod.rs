@@ -3,7 +3,9 @@
 mod pattern;
 mod query;
 mod ranked;
+mod reach;
 mod snippet;
+mod weigh;
 mod words;
 
 use schemars::JsonSchema;
@@ -11,12 +13,12 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::Scope;
-use super::branch::Branch;
 use super::cards::{MessageCard, SummaryCard};
+use super::sight::Sight;
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::store::View;
+use crate::store::{Filter, View};
 
 pub use snippet::Snippet;
 
@@ -170,8 +172,9 @@ pub fn grep(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
         ));
     }
-    let branch = Branch::read(view, scope)?;
-    let search = Search { view, scope, question, branch: &branch, cancel };
+    let sight = Sight::new(view, scope)?;
+    let request = sight.current_request()?;
+    let search = Search { view, scope, question, sight: &sight, request, cancel };
     let mut findings = match question.mode {
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
@@ -192,7 +195,9 @@ struct Search<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
     question: &'a Question,
-    branch: &'a Branch,
+    sight: &'a Sight<'a>,
+    /// The request that is being worked on: no answer to any question.
+    request: Option<MessageId>,
     cancel: &'a CancellationToken,
 }
 
@@ -203,6 +208,22 @@ impl Search<'_> {
             Sessions::This => Some(self.scope.conversation),
             Sessions::Project => None,
         }
+    }
+
+    /// What the index's rows are held against.
+    fn filter(&self) -> Filter {
+        Filter {
+            conversation: self.conversation(),
+            role: self.question.role.clone(),
+            tool: self.question.tool.clone(),
+            after: None,
+            before: None,
+        }
+    }
+
+    /// Is this message a possible answer?
+    fn lets_through(&self, message: MessageId) -> Result<bool> {
+        Ok(self.request != Some(message))
     }
 
     fn limit(&self) -> usize {
@@ -216,12 +237,12 @@ impl Search<'_> {
 
     /// Where a message was said.
     fn place(&self, message: MessageId) -> Result<Place> {
-        if self.branch.shows(message) { Ok(Place::Here) } else { self.place_elsewhere(message) }
+        if self.sight.shows(message)? { Ok(Place::Here) } else { self.place_elsewhere(message) }
     }
 
     /// Where what a summary tells of was said.
     fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
-        if self.branch.forest.span(summary).is_some() {
+        if self.sight.branch()?.forest.span(summary).is_some() {
             return Ok(Place::Here);
         }
         let mut first = summary;
@@ -243,7 +264,7 @@ impl Search<'_> {
 
     /// The short id of the leaf summary that stands for a message on this branch.
     fn covering(&self, message: MessageId) -> Result<Option<String>> {
-        let leaf = self.branch.leaf_over(message);
+        let leaf = self.sight.leaf_over(message)?;
         leaf.map(|id| Ok(self.view.summary(id)?.hash.summary_handle())).transpose()
     }
 

@@ -64,7 +64,7 @@ fn messages(
 ) -> Result<()> {
     search.view.newest_messages(search.conversation(), before, |stored| {
         search.go_on()?;
-        if !wanted(search, &stored) || search.branch.is_current_request(stored.id) {
+        if !wanted(search, &stored) || search.request == Some(stored.id) {
             return Ok(true);
         }
         let text = Message::parse(&stored.json).searchable();

@@ -13,6 +13,12 @@ const LONGEST: usize = 2_000;
 const MOST_TERMS: usize = 40;
 /// Pieces of one term that are looked for.
 const MOST_PIECES: usize = 8;
+/// Terms of a query whose neighbours are also looked for as one word.
+const MOST_JOINED: usize = 10;
+/// So many of them at most.
+const LONGEST_JOINED: usize = 5;
+/// What a whole term that is more than a word tells where a passage is shown.
+const TELLING: usize = 200;
 /// What a phrase in quotes counts beside its words.
 const PHRASE_WEIGHT: f64 = 1.5;
 /// What the pieces of a term count together beside the whole.
@@ -21,65 +27,123 @@ const PIECES_WEIGHT: f64 = 0.35;
 /// A query, read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Query {
-    /// Expressions for the index; the scores of a passage are added up.
-    pub tiers: Vec<Tier>,
+    /// What is looked for; the scores of a passage are added up.
+    pub terms: Vec<Term>,
     /// The whole query in lower case.
     pub whole: String,
+    /// Its letters and digits alone, in lower case: `user name` is `userName` is `user_name`.
+    pub squeezed: String,
     /// All its words in lower case, in order.
     pub phrase: Vec<String>,
-    /// Its words in lower case, in order, function words left out.
+    /// Its words in lower case, humps apart, in order, function words left out.
     pub words: Vec<String>,
     /// What to point out where a passage is shown.
     pub marks: Vec<Mark>,
 }
 
-/// An expression with its weight.
+/// A term, as the index is asked for it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Tier {
+pub(super) struct Term {
+    /// As it was asked for.
+    pub text: String,
     /// Quoted strings, joined by OR.
     pub expression: String,
+    /// The same for each of its words; more than one where it is a phrase.
+    pub tokens: Vec<String>,
     /// What a match counts.
     pub weight: f64,
+    /// What it is to the query.
+    pub role: Role,
+}
+
+/// What a term is to its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It was asked for: where the index does not know it, what is like it is looked for.
+    Asked,
+    /// It only adds to what was asked for.
+    Extra,
 }
 
 /// A word that tells why a passage was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mark {
-    /// In lower case.
+    /// In lower case; with anything between its words, it is looked for as it stands.
     pub word: String,
     /// How much it tells.
     pub weight: usize,
 }
 
 impl Query {
-    /// Reads a query; without any tier if there is no word in it.
+    /// Reads a query; without any term if there is no word in it.
     pub fn parse(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(LONGEST)];
-        let terms = terms(text);
-        let (mut wholes, mut pieces, mut compounds) = (Vec::new(), Vec::new(), 0_usize);
-        for term in &terms {
-            wholes.extend(whole(term));
-            let parts = parts(term);
-            if !parts.is_empty() {
-                compounds += 1;
-                pieces.extend(parts);
-            }
+        let parts_of_query = terms(text);
+        let mut terms: Vec<Term> = parts_of_query.iter().map(|term| asked(term)).collect();
+        terms.extend(
+            quoted_phrases(text).into_iter().map(|phrase| extra(phrase, quote(phrase), PHRASE_WEIGHT)),
+        );
+        terms.extend(joined(&parts_of_query).into_iter().map(|word| extra(&word, quote(&word), 1.0)));
+        for term in &parts_of_query {
+            let pieces = parts(term);
+            #[expect(clippy::cast_precision_loss, reason = "a handful")]
+            let weight = PIECES_WEIGHT / pieces.len().max(1) as f64;
+            terms.extend(pieces.into_iter().map(|piece| extra("", piece, weight)));
         }
-        let phrases: Vec<String> = quoted_phrases(text).into_iter().map(quote).collect();
-        #[expect(clippy::cast_precision_loss, reason = "both are small")]
-        let share = compounds as f64 / pieces.len().max(1) as f64;
-        let tiers = [(wholes, 1.0), (phrases, PHRASE_WEIGHT), (pieces, PIECES_WEIGHT * share)];
-        let tiers = tiers.into_iter().filter(|(strings, _)| !strings.is_empty());
+        let mut seen = HashSet::new();
+        terms.retain(|term| seen.insert(term.expression.clone()));
+        let words_of =
+            |text: &str| -> Vec<String> { words(text).map(|(_, word)| word.to_lowercase()).collect() };
         Self {
-            tiers: tiers
-                .map(|(strings, weight)| Tier { expression: unique(strings).join(" OR "), weight })
-                .collect(),
-            phrase: words(text).map(|(_, word)| word.to_lowercase()).collect(),
+            terms,
+            phrase: words_of(text),
             whole: text.trim().trim_matches('"').to_lowercase(),
-            words: terms.iter().flat_map(|term| words(term)).map(|(_, word)| word.to_lowercase()).collect(),
-            marks: marks(&terms),
+            squeezed: squeezed(text),
+            words: parts_of_query.iter().flat_map(|term| pieces_of(term)).collect(),
+            marks: marks(text, &parts_of_query),
         }
     }
+}
+
+/// The letters and digits of `text` in lower case.
+pub(super) fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The words of `text` in lower case, identifiers taken apart.
+fn pieces_of(text: &str) -> Vec<String> {
+    words(text).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect()
+}
+
+fn asked(term: &str) -> Term {
+    let ideographs = bigrams(term).into_iter().map(|pair| format!("parts : {}", quote(&pair)));
+    let plain = words(term).filter(|(_, word)| !word.contains(is_ideograph)).map(|(_, word)| quote(word));
+    Term {
+        text: term.to_owned(),
+        expression: whole(term).join(" OR "),
+        tokens: plain.chain(ideographs).collect(),
+        weight: 1.0,
+        role: Role::Asked,
+    }
+}
+
+fn extra(text: &str, expression: String, weight: f64) -> Term {
+    let tokens = words(text).map(|(_, word)| quote(word)).collect();
+    Term { text: text.to_owned(), expression, tokens, weight, role: Role::Extra }
+}
+
+/// Neighbouring plain words written as one, as identifiers do.
+fn joined(terms: &[&str]) -> Vec<String> {
+    let plain = |term: &&str| term.is_ascii() && term.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let mut words = Vec::new();
+    if terms.len() <= MOST_JOINED {
+        for run in terms.split(|term| !plain(term)) {
+            for length in 2..=run.len().min(LONGEST_JOINED) {
+                words.extend(run.windows(length).map(|window| window.concat().to_lowercase()));
+            }
+        }
+    }
+    words
 }
 
 /// What the query asks for, one by one: split where words are, function words left out unless there is nothing else.
@@ -146,9 +210,17 @@ fn parts(term: &str) -> Vec<String> {
     pieces
 }
 
-/// The words to point out: those of the terms, and with less weight their pieces.
-fn marks(terms: &[&str]) -> Vec<Mark> {
+/// The words to point out: those of the terms, with more weight what stands there as it was asked, with less their pieces.
+fn marks(text: &str, terms: &[&str]) -> Vec<Mark> {
     let mut marks = Vec::new();
+    let mut whole = |word: &str| marks.push(Mark { word: word.trim().to_lowercase(), weight: TELLING });
+    whole(text.trim().trim_matches('"'));
+    terms.iter().filter(|term| words(term).nth(1).is_some()).for_each(|term| whole(term));
+    joined(terms).iter().for_each(|word| whole(word));
+    let pieces: Vec<String> = terms.iter().flat_map(|term| pieces_of(term)).collect();
+    if pieces.len() > 1 {
+        [" ", "_", "-", "."].iter().for_each(|between| whole(&pieces.join(between)));
+    }
     for (_, word) in terms.iter().flat_map(|term| words(term)) {
         // Longer words are rarer, and a run of ideographs is several words.
         marks.push(Mark { word: word.to_lowercase(), weight: word.chars().count().clamp(2, 12) * 2 });
@@ -158,19 +230,14 @@ fn marks(terms: &[&str]) -> Vec<Mark> {
         marks.extend(pieces.map(|piece| Mark { word: piece.to_lowercase(), weight: 2 }));
     }
     let mut seen = HashSet::new();
-    marks.retain(|mark: &Mark| seen.insert(mark.word.clone()));
+    marks.retain(|mark: &Mark| !mark.word.is_empty() && seen.insert(mark.word.clone()));
     marks
 }
 
 /// A string of the index's query language: whatever it holds, it is a phrase.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("\"{}\"", plain.replace('"', "\"\""))
-}
-
-fn unique(strings: Vec<String>) -> Vec<String> {
-    let mut seen = HashSet::new();
-    strings.into_iter().filter(|string| seen.insert(string.clone())).collect()
 }
 
 #[cfg(test)]
@@ -178,25 +245,28 @@ mod tests {
     use super::*;
 
     fn expressions(text: &str) -> Vec<String> {
-        Query::parse(text).tiers.into_iter().map(|tier| tier.expression).collect()
+        Query::parse(text).terms.into_iter().map(|term| term.expression).collect()
     }
 
     #[test]
     fn a_question_loses_its_function_words_unless_there_is_nothing_else() {
-        assert_eq!(expressions("What was the port of the server?"), [r#""port" OR "server""#]);
-        assert_eq!(expressions("to be or"), [r#""to" OR "be" OR "or""#]);
+        assert_eq!(
+            expressions("What was the port of the server?"),
+            [r#""port""#, r#""server""#, r#""portserver""#]
+        );
+        assert_eq!(expressions("to be or")[..3], [r#""to""#, r#""be""#, r#""or""#]);
     }
 
     #[test]
     fn identifiers_paths_and_ideographs_come_whole_and_in_pieces() {
         assert_eq!(
             expressions("getUserName"),
-            [r#""getUserName" OR "get User Name""#, r#""User" OR "Name""#]
+            [r#""getUserName" OR "get User Name""#, r#""User""#, r#""Name""#]
         );
-        assert_eq!(expressions("`src/main.ts`"), [r#""src/main.ts""#, r#""src" OR "main" OR "ts""#]);
+        assert_eq!(expressions("`src/main.ts`"), [r#""src/main.ts""#, r#""src""#, r#""main""#, r#""ts""#]);
         assert_eq!(
             expressions("构建失败"),
-            [r#"parts : "构建 建失 失败""#, r#"parts : "构建" OR parts : "建失" OR parts : "失败""#]
+            [r#"parts : "构建 建失 失败""#, r#"parts : "构建""#, r#"parts : "建失""#, r#"parts : "失败""#]
         );
         assert_eq!(expressions("东"), [r#"parts : "东" *"#]);
     }
@@ -204,11 +274,15 @@ mod tests {
     #[test]
     fn a_phrase_in_quotes_is_one_more_term() {
         let query = Query::parse(r#"say "connection refused" now"#);
-        let tiers: Vec<_> = query.tiers.iter().map(|tier| (tier.expression.as_str(), tier.weight)).collect();
-        assert_eq!(
-            tiers,
-            [(r#""say" OR "connection" OR "refused" OR "now""#, 1.0), (r#""connection refused""#, 1.5)]
-        );
+        let weighty = |term: &&Term| term.expression.contains(' ');
+        let phrases: Vec<_> =
+            query.terms.iter().filter(weighty).map(|term| (term.expression.as_str(), term.weight)).collect();
+        assert_eq!(phrases, [(r#""connection refused""#, 1.5)]);
+    }
+
+    #[test]
+    fn neighbouring_words_are_also_one_identifier() {
+        assert_eq!(expressions("get user name"), [r#""user""#, r#""name""#, r#""username""#]);
     }
 
     #[test]

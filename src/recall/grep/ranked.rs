@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::query::Query;
-use super::words::{are_kin, words};
+use super::query::{Mark, Query, Term};
+use super::reach::{Reach, reach};
+use super::weigh::{closeness, frequent_words, role_weight};
 use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
@@ -12,14 +13,18 @@ use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::Filter;
 use crate::text;
 
-/// Passages that the index is asked for; what ranks behind them is not found.
+/// Passages, best first, that make results; what ranks behind them is not found.
 const PASSAGES: usize = 500;
+/// Passages that are held against the filter to find them.
+const TRIED: usize = 20_000;
 /// Messages, best first, whose text is looked at to weigh them again; the others follow as the index ranks them.
 const WEIGHED: usize = 60;
+/// The same where terms were too frequent for the index, and only the text can tell.
+const WEIGHED_CLOSELY: usize = 150;
 /// Passages of one message that are weighed.
 const WEIGHED_PASSAGES: usize = 3;
-/// Two words of the query with at most this many others between them are neighbours.
-const NEAR: usize = 6;
+/// What a message takes over from the better of the two beside it.
+const FROM_NEIGHBOUR: f64 = 0.3;
 /// After this many results, those far weaker than the best are left for the next page.
 const ALWAYS_SHOWN: usize = 5;
 /// How much weaker that is.
@@ -42,7 +47,7 @@ enum Target {
 
 pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     let query = Query::parse(&search.question.query);
-    if query.tiers.is_empty() {
+    if query.terms.is_empty() {
         return Err(Error::invalid(format!(
             "there is no word in `{}` to look for: mode \"regex\" finds other signs too",
             text::one_line(&search.question.query, 60)
@@ -52,13 +57,15 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         Some(cursor) => cursor.trim().parse().map_err(|_| search.foreign_cursor())?,
         None => 0,
     };
-    let candidates = candidates(search, &query)?;
+    let mut reach = reach(search, &query)?;
+    let marks: Vec<Mark> = query.marks.iter().cloned().chain(reach.marks.drain(..)).collect();
+    let candidates = candidates(search, &query, &reach)?;
     if candidates.is_empty() {
-        return Ok(Findings { elsewhere: elsewhere(search, &query)?, ..Findings::default() });
+        return Ok(Findings { elsewhere: elsewhere(search, &query, &reach)?, ..Findings::default() });
     }
     let shown = shown(&candidates, from, search.limit());
     let hits =
-        candidates.iter().skip(from).take(shown).map(|candidate| hit(search, &query, candidate.target));
+        candidates.iter().skip(from).take(shown).map(|candidate| hit(search, &marks, candidate.target));
     let hits = hits.collect::<Result<_>>()?;
     let more = candidates.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| Next { cursor: (from + shown).to_string(), more: Some(more) });
@@ -78,9 +85,9 @@ fn shown(candidates: &[Candidate], from: usize, limit: usize) -> usize {
 }
 
 /// All that fits, best first, the newer first where they are equal.
-fn candidates(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
+fn candidates(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Candidate>> {
     let kinds = search.question.kinds;
-    let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query)? };
+    let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, reach)? };
     let mut summaries = if kinds == Kinds::Messages { Vec::new() } else { summaries(search, query)? };
     if kinds == Kinds::All {
         rescale(&mut messages, 1.0);
@@ -104,37 +111,35 @@ fn rescale(candidates: &mut [Candidate], best: f64) {
     }
 }
 
-fn messages(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
-    let filter = Filter {
-        conversation: search.conversation(),
-        role: search.question.role.clone(),
-        tool: search.question.tool.clone(),
-    };
-    let mut scores: HashMap<(MessageId, usize), f64> = HashMap::new();
-    for tier in &query.tiers {
-        search.go_on()?;
-        for hit in search.view.search_messages(&tier.expression, &filter, PASSAGES)? {
-            if search.branch.is_current_request(hit.message) {
-                continue;
-            }
-            *scores.entry((hit.message, hit.passage)).or_default() += hit.score * tier.weight;
+fn messages(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Candidate>> {
+    let filter = search.filter();
+    let mut found: Vec<(MessageId, Vec<(usize, f64)>)> = Vec::new();
+    let mut places: HashMap<MessageId, usize> = HashMap::new();
+    let mut passages = 0;
+    for (row, score) in reach.passages.iter().take(TRIED) {
+        let Some(hit) = search.view.hit(*row, &filter)? else { continue };
+        if !search.lets_through(hit.message)? {
+            continue;
+        }
+        // Best first: so a message stands where its best passage does, and its passages are in order.
+        let place = *places.entry(hit.message).or_insert_with(|| {
+            found.push((hit.message, Vec::new()));
+            found.len() - 1
+        });
+        found[place].1.push((hit.passage, *score));
+        passages += 1;
+        if passages == PASSAGES {
+            break;
         }
     }
-    let mut by_message: HashMap<MessageId, Vec<(usize, f64)>> = HashMap::new();
-    for ((message, passage), score) in scores {
-        by_message.entry(message).or_default().push((passage, score));
-    }
-    let mut found: Vec<(MessageId, Vec<(usize, f64)>)> = by_message.into_iter().collect();
-    for (_, passages) in &mut found {
-        passages.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    }
-    found.sort_by(|one, other| other.1[0].1.total_cmp(&one.1[0].1).then(other.0.cmp(&one.0)));
-    let behind = found.split_off(found.len().min(WEIGHED));
+    let weighed = if reach.frequent.is_empty() { WEIGHED } else { WEIGHED_CLOSELY };
+    let behind = found.split_off(found.len().min(weighed));
     let mut candidates = Vec::new();
     for (message, passages) in &found {
         search.go_on()?;
-        candidates.push(weigh(search, query, *message, passages)?);
+        candidates.push(weigh(search, query, reach, *message, passages)?);
     }
+    take_from_neighbours(search, &mut candidates)?;
     candidates.sort_by(by_score);
     let unweighed = |(message, passages): (MessageId, Vec<(usize, f64)>)| {
         let (passage, score) = passages[0];
@@ -144,10 +149,28 @@ fn messages(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
+/// A question and its answer stand side by side: each lends the other some of its score.
+fn take_from_neighbours(search: &Search<'_>, candidates: &mut [Candidate]) -> Result<()> {
+    let message = |candidate: &Candidate| match candidate.target {
+        Target::Message(message, _) => Some(message),
+        Target::Summary(_) => None,
+    };
+    let scores: HashMap<MessageId, f64> =
+        candidates.iter().filter_map(|candidate| Some((message(candidate)?, candidate.score))).collect();
+    for candidate in candidates {
+        let Some(message) = message(candidate) else { continue };
+        let neighbours = search.view.neighbours(message)?;
+        let best = neighbours.iter().filter_map(|beside| scores.get(beside)).copied().fold(0.0, f64::max);
+        candidate.score += FROM_NEIGHBOUR * best;
+    }
+    Ok(())
+}
+
 /// A message as its best passage, looked at.
 fn weigh(
     search: &Search<'_>,
     query: &Query,
+    reach: &Reach,
     message: MessageId,
     found: &[(usize, f64)],
 ) -> Result<Candidate> {
@@ -156,7 +179,7 @@ fn weigh(
     let ranges = passages(&text);
     let weighed = found.iter().take(WEIGHED_PASSAGES).map(|(passage, score)| {
         let shown = ranges.get(*passage).map_or("", |range| &text[range.clone()]);
-        (*passage, score * closeness(query, shown))
+        (*passage, (score + frequent_words(&reach.frequent, shown)) * closeness(query, shown))
     });
     let best = weighed.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
     let (passage, score) = best.unwrap_or_default();
@@ -165,10 +188,10 @@ fn weigh(
 
 fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
     let mut scores: HashMap<SummaryId, f64> = HashMap::new();
-    for tier in &query.tiers {
+    for Term { expression, weight, .. } in &query.terms {
         search.go_on()?;
-        for hit in search.view.search_summaries(&tier.expression, search.conversation(), PASSAGES)? {
-            *scores.entry(hit.summary).or_default() += hit.score * tier.weight;
+        for hit in search.view.search_summaries(expression, search.conversation(), PASSAGES)? {
+            *scores.entry(hit.summary).or_default() += hit.score * weight;
         }
     }
     let mut candidates = Vec::new();
@@ -180,45 +203,7 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
-/// What the person said weighs more than what a tool printed.
-fn role_weight(role: &str) -> f64 {
-    match role {
-        "user" => 1.5,
-        "toolResult" => 0.85,
-        _ => 1.0,
-    }
-}
-
-/// By how much a passage gains from holding the words of the query together, as they were asked.
-fn closeness(query: &Query, passage: &str) -> f64 {
-    let lower = passage.to_lowercase();
-    let words: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
-    let mut gain = 1.0 + 1.5 * share_of_neighbours(&query.words, &words);
-    if !query.phrase.is_empty() && words.windows(query.phrase.len()).any(|window| window == query.phrase) {
-        gain *= 1.5;
-    }
-    if lower.contains(&query.whole) {
-        gain *= 1.5;
-    }
-    gain
-}
-
-/// The share of neighbouring words of the query that are near each other in `words` too.
-fn share_of_neighbours(query: &[String], words: &[&str]) -> f64 {
-    let positions: Vec<Vec<usize>> = (query.iter())
-        .map(|wanted| (0..words.len()).filter(|at| are_kin(words[*at], wanted)).collect())
-        .collect();
-    let near = |pair: &&[Vec<usize>]| {
-        pair[0].iter().any(|one| pair[1].iter().any(|other| one != other && one.abs_diff(*other) <= NEAR + 1))
-    };
-    #[expect(clippy::cast_precision_loss, reason = "both are small")]
-    match positions.len() {
-        0 | 1 => 0.0,
-        n => positions.windows(2).filter(near).count() as f64 / (n - 1) as f64,
-    }
-}
-
-fn hit(search: &Search<'_>, query: &Query, target: Target) -> Result<Hit> {
+fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
     match target {
         Target::Message(id, passage) => {
             let stored = search.view.message(id)?;
@@ -227,7 +212,7 @@ fn hit(search: &Search<'_>, query: &Query, target: Target) -> Result<Hit> {
             Ok(Hit {
                 found: Found::Message(MessageCard::of(&stored), search.covering(id)?),
                 place: search.place(id)?,
-                snippet: Snippet::best(&text, &within, &query.marks),
+                snippet: Snippet::best(&text, &within, marks),
             })
         }
         Target::Summary(id) => {
@@ -235,29 +220,25 @@ fn hit(search: &Search<'_>, query: &Query, target: Target) -> Result<Hit> {
             Ok(Hit {
                 found: Found::Summary(SummaryCard::of(&summary)),
                 place: search.place_of_summary(id)?,
-                snippet: Snippet::best(&summary.text, &(0..summary.text.len()), &query.marks),
+                snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks),
             })
         }
     }
 }
 
 /// What wider bounds would find of a query that found nothing.
-fn elsewhere(search: &Search<'_>, query: &Query) -> Result<Elsewhere> {
-    let expression = &query.tiers[0].expression;
+fn elsewhere(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Elsewhere> {
     let mut elsewhere = Elsewhere::default();
     if search.question.kinds == Kinds::Messages {
-        let found = search.view.search_summaries(expression, search.conversation(), PASSAGES)?;
-        elsewhere.summaries = found.len();
+        elsewhere.summaries = summaries(search, query)?.len();
     }
     if search.question.sessions == Sessions::This && search.question.kinds != Kinds::Summaries {
+        let filter = Filter { conversation: None, ..search.filter() };
+        let mut found: HashSet<MessageId> = HashSet::new();
+        for (row, _) in reach.passages.iter().take(PASSAGES) {
+            found.extend(search.view.hit(*row, &filter)?.map(|hit| hit.message));
+        }
         search.go_on()?;
-        let filter = Filter {
-            role: search.question.role.clone(),
-            tool: search.question.tool.clone(),
-            ..Filter::default()
-        };
-        let hits = search.view.search_messages(expression, &filter, PASSAGES)?;
-        let found: HashSet<MessageId> = hits.into_iter().map(|hit| hit.message).collect();
         let mut sessions: HashSet<ConversationId> = HashSet::new();
         for message in found {
             let places = search.view.sessions_of(message)?;

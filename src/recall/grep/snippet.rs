@@ -69,7 +69,7 @@ impl Snippet {
 
 /// Where the words looked for stand in `text[within]`, whole, as another form, or inside a word; in order.
 fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
-    let mut found = Vec::new();
+    let mut found = as_they_stand(text, within, marks);
     for (range, word) in words(&text[within.clone()]) {
         let range = range.start + within.start..range.end + within.start;
         let lower = word.to_lowercase();
@@ -82,6 +82,23 @@ fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting>
         }
     }
     found.sort_by_key(|sighting| (sighting.range.start, sighting.range.end));
+    found
+}
+
+/// Where marks of several words stand, sign by sign.
+fn as_they_stand(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
+    // Keeps the length of each character, as other ways to small letters do not.
+    let lower = text[within.clone()].to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (mark, wanted) in marks.iter().map(|mark| mark.word.as_str()).enumerate() {
+        if wanted.contains(|c: char| !c.is_alphanumeric()) {
+            let stand = lower.match_indices(wanted);
+            found.extend(stand.map(|(at, piece)| {
+                let start = within.start + at;
+                Sighting { range: start..start + piece.len(), mark }
+            }));
+        }
+    }
     found
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// What may differ at the end of two forms of one word.
-const SUFFIXES: &[&str] = &[
+pub(super) const SUFFIXES: &[&str] = &[
     "", "s", "es", "e", "d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "y", "ies", "ied",
     "ation", "ations", "ement", "ment", "ments", "able", "al", "ive", "ity", "ness",
 ];

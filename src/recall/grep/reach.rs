@@ -1,0 +1,309 @@
+//! From a query to the passages that may answer it, in a bounded amount of work.
+//!
+//! Each term is counted before it is looked at. What is rare is ranked by the index itself. What is less rare only adds its
+//! weight to a passage: the passages are short, so that how often they say it matters little. What is so frequent that even
+//! that would take long does not lead anywhere by itself; together, frequent terms find the newest passages that have all of
+//! them. What the index does not know is looked for in words that begin with it, contain it, or are misspelt like it.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::Search;
+use super::query::{Mark, Query, Role, Term, quote};
+use super::words::{SUFFIXES, words};
+use crate::error::Result;
+use crate::store::View;
+
+/// Matches that are counted, of one term.
+const COUNTED: usize = 50_000;
+/// Matches that are counted, of all terms together.
+const COUNTED_IN_ALL: usize = 400_000;
+/// Matches that the index ranks, of all terms together.
+const RANKED: usize = 6_000;
+/// Matches that are added up, of all terms together.
+const ADDED_UP: usize = 150_000;
+/// Of passages that have all the frequent terms, the newest.
+const NEWEST: usize = 1_000;
+/// Newest passages in which a phrase of nothing but frequent words is looked for.
+const WINDOW: i64 = 1_000_000;
+/// Letters of a word that is looked for inside others, or misspelt.
+const LONG_ENOUGH: usize = 4;
+/// Words of the index that stand for one that it does not know.
+const MOST_CONTAINING: usize = 40;
+/// The same where they are only spelt like it.
+const MOST_ALIKE: usize = 8;
+/// What a word counts that is only spelt like the one asked for.
+const ALIKE_WEIGHT: f64 = 0.8;
+/// How long the index's words may be read for one search. Where there are so many that it does not suffice, those with the
+/// same beginning have been read.
+const READING: Duration = Duration::from_millis(60);
+
+/// What a query reaches.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    /// Rows of passages with their scores, best first, the newer first where they are equal.
+    pub passages: Vec<(i64, f64)>,
+    /// What to point out besides the query's own words.
+    pub marks: Vec<Mark>,
+    /// Words that were too frequent to be looked at, with what they count in a passage that has them.
+    pub frequent: Vec<(String, f64)>,
+    /// The expressions that were looked for, with their weights.
+    pub tiers: Vec<(String, f64)>,
+}
+
+/// A term that the index knows.
+struct Known<'a> {
+    term: &'a Term,
+    expression: String,
+    weight: f64,
+    matches: usize,
+}
+
+/// Finds what `query` reaches among all passages.
+pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Reach> {
+    let mut reach = Reach::default();
+    let mut counter =
+        Counter { view: search.view, left: COUNTED_IN_ALL, passages: search.view.last_passage()? };
+    let mut vocabulary = Vocabulary { view: search.view, until: Instant::now() + READING };
+    let mut known = Vec::new();
+    for term in &query.terms {
+        search.go_on()?;
+        let matches = counter.count(term)?;
+        if matches > 0 {
+            known.push(Known { term, expression: term.expression.clone(), weight: term.weight, matches });
+        } else if term.role == Role::Asked {
+            known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
+        }
+    }
+    known.sort_by_key(|known| known.matches);
+    let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
+    let mut frequent = Vec::new();
+    for known in known {
+        if take(&mut ranked, known.matches) {
+            reach.add_tier(known.expression, known.weight);
+        } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
+            let worth = known.weight * counter.telling(known.matches);
+            let rows = search.view.newest_passages(&known.expression, 0, known.matches)?;
+            reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
+        } else if known.term.role == Role::Asked {
+            frequent.push(known);
+        }
+    }
+    for (expression, weight) in &reach.tiers {
+        search.go_on()?;
+        let rows = search.view.ranked_passages(expression)?;
+        reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
+    }
+    search.go_on()?;
+    if !frequent.is_empty() {
+        reach.add_newest(&counter, &frequent)?;
+    }
+    reach.add_up();
+    Ok(reach)
+}
+
+/// Takes `wanted` off `left` if that is there.
+fn take(left: &mut usize, wanted: usize) -> bool {
+    let fits = wanted <= *left;
+    if fits {
+        *left -= wanted;
+    }
+    fits
+}
+
+impl Reach {
+    fn add_tier(&mut self, expression: String, weight: f64) {
+        #[expect(clippy::float_cmp, reason = "equal weights come from the same constant")]
+        match self.tiers.iter_mut().find(|(_, other)| *other == weight) {
+            Some((tier, _)) => {
+                tier.push_str(" OR ");
+                tier.push_str(&expression);
+            }
+            None => self.tiers.push((expression, weight)),
+        }
+    }
+
+    /// What the index knows instead of a term that it does not: what begins with it, contains it, or is spelt like it.
+    fn find_instead<'a>(
+        &mut self,
+        term: &'a Term,
+        counter: &mut Counter<'_>,
+        vocabulary: &mut Vocabulary<'_>,
+    ) -> Result<Option<Known<'a>>> {
+        if term.text.chars().count() < LONG_ENOUGH || term.tokens.is_empty() {
+            return Ok(None);
+        }
+        let begun = format!("{} *", quote(&term.text));
+        let matches = counter.count_up(&begun, 0)?;
+        if matches > 0 {
+            return Ok(Some(Known { term, expression: begun, weight: term.weight, matches }));
+        }
+        let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
+        let [word] = plain.as_slice() else { return Ok(None) };
+        let (stand_ins, weight) = vocabulary.stand_ins(word)?;
+        let mut rows = Vec::new();
+        for word in stand_ins {
+            rows.extend(counter.view.passages_with(&word, RANKED)?);
+            self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        let worth = term.weight * weight * counter.telling(rows.len());
+        self.passages.extend(rows.into_iter().map(|row| (row, worth)));
+        Ok(None)
+    }
+
+    /// The newest passages that have all frequent terms; where nothing else was found, also those that have one.
+    fn add_newest(&mut self, counter: &Counter<'_>, frequent: &[Known<'_>]) -> Result<()> {
+        let nothing_else = self.passages.is_empty();
+        let from = (counter.passages - WINDOW).max(0);
+        let joined = |between: &str| {
+            let all: Vec<String> = frequent.iter().map(|known| format!("({})", known.expression)).collect();
+            all.join(between)
+        };
+        let worth = |known: &Known<'_>| known.weight * counter.telling(known.matches);
+        if frequent.len() > 1 || nothing_else {
+            let all: f64 = frequent.iter().map(worth).sum();
+            let rows = counter.view.newest_passages(&joined(" AND "), from, NEWEST)?;
+            self.passages.extend(rows.into_iter().map(|row| (row, all)));
+        }
+        if frequent.len() > 1 && nothing_else {
+            let rows = counter.view.newest_passages(&joined(" OR "), from, NEWEST)?;
+            let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
+            let least = worth(&frequent[frequent.len() - 1]);
+            self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, least)));
+        }
+        if !nothing_else {
+            for known in frequent {
+                let words_of = words(&known.term.text).map(|(_, word)| word.to_lowercase());
+                self.frequent.extend(words_of.map(|word| (word, worth(known))));
+            }
+        }
+        Ok(())
+    }
+
+    /// One score for each passage, best first.
+    fn add_up(&mut self) {
+        self.passages.sort_unstable_by_key(|(row, _)| *row);
+        self.passages.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        self.passages.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+    }
+}
+
+/// Counts matches as long as counting is cheap.
+struct Counter<'a> {
+    view: &'a View<'a>,
+    left: usize,
+    /// Passages of the whole store, about.
+    passages: i64,
+}
+
+impl Counter<'_> {
+    /// How many passages have the term, `COUNTED` where there are more.
+    fn count(&mut self, term: &Term) -> Result<usize> {
+        // A phrase of rare words is quickly told; one of frequent words alone may be looked for through all of the index.
+        let is_rare = term.tokens.len() < 2 || self.passages <= WINDOW || {
+            let mut least = COUNTED;
+            for token in &term.tokens {
+                least = least.min(self.count_up(token, 0)?);
+            }
+            least < COUNTED
+        };
+        self.count_up(&term.expression, if is_rare { 0 } else { self.passages - WINDOW })
+    }
+
+    fn count_up(&mut self, expression: &str, from: i64) -> Result<usize> {
+        if self.left == 0 {
+            return Ok(COUNTED);
+        }
+        let most = COUNTED.min(self.left);
+        let matches = self.view.count_passages(expression, from, most)?;
+        self.left -= matches;
+        Ok(if matches == most { COUNTED } else { matches })
+    }
+
+    /// What it tells that a passage has a term which so many have, as bm25 weighs a passage of usual length.
+    fn telling(&self, matches: usize) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let (all, having) = (self.passages as f64, matches as f64);
+        ((all - having + 0.5) / (having + 0.5)).ln().max(0.05)
+    }
+}
+
+/// The words of the index, read for a bounded time.
+struct Vocabulary<'a> {
+    view: &'a View<'a>,
+    until: Instant,
+}
+
+impl Vocabulary<'_> {
+    /// The words that stand for an unknown one, with what they count: those that contain it, or those spelt like it.
+    fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
+        let stems = stems(wanted);
+        let allowed = if wanted.chars().count() >= 8 { 2 } else { 1 };
+        let (mut containing, mut alike) = (Vec::new(), Vec::<(usize, String)>::new());
+        let first = wanted.chars().next().map(String::from).unwrap_or_default();
+        for (from, to) in ranges(wanted) {
+            let is_same_letter = from.starts_with(&first);
+            self.view.index_words(&from, &to, |word| {
+                // Its own ending is no part of the index's word.
+                if word.contains(wanted) || stems.iter().any(|stem| word.ends_with(stem.as_str())) {
+                    containing.push(word.to_owned());
+                } else if is_same_letter && word.len().abs_diff(wanted.len()) <= LONGEST_SUFFIX {
+                    let distance =
+                        stems.iter().map(|stem| strsim::osa_distance(stem, word)).min().unwrap_or(usize::MAX);
+                    if distance <= allowed {
+                        alike.push((distance, word.to_owned()));
+                    }
+                }
+                containing.len() < MOST_CONTAINING && Instant::now() < self.until
+            })?;
+        }
+        if !containing.is_empty() {
+            return Ok((containing, 1.0));
+        }
+        alike.sort();
+        let nearest = alike.first().map_or(0, |(distance, _)| *distance);
+        let alike = alike.into_iter().take_while(|(distance, _)| *distance == nearest).take(MOST_ALIKE);
+        Ok((alike.map(|(_, word)| word).collect(), ALIKE_WEIGHT))
+    }
+}
+
+/// Bytes that a stem may be shorter than its word, about.
+const LONGEST_SUFFIX: usize = 7;
+
+/// Where words like `wanted` stand in the index, the likeliest first: the same two letters, the same first one, all others.
+fn ranges(wanted: &str) -> Vec<(String, String)> {
+    let beginning = |letters: usize| wanted.chars().take(letters).collect::<String>();
+    let behind = |text: &str| {
+        let mut next = text.to_owned();
+        let last = next.pop().and_then(|last| char::from_u32(last as u32 + 1)).unwrap_or('\u{10ffff}');
+        next.push(last);
+        next
+    };
+    let (one, two) = (beginning(1), beginning(2));
+    let (end, end_of_two) = (behind(&one), behind(&two));
+    vec![
+        (two.clone(), end_of_two.clone()),
+        (one.clone(), two),
+        (end_of_two, end.clone()),
+        (String::new(), one),
+        (end, "\u{10ffff}".to_owned()),
+    ]
+}
+
+/// A word as the index may hold it: without one of its endings, or as it is.
+fn stems(word: &str) -> Vec<String> {
+    let mut stems = vec![word.to_owned()];
+    for suffix in SUFFIXES.iter().filter(|suffix| !suffix.is_empty()) {
+        let stem = word.strip_suffix(suffix).filter(|stem| stem.len() >= LONG_ENOUGH);
+        stems.extend(stem.map(str::to_owned));
+    }
+    stems
+}

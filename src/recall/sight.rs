@@ -1,0 +1,70 @@
+//! Where the results of a search stand, seen from the current branch: asked of each result, so that the branch itself is read
+//! only where that cannot tell.
+
+use std::cell::OnceCell;
+
+use super::Scope;
+use super::branch::Branch;
+use crate::error::Result;
+use crate::ids::{MessageId, SummaryId};
+use crate::store::{Stretches, View};
+
+/// A branch, looked at from afar.
+pub(super) struct Sight<'a> {
+    view: &'a View<'a>,
+    scope: &'a Scope,
+    stretches: Stretches,
+    branch: OnceCell<Branch>,
+}
+
+impl<'a> Sight<'a> {
+    pub fn new(view: &'a View<'a>, scope: &'a Scope) -> Result<Self> {
+        let stretches = match &scope.leaf {
+            Some(leaf) => view.stretches(scope.conversation, leaf)?,
+            None => Stretches::default(),
+        };
+        Ok(Self { view, scope, stretches, branch: OnceCell::new() })
+    }
+
+    /// The whole branch; costs its length.
+    pub fn branch(&self) -> Result<&Branch> {
+        if let Some(branch) = self.branch.get() {
+            return Ok(branch);
+        }
+        let branch = Branch::read(self.view, self.scope)?;
+        Ok(self.branch.get_or_init(|| branch))
+    }
+
+    /// Is this message, as it was said, on the branch?
+    pub fn shows(&self, message: MessageId) -> Result<bool> {
+        self.view.is_on(&self.stretches, self.scope.conversation, message)
+    }
+
+    /// The leaf summary that stands for a message on this branch.
+    pub fn leaf_over(&self, message: MessageId) -> Result<Option<SummaryId>> {
+        if self.stretches.is_edited {
+            return Ok(self.branch()?.leaf_over(message));
+        }
+        match self.view.leaves_over(message)?.as_slice() {
+            [] => Ok(None),
+            [leaf] if self.view.is_unbroken(*leaf)? => {
+                Ok(self.shows(self.view.last_message_of(*leaf)?)?.then_some(*leaf))
+            }
+            _ => Ok(self.branch()?.leaf_over(message)),
+        }
+    }
+
+    /// The request that is being worked on. It stands before the model's eyes, and as it says in words what is looked
+    /// for, it would be the best result of every search.
+    pub fn current_request(&self) -> Result<Option<MessageId>> {
+        if self.stretches.is_edited {
+            let branch = self.branch()?;
+            let last = branch.visible.iter().rev().find(|visible| visible.seen.role == "user");
+            return Ok(last.map(|visible| visible.seen.id).filter(|id| branch.leaf_over(*id).is_none()));
+        }
+        match self.view.last_request(&self.stretches)? {
+            Some(request) if self.leaf_over(request)?.is_none() => Ok(Some(request)),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A branch as stretches of neighbouring rows, to say of a few messages whether they stand on it without reading it.
+//!
+//! A session that nobody branched off is stored row after row, each the child of the one before. So a branch is told by where
+//! that is not so.
+
+use std::ops::RangeInclusive;
+
+use rusqlite::params;
+
+use super::View;
+use super::view::reading;
+use crate::error::Result;
+use crate::ids::{ConversationId, MessageId, SummaryId};
+
+/// The entries of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stretches {
+    /// Rows of entries, from the leaf's stretch to the root's.
+    rows: Vec<RangeInclusive<i64>>,
+    /// Is there a context edit among them? Then what the model sees is not what was said.
+    pub is_edited: bool,
+}
+
+impl Stretches {
+    fn hold(&self, entry: i64) -> bool {
+        self.rows.iter().any(|rows| rows.contains(&entry))
+    }
+}
+
+impl View<'_> {
+    /// The branch that ends with `leaf`; empty when the store doesn't know it.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<Stretches> {
+        let mut found = Stretches::default();
+        let mut next = self.entry(conversation, leaf).map_err(reading)?.map(|entry| entry.0);
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, parent_id, kind = 2 FROM entries
+                  WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+                  ORDER BY id DESC LIMIT 1",
+            )
+            .map_err(reading)?;
+        while let Some(last) = next {
+            let mut from = last;
+            next = loop {
+                let (id, parent, is_edit): (i64, Option<i64>, bool) = query
+                    .query_row([from], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                    .map_err(reading)?;
+                found.is_edited |= is_edit;
+                from = id - 1;
+                if parent != Some(from) {
+                    found.rows.push(id..=last);
+                    break parent;
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    /// Does the branch show this message?
+    pub fn is_on(
+        &self,
+        branch: &Stretches,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<bool> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
+            )
+            .map_err(reading)?;
+        let entries =
+            query.query_map(params![message.0, conversation.0], |row| row.get(0)).map_err(reading)?;
+        for entry in entries {
+            if branch.hold(entry.map_err(reading)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The last thing that the person said on the branch.
+    pub fn last_request(&self, branch: &Stretches) -> Result<Option<MessageId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.id, m.role = 'user' AND m.kind = 0 FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1
+                  ORDER BY e.id DESC",
+            )
+            .map_err(reading)?;
+        for rows in &branch.rows {
+            let mut found = query.query([rows.start(), rows.end()]).map_err(reading)?;
+            while let Some(row) = found.next().map_err(reading)? {
+                if row.get(1).map_err(reading)? {
+                    return row.get(0).map(|id| Some(MessageId(id))).map_err(reading);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does a leaf summary stand for all that was said from its first message to its last? Then it holds wherever its last
+    /// message is shown and nothing is edited.
+    pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
+                   FROM summaries s
+                   JOIN messages first ON first.id = s.first_message
+                   JOIN messages last ON last.id = s.last_message
+                  WHERE s.id = ?1",
+            )
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The last message of a summary's span.
+    pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
+        (self.connection)
+            .prepare_cached("SELECT last_message FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0).map(MessageId)))
+            .map_err(reading)
+    }
+}

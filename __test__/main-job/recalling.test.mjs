@@ -57,7 +57,7 @@ test("the model gets back what was compacted", async (t) => {
   await t.test("lcm_grep finds it, lcm_describe places it, lcm_expand brings it back whole", async () => {
     const describeIt = (/** @type {Received} */ request) => call("lcm_describe", { section: "by_id", summary_id: namedIn(request) });
     const [found, described] = await ask(call("lcm_grep", { query: "aardvark" }), describeIt);
-    assert.match(found, /^m-[0-9a-f]{10} · toolResult bash · .*«aardvark»/);
+    assert.match(found, /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
     const [leaf] = drillDownIds(blockOf(project.lastTurn) ?? "");
     assert.ok(described.includes(leaf), "the summary that covers it is named");
 

@@ -16,6 +16,8 @@ pub struct MessageCard {
     pub tool: Option<String>,
     /// ms since the epoch.
     pub timestamp: i64,
+    /// Which message of its conversation it is, from 1.
+    pub sequence: i64,
 }
 
 impl MessageCard {
@@ -25,6 +27,7 @@ impl MessageCard {
             role: message.role.clone(),
             tool: message.tool.clone(),
             timestamp: message.timestamp,
+            sequence: message.height + 1,
         }
     }
 }

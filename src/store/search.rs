@@ -3,6 +3,8 @@
 //! What it costs (a million messages, four million passages): to know that a passage matches takes some 50 ns, to rank it
 //! some 5 µs, since the index looks up its length. So matches are counted first, and who asks decides what is ranked.
 
+use std::collections::HashSet;
+
 use rusqlite::{OptionalExtension as _, named_params, params};
 
 use super::View;
@@ -204,25 +206,70 @@ impl View<'_> {
         hits.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Searchable messages and summaries that a search of this scope looks at.
-    pub fn searchable(&self, conversation: Option<ConversationId>) -> Result<(usize, usize)> {
+    /// Searchable messages and summaries that a search of this scope looks at. Of one session's messages, counting ends at
+    /// `most`.
+    pub fn searchable(&self, conversation: Option<ConversationId>, most: usize) -> Result<(usize, usize)> {
+        let project = "SELECT count(*) FROM messages WHERE first_passage IS NOT NULL";
+        let session = "SELECT count(DISTINCT id) FROM
+                           (SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+                             WHERE e.conversation_id = ?1 AND m.first_passage IS NOT NULL LIMIT ?2)";
+        let messages = match conversation {
+            None => self
+                .connection
+                .prepare_cached(project)
+                .and_then(|mut query| query.query_row([], |row| row.get(0))),
+            Some(id) => (self.connection.prepare_cached(session))
+                .and_then(|mut query| query.query_row(params![id.0, most], |row| row.get(0))),
+        };
+        Ok((messages.map_err(reading)?, self.searchable_summaries(conversation)?))
+    }
+
+    fn searchable_summaries(&self, conversation: Option<ConversationId>) -> Result<usize> {
         self.connection
             .prepare_cached(
-                "SELECT (SELECT count(*) FROM messages m
-                          WHERE m.first_passage IS NOT NULL
-                            AND (:conversation IS NULL OR EXISTS
-                                 (SELECT 1 FROM entries e
-                                   WHERE e.message_id = m.id AND e.conversation_id = :conversation))),
-                        (SELECT count(*) FROM summaries s
+                "SELECT (SELECT count(*) FROM summaries s
                           WHERE :conversation IS NULL OR EXISTS
                                 (SELECT 1 FROM entries e
                                   WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
             )
             .and_then(|mut query| {
                 query.query_row(named_params! {":conversation": conversation.map(|c| c.0)}, |row| {
-                    Ok((row.get(0)?, row.get(1)?))
+                    row.get(0)
                 })
             })
             .map_err(reading)
+    }
+
+    /// The sessions whose ids begin so, two at most: enough to see that it is ambiguous.
+    pub fn conversations_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM conversations WHERE substr(session_id, 1, length(?1)) = ?1 LIMIT 2",
+            )
+            .map_err(reading)?;
+        let found = query.query_map([beginning], |row| row.get(0).map(ConversationId)).map_err(reading)?;
+        found.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The messages that name a file: those with its path among their words, and the results of the calls among them.
+    pub fn messages_about(&self, expression: &str, most: usize) -> Result<HashSet<MessageId>> {
+        let mut results = (self.connection)
+            .prepare_cached("SELECT id, role FROM messages WHERE id > ?1 ORDER BY id LIMIT 16")
+            .map_err(reading)?;
+        let mut about = HashSet::new();
+        for row in self.newest_passages(expression, 0, most)? {
+            let Some(hit) = self.hit(row, &Filter::default())? else { continue };
+            if !about.insert(hit.message) {
+                continue;
+            }
+            let mut behind = results.query([hit.message.0]).map_err(reading)?;
+            while let Some(row) = behind.next().map_err(reading)? {
+                if row.get_ref(1).map_err(reading)?.as_str() != Ok("toolResult") {
+                    break;
+                }
+                about.insert(MessageId(row.get(0).map_err(reading)?));
+            }
+        }
+        Ok(about)
     }
 }

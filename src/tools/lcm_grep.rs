@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::parameters::{self, read, schema};
-use super::{Block, lines};
-use crate::error::Result;
+use super::{Block, lines, times};
+use crate::error::{Error, Result};
 use crate::recall::Scope;
 use crate::recall::grep::{
-    DEFAULT_LIMIT, Findings, Found, Hit, Kinds, Mode, Place, Question, Searched, Sessions, Snippet, grep,
+    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, Place, Question, Searched,
+    Sessions, Snippet, Sort, grep,
 };
 use crate::store::Store;
-use crate::text::count;
+use crate::text::{self, count};
 
 pub(super) const NAME: &str = "lcm_grep";
 
@@ -30,14 +31,35 @@ struct Parameters {
     /// What to search. Default: messages, the originals.
     #[serde(default)]
     scope: Kinds,
-    /// this (default): this session with all its branches. project: earlier sessions too.
+    /// this (default): this session. project: earlier sessions too. Or a session's id.
+    #[serde(default, deserialize_with = "parameters::word")]
+    session: Option<String>,
+    /// all (default), or only the current branch.
     #[serde(default)]
-    session: Sessions,
+    branch: Branches,
     /// Only messages of this role.
     role: Option<Speaker>,
     /// Only results of this tool, e.g. bash.
     #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
+    /// Only messages that name this file, and results of calls that do.
+    #[serde(default, deserialize_with = "parameters::word")]
+    path: Option<String>,
+    /// Only since: an ISO date or time, or 2h, 3d, yesterday.
+    #[serde(default, deserialize_with = "parameters::word")]
+    after: Option<String>,
+    /// Only until.
+    #[serde(default, deserialize_with = "parameters::word")]
+    before: Option<String>,
+    /// relevance (default), or by time.
+    #[serde(default)]
+    sort: Sort,
+    /// Longer pieces of the text.
+    #[serde(default, deserialize_with = "parameters::flag")]
+    full: bool,
+    /// Messages before and after each result to name, at most 5.
+    #[serde(default, deserialize_with = "parameters::count")]
+    context: Option<usize>,
     /// Results per answer, at most 100. Default: 20.
     #[serde(default, deserialize_with = "parameters::count")]
     limit: Option<usize>,
@@ -76,8 +98,8 @@ pub(super) fn spec() -> Value {
         "name": NAME,
         "label": "Search history",
         "description": "Search everything that was ever said in this session, also what compaction took out of your \
-            context: user messages, replies, tool calls, tool output. Returns ids with snippets; lcm_expand brings \
-            back the whole.",
+            context: user messages, replies, tool calls, tool output. Ask in the words that were used, identifiers and \
+            errors as they stood. Returns ids with snippets; lcm_expand brings back the whole.",
         "promptSnippet": "Search the full conversation history, compacted messages included",
         "parameters": schema::<Parameters>(),
     })
@@ -90,11 +112,28 @@ pub(super) async fn answer(
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
     let parameters: Parameters = read(NAME, arguments)?;
+    let now = text::now();
+    let after = times::point("after", parameters.after.as_deref(), now)?;
+    let before = times::point("before", parameters.before.as_deref(), now)?;
+    if after.zip(before).is_some_and(|(after, before)| after > before) {
+        return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
+    }
     let question = Question {
         query: parameters.query,
         mode: parameters.mode,
         kinds: parameters.scope,
-        sessions: parameters.session,
+        sessions: match parameters.session.as_deref() {
+            None | Some("this") => Sessions::This,
+            Some("project") => Sessions::Project,
+            Some(id) => Sessions::Of(id.to_owned()),
+        },
+        branches: parameters.branch,
+        path: parameters.path,
+        after,
+        before,
+        sort: parameters.sort,
+        full: parameters.full,
+        context: parameters.context.unwrap_or_default(),
         role: parameters.role.map(|role| role.as_str().to_owned()),
         tool: parameters.tool,
         limit: parameters.limit.unwrap_or(DEFAULT_LIMIT),
@@ -104,13 +143,26 @@ pub(super) async fn answer(
     store
         .read(move |view| {
             let findings = grep(view, &scope, &question, &cancel)?;
-            Ok(vec![Block::Text(render(&question, &findings))])
+            Ok(vec![Block::Text(render(&question, &findings, now))])
         })
         .await
 }
 
-fn render(question: &Question, findings: &Findings) -> String {
-    let mut out: String = findings.hits.iter().map(|hit| line(hit) + "\n").collect();
+fn render(question: &Question, findings: &Findings, now: i64) -> String {
+    let mut out = String::new();
+    let mut covering: Option<&String> = None;
+    for hit in &findings.hits {
+        if let Found::Message(_, summary) = &hit.found
+            && summary.as_ref() != covering
+        {
+            covering = summary.as_ref();
+            let _ = match covering {
+                Some(summary) => writeln!(out, "In {summary}:"),
+                None => writeln!(out, "Not summarised:"),
+            };
+        }
+        push_hit(&mut out, hit, now);
+    }
     match findings.hits.first() {
         Some(first) => out.push_str(&closing(first, findings)),
         None if question.cursor.is_some() => out.push_str("No more results."),
@@ -119,21 +171,26 @@ fn render(question: &Question, findings: &Findings) -> String {
     out
 }
 
-fn line(hit: &Hit) -> String {
-    let mut line = match &hit.found {
-        Found::Message(card, covering) => {
-            let covering = covering.as_ref().map(|summary| format!(" · in {summary}")).unwrap_or_default();
-            lines::message(card) + &covering
-        }
-        Found::Summary(card) => lines::summary(card),
+fn push_hit(out: &mut String, hit: &Hit, now: i64) {
+    let (name, sequence) = match &hit.found {
+        Found::Message(card, _) => (lines::hit(card, now), card.sequence),
+        Found::Summary(card) => (lines::summary(card), 0),
     };
-    line.push_str(match (hit.place, &hit.found) {
+    let place = match (hit.place, &hit.found) {
         (Place::Here, _) => "",
         (Place::OtherBranch, Found::Message(..)) => " · on another branch",
         (Place::OtherBranch, Found::Summary(_)) => " · of another branch, or superseded",
         (Place::OtherSession, _) => " · in another session",
-    });
-    format!("{line}: {}", marked(&hit.snippet))
+    };
+    let beside = |out: &mut String, is_before: bool| {
+        for (card, headline) in hit.beside.iter().filter(|(card, _)| (card.sequence < sequence) == is_before)
+        {
+            let _ = writeln!(out, "  {}: {headline}", lines::hit(card, now));
+        }
+    };
+    beside(out, true);
+    let _ = writeln!(out, "{name}{place}: {}", marked(&hit.snippet));
+    beside(out, false);
 }
 
 /// The snippet with its matches in «».
@@ -163,21 +220,15 @@ fn closing(first: &Hit, findings: &Findings) -> String {
 }
 
 fn nothing(question: &Question, findings: &Findings) -> String {
-    let bounds = match (&question.role, &question.tool) {
-        (None, None) => String::new(),
-        (Some(role), None) => format!(" with role {role}"),
-        (None, Some(tool)) => format!(" from the tool {}", crate::text::one_line(tool, 60)),
-        (Some(role), Some(tool)) => {
-            format!(" with role {role} from the tool {}", crate::text::one_line(tool, 60))
-        }
-    };
-    let whose = match question.sessions {
+    let whose = match &question.sessions {
         Sessions::This => "this session",
         Sessions::Project => "this project",
+        Sessions::Of(_) => "that session",
     };
-    let query = crate::text::one_line(&question.query, 80);
+    let query = text::one_line(&question.query, 80);
     let mut out = format!(
-        "Nothing found for `{query}`{bounds} in {} of {whose}.",
+        "Nothing found for `{query}`{} in {} of {whose}.",
+        bounds(question),
         searched(question.kinds, findings.searched)
     );
     let elsewhere = findings.elsewhere;
@@ -199,8 +250,27 @@ fn nothing(question: &Question, findings: &Findings) -> String {
     out
 }
 
+/// What narrowed the search, in words.
+fn bounds(question: &Question) -> String {
+    let mut bounds = String::new();
+    let mut add = |word: &str, what: Option<&str>| {
+        if let Some(what) = what {
+            let _ = write!(bounds, " {word} {}", text::one_line(what, 60));
+        }
+    };
+    add("with role", question.role.as_deref());
+    add("from the tool", question.tool.as_deref());
+    add("about", question.path.as_deref());
+    add("since", question.after.map(text::minute).as_deref());
+    add("until", question.before.map(text::minute).as_deref());
+    add("on", (question.branches == Branches::Current).then_some("the current branch"));
+    bounds
+}
+
 fn searched(kinds: Kinds, searched: Searched) -> String {
-    let (messages, summaries) = (count(searched.messages, "message"), count(searched.summaries, "summary"));
+    let more = if searched.messages == MOST_COUNTED { "at least " } else { "" };
+    let messages = format!("{more}{}", count(searched.messages, "message"));
+    let summaries = count(searched.summaries, "summary");
     match kinds {
         Kinds::Messages => messages,
         Kinds::Summaries => summaries,

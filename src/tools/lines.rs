@@ -10,6 +10,17 @@ pub(super) fn message(card: &MessageCard) -> String {
     format!("{} · {}{tool} · {} UTC", card.handle, card.role, minute(card.timestamp))
 }
 
+/// `m-1a2b3c4d5e · toolResult read · #12 · 3h ago`
+pub(super) fn hit(card: &MessageCard, now: i64) -> String {
+    let tool =
+        card.tool.as_ref().map(|tool| format!(" {}", crate::text::one_line(tool, 60))).unwrap_or_default();
+    let ago = match crate::text::age(card.timestamp, now).as_str() {
+        "now" => "now".to_owned(),
+        age => format!("{age} ago"),
+    };
+    format!("{} · {}{tool} · #{} · {ago}", card.handle, card.role, card.sequence)
+}
+
 /// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`
 pub(super) fn summary(card: &SummaryCard) -> String {
     let degraded = if card.degraded { " · degraded" } else { "" };

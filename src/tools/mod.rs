@@ -9,6 +9,7 @@ mod lcm_expand;
 mod lcm_grep;
 mod lines;
 mod parameters;
+mod times;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

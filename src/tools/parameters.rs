@@ -59,8 +59,8 @@ fn plain(schema: Value) -> Value {
     Value::Object(schema)
 }
 
-/// Reads the arguments of a call of `tool`. What is null counts as left out.
-pub(super) fn read<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T> {
+/// Reads the arguments of a call of `tool`. What is null counts as left out, a number where a string belongs is one.
+pub(super) fn read<T: DeserializeOwned + JsonSchema>(tool: &str, arguments: &str) -> Result<T> {
     let wrong = |what: String| Error::invalid(format!("{tool}: {what}"));
     let mut object: Map<String, Value> = match arguments.trim() {
         "" | "null" => Map::new(),
@@ -73,11 +73,60 @@ pub(super) fn read<T: DeserializeOwned>(tool: &str, arguments: &str) -> Result<T
         },
     };
     object.retain(|_, value| !value.is_null());
-    serde_json::from_value(Value::Object(object)).map_err(|error| {
-        let what = error.to_string();
-        // serde speaks of Rust's types; models know fields and values.
-        wrong(what.replace("unknown variant", "unknown value").replace("missing field", "missing"))
-    })
+    let schema = schema::<T>();
+    check(&schema, &object).map_err(wrong)?;
+    for (name, value) in &mut object {
+        if value.is_number() && schema["properties"][name]["type"] == "string" {
+            *value = value.to_string().into();
+        }
+    }
+    serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))
+}
+
+/// Holds a call against the schema, and says what is wrong as a model knows it: by names and values.
+fn check(schema: &Value, object: &Map<String, Value>) -> std::result::Result<(), String> {
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !object.contains_key(name) {
+            let given: Vec<&str> = object.keys().map(String::as_str).take(5).collect();
+            let given =
+                if given.is_empty() { "nothing".into() } else { text::one_line(&given.join(", "), 80) };
+            return Err(format!("{name} is missing ({given} was given)"));
+        }
+    }
+    for (name, value) in object {
+        let property = &schema["properties"][name];
+        let shown = || text::one_line(&value.to_string(), 40);
+        if let Some(names) = property["enum"].as_array() {
+            if !names.contains(value) {
+                let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+                return Err(format!("{name} must be one of {}, not {}", names.join(", "), shown()));
+            }
+        } else if property["type"] == "string" && !(value.is_string() || value.is_number()) {
+            return Err(format!("{name} must be a string, not {}", shown()));
+        } else if property["type"] == "integer" && number(value).is_none() {
+            return Err(format!("{name} must be a number, not {}", shown()));
+        } else if property["type"] == "boolean" && truth(value).is_none() {
+            return Err(format!("{name} must be true or false, not {}", shown()));
+        }
+    }
+    Ok(())
+}
+
+fn number(value: &Value) -> Option<f64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.filter(|number| !number.is_nan())
+}
+
+fn truth(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(yes) => Some(*yes),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
 }
 
 /// A count: a number, or a string that holds one. A fraction is cut off, what is below zero is zero.
@@ -85,17 +134,7 @@ pub(super) fn count<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<usize>, D::Error> {
     let value = Value::deserialize(deserializer)?;
-    let number = match &value {
-        Value::Number(number) => number.as_f64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    let Some(number) = number.filter(|number: &f64| !number.is_nan()) else {
-        return Err(D::Error::custom(format!(
-            "`{}` is not a number",
-            text::one_line(&value.to_string(), 40)
-        )));
-    };
+    let number = number(&value).ok_or_else(|| D::Error::custom("not a number"))?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -106,15 +145,7 @@ pub(super) fn count<'de, D: Deserializer<'de>>(
 
 /// Yes or no: a boolean, or a string that holds one.
 pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
-    match Value::deserialize(deserializer)? {
-        Value::Bool(yes) => Ok(yes),
-        Value::String(text) if text == "true" => Ok(true),
-        Value::String(text) if text == "false" => Ok(false),
-        other => {
-            let other = text::one_line(&other.to_string(), 40);
-            Err(D::Error::custom(format!("`{other}` is neither true nor false")))
-        }
-    }
+    truth(&Value::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("neither true nor false"))
 }
 
 /// A word: a string, or a number that was meant as one.
@@ -124,9 +155,6 @@ pub(super) fn word<'de, D: Deserializer<'de>>(
     match Value::deserialize(deserializer)? {
         Value::String(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
         Value::Number(number) => Ok(Some(number.to_string())),
-        other => {
-            let other = text::one_line(&other.to_string(), 40);
-            Err(D::Error::custom(format!("`{other}` is not a string")))
-        }
+        _ => Err(D::Error::custom("not a string")),
     }
 }

@@ -8,6 +8,8 @@ mod snippet;
 mod weigh;
 mod words;
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +28,17 @@ pub use snippet::Snippet;
 pub const DEFAULT_LIMIT: usize = 20;
 /// Results of one answer at most.
 pub const MOST_RESULTS: usize = 100;
+
+/// Passages that name the file asked for, of which the messages are looked for.
+const MOST_ABOUT: usize = 5_000;
+/// Messages that are counted to say how many were searched.
+pub const MOST_COUNTED: usize = 5_000;
+/// Characters of a passage that is shown whole.
+const FULL: usize = 800;
+/// Messages on each side of a result that are named with it.
+const MOST_BESIDE: usize = 5;
+/// Characters of one of them.
+const HEADLINE: usize = 120;
 
 /// How the query is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -52,14 +65,39 @@ pub enum Kinds {
 }
 
 /// Whose history is searched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sessions {
     /// This session's, all its branches.
     #[default]
     This,
     /// All sessions of the project.
     Project,
+    /// One session, by Pi's id of it or its beginning.
+    Of(String),
+}
+
+/// Which branches are searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Branches {
+    /// All of them.
+    #[default]
+    All,
+    /// The one the question is asked from.
+    Current,
+}
+
+/// In which order results come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sort {
+    /// What fits best.
+    #[default]
+    Relevance,
+    /// What was said last.
+    Recent,
+    /// What was said first.
+    Oldest,
 }
 
 /// A question.
@@ -71,8 +109,22 @@ pub struct Question {
     pub mode: Mode,
     /// In messages, summaries or both.
     pub kinds: Kinds,
-    /// In this session or in all.
+    /// In which sessions.
     pub sessions: Sessions,
+    /// On which branches.
+    pub branches: Branches,
+    /// Only messages that name this file, and results of the calls that do.
+    pub path: Option<String>,
+    /// Only messages from this time on, ms.
+    pub after: Option<i64>,
+    /// Only messages up to this time, ms.
+    pub before: Option<i64>,
+    /// In which order; a regular expression finds the newest first.
+    pub sort: Sort,
+    /// Passages whole instead of the piece around a match.
+    pub full: bool,
+    /// Messages before and after each result that are named with it.
+    pub context: usize,
     /// Only messages of this role, as Pi names roles.
     pub role: Option<String>,
     /// Only results of this tool.
@@ -105,6 +157,8 @@ pub struct Hit {
     pub place: Place,
     /// What stands around the match.
     pub snippet: Snippet,
+    /// What was said before and after it, in order, each in a line.
+    pub beside: Vec<(MessageCard, String)>,
 }
 
 /// What was found.
@@ -174,14 +228,23 @@ pub fn grep(
     }
     let sight = Sight::new(view, scope)?;
     let request = sight.current_request()?;
-    let search = Search { view, scope, question, sight: &sight, request, cancel };
+    let conversation = match &question.sessions {
+        Sessions::This => Some(scope.conversation),
+        Sessions::Project => None,
+        Sessions::Of(id) => Some(session(view, id)?),
+    };
+    let about = match &question.path {
+        Some(path) => Some(view.messages_about(&query::quote(path), MOST_ABOUT)?),
+        None => None,
+    };
+    let search = Search { view, scope, question, sight: &sight, conversation, request, about, cancel };
     let mut findings = match question.mode {
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
     // Only whoever found nothing asks how much was looked through; counting costs the length of the history.
     if findings.hits.is_empty() {
-        let (messages, summaries) = view.searchable(search.conversation())?;
+        let (messages, summaries) = view.searchable(search.conversation(), MOST_COUNTED)?;
         findings.searched = Searched {
             messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
             summaries: if question.kinds == Kinds::Messages { 0 } else { summaries },
@@ -190,12 +253,29 @@ pub fn grep(
     Ok(findings)
 }
 
+/// The session whose id begins so.
+fn session(view: &View<'_>, id: &str) -> Result<ConversationId> {
+    let shown = crate::text::one_line(id, 60);
+    match view.conversations_like(id.trim())?.as_slice() {
+        [session] => Ok(*session),
+        [] => Err(Error::invalid(format!(
+            "there is no session `{shown}` in this project: session is \"this\", \"project\" or the beginning of a \
+             session's id"
+        ))),
+        _ => Err(Error::invalid(format!("more than one session begins with `{shown}`: give more of its id"))),
+    }
+}
+
 /// A question with all that answering it looks at.
 struct Search<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
     question: &'a Question,
     sight: &'a Sight<'a>,
+    /// The session that is searched, if it is only one.
+    conversation: Option<ConversationId>,
+    /// The messages about the file that was asked for.
+    about: Option<HashSet<MessageId>>,
     /// The request that is being worked on: no answer to any question.
     request: Option<MessageId>,
     cancel: &'a CancellationToken,
@@ -204,10 +284,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// The session that is searched, if it is only one.
     fn conversation(&self) -> Option<ConversationId> {
-        match self.question.sessions {
-            Sessions::This => Some(self.scope.conversation),
-            Sessions::Project => None,
-        }
+        self.conversation
     }
 
     /// What the index's rows are held against.
@@ -216,14 +293,44 @@ impl Search<'_> {
             conversation: self.conversation(),
             role: self.question.role.clone(),
             tool: self.question.tool.clone(),
-            after: None,
-            before: None,
+            after: self.question.after,
+            before: self.question.before,
         }
     }
 
     /// Is this message a possible answer?
     fn lets_through(&self, message: MessageId) -> Result<bool> {
-        Ok(self.request != Some(message))
+        let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
+        Ok(is_about
+            && self.request != Some(message)
+            && (self.question.branches == Branches::All || self.sight.shows(message)?))
+    }
+
+    /// Characters of a snippet.
+    fn width(&self) -> usize {
+        if self.question.full { FULL } else { snippet::WIDTH }
+    }
+
+    /// What was said before and after a message, in order.
+    fn beside(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for (step, list) in [(-1, &mut before), (1, &mut after)] {
+            let mut at = message;
+            for _ in 0..self.question.context.min(MOST_BESIDE) {
+                let next =
+                    self.view.neighbours(at)?.into_iter().find(|next| (next.0 - at.0).signum() == step);
+                let Some(next) = next else { break };
+                list.push(next);
+                at = next;
+            }
+        }
+        before.reverse();
+        let named = before.into_iter().chain(after).map(|id| {
+            let stored = self.view.message(id)?;
+            let text = crate::model::Message::parse(&stored.json).searchable();
+            Ok((MessageCard::of(&stored), crate::text::one_line(&text, HEADLINE)))
+        });
+        named.collect()
     }
 
     fn limit(&self) -> usize {

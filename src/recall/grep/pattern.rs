@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::Message;
 use crate::recall::cards::{MessageCard, SummaryCard};
-use crate::store::{StoredMessage, StoredSummary};
+use crate::store::StoredSummary;
 use crate::text;
 
 /// Bytes that a compiled expression may take.
@@ -38,7 +38,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     }
     if findings.hits.is_empty()
         && search.question.cursor.is_none()
-        && search.question.sessions == Sessions::This
+        && search.question.sessions != Sessions::Project
     {
         findings.elsewhere =
             Elsewhere { sessions: search.view.conversations()?.saturating_sub(1), ..Elsewhere::default() };
@@ -62,17 +62,18 @@ fn messages(
     before: Option<MessageId>,
     findings: &mut Findings,
 ) -> Result<()> {
-    search.view.newest_messages(search.conversation(), before, |stored| {
+    search.view.newest_messages(before, &search.filter(), |stored| {
         search.go_on()?;
-        if !wanted(search, &stored) || search.request == Some(stored.id) {
+        if !search.lets_through(stored.id)? {
             return Ok(true);
         }
         let text = Message::parse(&stored.json).searchable();
-        let Some(snippet) = snippet(regex, &text) else { return Ok(true) };
+        let Some(snippet) = snippet(regex, &text, search.width()) else { return Ok(true) };
         findings.hits.push(Hit {
             found: Found::Message(MessageCard::of(&stored), search.covering(stored.id)?),
             place: search.place(stored.id)?,
             snippet,
+            beside: search.beside(stored.id)?,
         });
         Ok(!full(search, findings, || format!("m{}", stored.id.0)))
     })
@@ -86,11 +87,12 @@ fn summaries(
 ) -> Result<()> {
     search.view.newest_summaries(search.conversation(), before, |summary: StoredSummary| {
         search.go_on()?;
-        let Some(snippet) = snippet(regex, &summary.text) else { return Ok(true) };
+        let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
         findings.hits.push(Hit {
             found: Found::Summary(SummaryCard::of(&summary)),
             place: search.place_of_summary(summary.id)?,
             snippet,
+            beside: Vec::new(),
         });
         Ok(!full(search, findings, || format!("s{}", summary.id.0)))
     })
@@ -105,15 +107,10 @@ fn full(search: &Search<'_>, findings: &mut Findings, cursor: impl Fn() -> Strin
     full
 }
 
-fn wanted(search: &Search<'_>, stored: &StoredMessage) -> bool {
-    let is = |wanted: &Option<String>, actual: Option<&str>| wanted.is_none() || wanted.as_deref() == actual;
-    is(&search.question.role, Some(&stored.role)) && is(&search.question.tool, stored.tool.as_deref())
-}
-
-fn snippet(regex: &Regex, text: &str) -> Option<Snippet> {
+fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {
     let matches: Vec<_> = regex.find_iter(text).take(POINTED_OUT).map(|found| found.range()).collect();
     let first = matches.first()?.clone();
-    Some(Snippet::around(text, &first, matches))
+    Some(Snippet::around(text, &first, matches, width))
 }
 
 fn compile(pattern: &str) -> Result<Regex> {

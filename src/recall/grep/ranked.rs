@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::query::{Mark, Query, Term};
 use super::reach::{Reach, reach};
 use super::weigh::{closeness, frequent_words, role_weight};
-use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet};
+use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{Message, passages};
@@ -16,7 +16,7 @@ use crate::text;
 /// Passages, best first, that make results; what ranks behind them is not found.
 const PASSAGES: usize = 500;
 /// Passages that are held against the filter to find them.
-const TRIED: usize = 20_000;
+const TRIED: usize = 6_000;
 /// Messages, best first, whose text is looked at to weigh them again; the others follow as the index ranks them.
 const WEIGHED: usize = 60;
 /// The same where terms were too frequent for the index, and only the text can tell.
@@ -63,13 +63,30 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     if candidates.is_empty() {
         return Ok(Findings { elsewhere: elsewhere(search, &query, &reach)?, ..Findings::default() });
     }
-    let shown = shown(&candidates, from, search.limit());
+    let candidates = in_order(search.question.sort, candidates);
+    let shown = match search.question.sort {
+        Sort::Relevance => shown(&candidates, from, search.limit()),
+        _ => candidates.len().saturating_sub(from).min(search.limit()),
+    };
     let hits =
         candidates.iter().skip(from).take(shown).map(|candidate| hit(search, &marks, candidate.target));
     let hits = hits.collect::<Result<_>>()?;
     let more = candidates.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| Next { cursor: (from + shown).to_string(), more: Some(more) });
     Ok(Findings { hits, next, ..Findings::default() })
+}
+
+/// By time, only what is not far weaker than the best is worth showing.
+fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
+    if sort != Sort::Relevance {
+        let best = candidates.first().map_or(0.0, |candidate| candidate.score);
+        candidates.retain(|candidate| candidate.score >= best * WEAK);
+        candidates.sort_by_key(|candidate| candidate.target);
+        if sort == Sort::Recent {
+            candidates.reverse();
+        }
+    }
+    candidates
 }
 
 /// How many results from `from` on make an answer.
@@ -212,7 +229,8 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
             Ok(Hit {
                 found: Found::Message(MessageCard::of(&stored), search.covering(id)?),
                 place: search.place(id)?,
-                snippet: Snippet::best(&text, &within, marks),
+                snippet: Snippet::best(&text, &within, marks, search.width()),
+                beside: search.beside(id)?,
             })
         }
         Target::Summary(id) => {
@@ -220,7 +238,8 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
             Ok(Hit {
                 found: Found::Summary(SummaryCard::of(&summary)),
                 place: search.place_of_summary(id)?,
-                snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks),
+                snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
+                beside: Vec::new(),
             })
         }
     }
@@ -232,7 +251,7 @@ fn elsewhere(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Elsewh
     if search.question.kinds == Kinds::Messages {
         elsewhere.summaries = summaries(search, query)?.len();
     }
-    if search.question.sessions == Sessions::This && search.question.kinds != Kinds::Summaries {
+    if search.question.sessions != Sessions::Project && search.question.kinds != Kinds::Summaries {
         let filter = Filter { conversation: None, ..search.filter() };
         let mut found: HashSet<MessageId> = HashSet::new();
         for (row, _) in reach.passages.iter().take(PASSAGES) {

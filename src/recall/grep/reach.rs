@@ -15,17 +15,17 @@ use crate::error::Result;
 use crate::store::View;
 
 /// Matches that are counted, of one term.
-const COUNTED: usize = 50_000;
+const COUNTED: usize = 30_000;
 /// Matches that are counted, of all terms together.
-const COUNTED_IN_ALL: usize = 400_000;
+const COUNTED_IN_ALL: usize = 200_000;
 /// Matches that the index ranks, of all terms together.
-const RANKED: usize = 6_000;
+const RANKED: usize = 3_000;
 /// Matches that are added up, of all terms together.
-const ADDED_UP: usize = 150_000;
+const ADDED_UP: usize = 60_000;
 /// Of passages that have all the frequent terms, the newest.
 const NEWEST: usize = 1_000;
 /// Newest passages in which a phrase of nothing but frequent words is looked for.
-const WINDOW: i64 = 1_000_000;
+const WINDOW: i64 = 300_000;
 /// Letters of a word that is looked for inside others, or misspelt.
 const LONG_ENOUGH: usize = 4;
 /// Words of the index that stand for one that it does not know.
@@ -213,7 +213,7 @@ impl Counter<'_> {
             for token in &term.tokens {
                 least = least.min(self.count_up(token, 0)?);
             }
-            least < COUNTED
+            least < RANKED
         };
         self.count_up(&term.expression, if is_rare { 0 } else { self.passages - WINDOW })
     }

@@ -7,7 +7,7 @@ use super::words::{are_kin, words};
 use crate::model::is_ideograph;
 
 /// Characters of a snippet.
-const WIDTH: usize = 240;
+pub(super) const WIDTH: usize = 240;
 /// Bytes between two matches that are pointed out as one.
 const TOGETHER: usize = 2;
 /// A word shorter than this is not looked for inside others.
@@ -35,11 +35,11 @@ struct Sighting {
 
 impl Snippet {
     /// The window of `text` that shows most of `within`: the weightiest different words of `marks`.
-    pub(super) fn best(text: &str, within: &Range<usize>, marks: &[Mark]) -> Self {
+    pub(super) fn best(text: &str, within: &Range<usize>, marks: &[Mark], width: usize) -> Self {
         let sightings = sightings(text, within, marks);
         let mut best = (0, within.start..within.start);
         for (n, first) in sightings.iter().enumerate() {
-            let end = forward(text, first.range.start, WIDTH);
+            let end = forward(text, first.range.start, width);
             let inside = || sightings[n..].iter().take_while(|sighting| sighting.range.end <= end);
             let mut seen: Vec<usize> = inside().map(|sighting| sighting.mark).collect();
             seen.sort_unstable();
@@ -53,16 +53,16 @@ impl Snippet {
         let ranges = sightings.into_iter().map(|sighting| sighting.range).collect();
         // What stands together is pointed out as one: neighbouring words, the pieces of a path.
         let one = |between: &str| between.len() <= TOGETHER && !between.contains(char::is_alphanumeric);
-        Self::around(text, &best.1, joined(ranges, |gap| one(&text[gap])))
+        Self::around(text, &best.1, joined(ranges, |gap| one(&text[gap])), width)
     }
 
     /// The window of `text` around `centre`, with those of `marks` that stand in it pointed out.
-    pub(super) fn around(text: &str, centre: &Range<usize>, marks: Vec<Range<usize>>) -> Self {
-        let centre = centre.start..centre.end.min(forward(text, centre.start, WIDTH));
-        let spare = WIDTH.saturating_sub(text[centre.clone()].chars().count());
+    pub(super) fn around(text: &str, centre: &Range<usize>, marks: Vec<Range<usize>>, width: usize) -> Self {
+        let centre = centre.start..centre.end.min(forward(text, centre.start, width));
+        let spare = width.saturating_sub(text[centre.clone()].chars().count());
         let start = at_word(text, back(text, centre.start, spare / 2), centre.start);
-        let end = forward(text, start, WIDTH).max(centre.end);
-        let start = if end == text.len() { back(text, end, WIDTH).min(start) } else { start };
+        let end = forward(text, start, width).max(centre.end);
+        let start = if end == text.len() { back(text, end, width).min(start) } else { start };
         fold(text, start..end, marks)
     }
 }
@@ -193,7 +193,7 @@ mod tests {
 
     fn shown(text: &str, query: &str) -> String {
         let marks = Query::parse(query).marks;
-        let snippet = Snippet::best(text, &(0..text.len()), &marks);
+        let snippet = Snippet::best(text, &(0..text.len()), &marks, WIDTH);
         let mut out = String::new();
         let mut at = 0;
         for mark in &snippet.marks {
@@ -228,7 +228,7 @@ mod tests {
             query in "([a-cA-CȺİK日本é \"_/.]|\\PC){0,20}",
         ) {
             let marks = Query::parse(&query).marks;
-            let snippet = Snippet::best(&text, &(0..text.len()), &marks);
+            let snippet = Snippet::best(&text, &(0..text.len()), &marks, WIDTH);
             prop_assert!(snippet.text.chars().count() <= WIDTH);
             prop_assert!(snippet.marks.iter().all(|mark| !snippet.text[mark.clone()].trim().is_empty()));
             prop_assert!(snippet.marks.windows(2).all(|pair| pair[0].end < pair[1].start));
@@ -239,7 +239,7 @@ mod tests {
     fn a_window_never_breaks_a_character() {
         let text = "é日\u{1f600}\n\u{1b}".repeat(300);
         for at in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
-            let snippet = Snippet::around(&text, &(at..at), std::iter::once(at..text.len()).collect());
+            let snippet = Snippet::around(&text, &(at..at), std::iter::once(at..text.len()).collect(), WIDTH);
             assert!(snippet.text.chars().count() <= WIDTH && !snippet.text.contains('\u{1b}'));
         }
     }

@@ -17,6 +17,8 @@ import { Dice } from "./corpus.mjs";
 
 /** More messages than this hold it: then it is nothing to look for. */
 const RARE = 3;
+/** The same for runs of ideographs, of which the made sessions have few. */
+const RARE_RUN = 30;
 const FUNCTION = new Set(
   `a about after all also am an and any are as at be been before but by can could did do does first for from get had has have how i if in into is it
 its just let me more my no not of on one only or our out please should so some still that the their then there these they this to two us use used was we
@@ -64,15 +66,16 @@ export function questionsAbout(messages, seed, each) {
    * @param {string} kind
    * @param {Iterable<string>} found
    * @param {(item: string) => { query: string, evidence: string, answers?: number[] } | undefined} ask
+   * @param {number} [most] messages that may hold it
    */
-  const add = (kind, found, ask) => {
+  const add = (kind, found, ask, most = RARE) => {
     let added = 0;
     for (const item of shuffled(found)) {
       if (added === each) break;
       const asked = ask(item);
       if (!asked) continue;
       const answers = asked.answers ?? holding(asked.evidence);
-      if (answers.length === 0 || answers.length > RARE) continue;
+      if (answers.length === 0 || answers.length > most) continue;
       questions.push({ kind, query: asked.query, evidence: asked.evidence, answers });
       added++;
     }
@@ -154,11 +157,11 @@ export function questionsAbout(messages, seed, each) {
     return words.some((has) => has.has(wrong)) ? undefined : chosen.with(at, wrong).join(" ");
   });
   const runs = matches(/\p{Script=Han}{2,}/gu, said.join("\n"));
-  add("Chinese", runs, (run) => ({ query: run, evidence: run.slice(0, 20) }));
+  add("Chinese", runs, (run) => ({ query: run, evidence: run.slice(0, 20) }), RARE_RUN);
   add("Chinese, a piece", runs.filter((run) => run.length > 5), (run) => {
     const at = dice.below(run.length - 4);
     return { query: run.slice(at, at + 4), evidence: run.slice(at, at + 4) };
-  });
+  }, RARE_RUN);
   return questions;
 }
 

@@ -28,7 +28,7 @@ const FROM_NEIGHBOUR: f64 = 0.3;
 /// After this many results, those far weaker than the best are left for the next page.
 const ALWAYS_SHOWN: usize = 5;
 /// How much weaker that is.
-const WEAK: f64 = 0.25;
+const WEAK: f64 = 0.35;
 /// What a summary counts beside a message, each measured against the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
 

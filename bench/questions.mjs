@@ -30,7 +30,8 @@ const ALIKE = [["error", "failure"], ["remove", "delete"], ["fix", "repair"], ["
 
 /** What search looks at, as far as this page needs it. @param {any} message @returns {string} */
 export function textOf(message) {
-  const strings = (/** @type {any} */ value) => (typeof value === "string" ? [value] : value && typeof value === "object" ? Object.values(value).flatMap(strings) : []);
+  /** @type {(value: any) => string[]} */
+  const strings = (value) => (typeof value === "string" ? [value] : value && typeof value === "object" ? Object.values(value).flatMap(strings) : []);
   const blocks = typeof message.content === "string" ? [{ type: "text", text: message.content }] : (message.content ?? []);
   const texts = blocks.map((/** @type {any} */ block) => (block.type === "text" ? block.text : block.type === "toolCall" ? [block.name, ...strings(block.arguments)].join("\n") : ""));
   if (message.role === "bashExecution") texts.push(`$ ${message.command}\n${message.output}`);

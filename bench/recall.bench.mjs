@@ -79,7 +79,9 @@ async function asked(context, log, n) {
     lineage = sha256(Buffer.concat([lineage, sha256(Buffer.from(JSON.stringify(message)))]));
     return `m-${lineage.toString("hex").slice(0, 10)}`;
   });
-  const entries = log.messages.map((message, at) => ({ type: "message", id: String(at), parentId: at > 0 ? String(at - 1) : null, timestamp: "2026-05-04T00:00:00.000Z", message }));
+  // What is being asked is no answer: so something else is asked last.
+  const asking = { role: "user", content: "Look that up, please.", timestamp: log.messages.at(-1).timestamp };
+  const entries = [...log.messages, asking].map((message, at) => ({ type: "message", id: String(at), parentId: at > 0 ? String(at - 1) : null, timestamp: "2026-05-04T00:00:00.000Z", message }));
   for (const { json } of slices(entries)) engine.handOver(json);
   await engine.flush();
   const searchable = log.messages.map((message) => (message.role === "system" ? "" : textOf(message)));

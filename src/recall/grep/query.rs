@@ -48,7 +48,7 @@ pub(super) struct Term {
     pub text: String,
     /// Quoted strings, joined by OR.
     pub expression: String,
-    /// The same for each of its words; more than one where it is a phrase.
+    /// The same for each of its words and humps; more than one where it is a phrase, or looked for as one.
     pub tokens: Vec<String>,
     /// What a match counts.
     pub weight: f64,
@@ -117,7 +117,9 @@ fn pieces_of(text: &str) -> Vec<String> {
 
 fn asked(term: &str) -> Term {
     let ideographs = bigrams(term).into_iter().map(|pair| format!("parts : {}", quote(&pair)));
-    let plain = words(term).filter(|(_, word)| !word.contains(is_ideograph)).map(|(_, word)| quote(word));
+    let plain =
+        words(term).filter(|(_, word)| !word.contains(is_ideograph)).flat_map(|(_, word)| humps(word));
+    let plain = plain.map(quote);
     Term {
         text: term.to_owned(),
         expression: whole(term).join(" OR "),

@@ -18,6 +18,8 @@ use crate::store::View;
 const COUNTED: usize = 30_000;
 /// Matches that are counted, of all terms together.
 const COUNTED_IN_ALL: usize = 200_000;
+/// Matches of a word up to which a phrase that has it is looked for everywhere.
+const RARE: usize = 1_000;
 /// Matches that the index ranks, of all terms together.
 const RANKED: usize = 3_000;
 /// Matches that are added up, of all terms together.
@@ -36,7 +38,7 @@ const MOST_ALIKE: usize = 8;
 const ALIKE_WEIGHT: f64 = 0.8;
 /// How long the index's words may be read for one search. Where there are so many that it does not suffice, those with the
 /// same beginning have been read.
-const READING: Duration = Duration::from_millis(60);
+const READING: Duration = Duration::from_millis(40);
 
 /// What a query reaches.
 #[derive(Debug, Default)]
@@ -68,7 +70,11 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Reach> {
     let mut known = Vec::new();
     for term in &query.terms {
         search.go_on()?;
-        let matches = counter.count(term)?;
+        if counter.passages > WINDOW && term.tokens.len() > 1 {
+            known.extend(reach.find_in_large_store(term, &mut counter)?);
+            continue;
+        }
+        let matches = counter.count_up(&term.expression, 0)?;
         if matches > 0 {
             known.push(Known { term, expression: term.expression.clone(), weight: term.weight, matches });
         } else if term.role == Role::Asked {
@@ -123,6 +129,43 @@ impl Reach {
         }
     }
 
+    /// Finds a phrase, or the humps of an identifier, in a store where the index would take long to find words side by side.
+    /// The identifier itself is a word like any other.
+    fn find_in_large_store<'a>(
+        &mut self,
+        term: &'a Term,
+        counter: &mut Counter<'_>,
+    ) -> Result<Option<Known<'a>>> {
+        let rows = counter.view.newest_passages(&term.expression, counter.from(term)?, RANKED)?;
+        let worth = term.weight * counter.telling(rows.len());
+        let is_word = words(&term.text).nth(1).is_none();
+        let expression = quote(&term.text);
+        let matches = if is_word { counter.count_up(&expression, 0)? } else { 0 };
+        let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
+        let is_found = matches > 0 || !rows.is_empty();
+        self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, worth)));
+        if is_found || term.role == Role::Extra {
+            return Ok((matches > 0).then_some(Known { term, expression, weight: term.weight, matches }));
+        }
+        self.find_by_rarest(term, counter)
+    }
+
+    /// Finds a phrase of which only the text can tell where it stands by its rarest word; the others weigh what that finds.
+    fn find_by_rarest<'a>(&mut self, term: &'a Term, counter: &mut Counter<'_>) -> Result<Option<Known<'a>>> {
+        let mut counted = Vec::new();
+        for token in &term.tokens {
+            counted.push((counter.count_up(token, 0)?, token));
+        }
+        counted.sort_by_key(|(matches, _)| *matches);
+        let mut known = counted.into_iter().filter(|(matches, _)| *matches > 0);
+        let rarest = known.next();
+        let others =
+            known.map(|(matches, token)| (token.trim_matches('"').to_lowercase(), counter.telling(matches)));
+        self.frequent.extend(others);
+        let weight = term.weight;
+        Ok(rarest.map(|(matches, token)| Known { term, expression: token.clone(), weight, matches }))
+    }
+
     /// What the index knows instead of a term that it does not: what begins with it, contains it, or is spelt like it.
     fn find_instead<'a>(
         &mut self,
@@ -134,7 +177,9 @@ impl Reach {
             return Ok(None);
         }
         let begun = format!("{} *", quote(&term.text));
-        let matches = counter.count_up(&begun, 0)?;
+        // The same holds for a phrase that goes on somehow.
+        let from = if term.tokens.len() > 1 { (counter.passages - WINDOW).max(0) } else { 0 };
+        let matches = counter.count_up(&begun, from)?;
         if matches > 0 {
             return Ok(Some(Known { term, expression: begun, weight: term.weight, matches }));
         }
@@ -205,19 +250,18 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// How many passages have the term, `COUNTED` where there are more.
-    fn count(&mut self, term: &Term) -> Result<usize> {
-        // A phrase of rare words is quickly told; one of frequent words alone may be looked for through all of the index.
-        let is_rare = term.tokens.len() < 2 || self.passages <= WINDOW || {
-            let mut least = COUNTED;
-            for token in &term.tokens {
-                least = least.min(self.count_up(token, 0)?);
+    /// From which passage on a phrase is looked for: one with a rare word is quickly told, one of frequent words alone
+    /// would be looked for through all of the index.
+    fn from(&mut self, term: &Term) -> Result<i64> {
+        for token in &term.tokens {
+            if self.count_up(token, 0)? < RARE {
+                return Ok(0);
             }
-            least < RANKED
-        };
-        self.count_up(&term.expression, if is_rare { 0 } else { self.passages - WINDOW })
+        }
+        Ok((self.passages - WINDOW).max(0))
     }
 
+    /// How many passages match, `COUNTED` where there are more.
     fn count_up(&mut self, expression: &str, from: i64) -> Result<usize> {
         if self.left == 0 {
             return Ok(COUNTED);
@@ -301,6 +345,7 @@ fn ranges(wanted: &str) -> Vec<(String, String)> {
 /// A word as the index may hold it: without one of its endings, or as it is.
 fn stems(word: &str) -> Vec<String> {
     let mut stems = vec![word.to_owned()];
+    stems.extend(word.strip_suffix('y').map(|stem| format!("{stem}i")));
     for suffix in SUFFIXES.iter().filter(|suffix| !suffix.is_empty()) {
         let stem = word.strip_suffix(suffix).filter(|stem| stem.len() >= LONG_ENOUGH);
         stems.extend(stem.map(str::to_owned));

@@ -5,8 +5,8 @@ use std::ops::Range;
 /// What may differ at the end of two forms of one word.
 pub(super) const SUFFIXES: &[&str] = &[
     "", "s", "es", "e", "d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "y", "ies", "ied",
-    "ation", "ations", "ement", "ment", "ments", "able", "al", "ive", "ity", "ness", "ous", "ence",
-    "ance", "ible", "ful", "less", "ism", "ist",
+    "ation", "ations", "ement", "ment", "ments", "able", "al", "ive", "ity", "ness", "ous", "ence", "ance",
+    "ible", "ful", "less", "ism", "ist",
 ];
 /// Letters that two forms of one word have in common at least.
 const STEM: usize = 3;

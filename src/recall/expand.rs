@@ -4,6 +4,8 @@
 //! leaf summaries last. A cursor names a section and a byte in it, so a page reads only what it shows. The sections of
 //! a smaller depth are the first sections of a greater one.
 
+use std::ops::Range;
+
 use super::page::{Budget, Slice};
 use super::resolve::{Target, resolve};
 use super::{MessageCard, Scope, SummaryCard};
@@ -40,6 +42,8 @@ pub struct Request {
     pub raw: bool,
     /// Levels below a summary to open; brought into bounds.
     pub depth: u32,
+    /// Of a message's text only these lines, `100-180` or `100`, from 1; a page begins there, and the cursor goes on in them.
+    pub lines: Option<String>,
 }
 
 /// A page of an answer.
@@ -56,7 +60,9 @@ pub enum Expansion {
 pub struct MessagePage {
     /// Which message.
     pub card: MessageCard,
-    /// The page.
+    /// Bytes of its whole text.
+    pub bytes: usize,
+    /// The page; where lines were asked for, of the text up to their end.
     pub slice: Slice,
     /// Its pictures, with the first page.
     pub images: Vec<Image>,
@@ -131,13 +137,56 @@ pub fn expand(view: &View<'_>, scope: &Scope, request: &Request) -> Result<Expan
 
 fn message_page(view: &View<'_>, id: MessageId, request: &Request) -> Result<MessagePage> {
     let (card, message, text) = read_message(view, id, request.raw)?;
+    let wanted = match &request.lines {
+        Some(lines) => bytes_of_lines(&text, lines)?,
+        None => 0..text.len(),
+    };
     let from = match &request.cursor {
         Some(cursor) => cursor.trim().parse().map_err(|_| foreign_cursor(request))?,
-        None => 0,
+        None => wanted.start,
     };
-    let slice = slice(&text, from, &mut budget(request), request)?.ok_or_else(|| foreign_cursor(request))?;
+    if from < wanted.start || from > wanted.end {
+        return Err(foreign_cursor(request));
+    }
+    let slice = slice(&text[..wanted.end], from, &mut budget(request), request)?;
+    let slice = slice.ok_or_else(|| foreign_cursor(request))?;
     let images = if from == 0 && !request.raw { images(message) } else { Vec::new() };
-    Ok(MessagePage { card, slice, images })
+    Ok(MessagePage { card, bytes: text.len(), slice, images })
+}
+
+/// Where the lines `from-to` of `text` stand; lines behind its end are left out.
+fn bytes_of_lines(text: &str, lines: &str) -> Result<Range<usize>> {
+    let wrong =
+        |what: String| Error::invalid(format!("{what}: write the first and the last line, such as 100-180"));
+    let shown = text::one_line(lines, 40);
+    let (first, last) = lines.split_once(['-', '–']).unwrap_or((lines, lines));
+    let number = |written: &str| written.trim().parse::<usize>().ok();
+    let (Some(first), Some(last)) = (number(first), number(last)) else {
+        return Err(wrong(format!("lines `{shown}` are no lines")));
+    };
+    if first == 0 || last < first {
+        return Err(wrong(format!("lines `{shown}` are none, the first is 1")));
+    }
+    let mut ends = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).enumerate();
+    let mut start = None;
+    let mut all = 0;
+    for (line, at) in ends.by_ref() {
+        // The end of the text is no line.
+        if at == text.len() && line > 0 {
+            break;
+        }
+        all = line + 1;
+        if line + 1 == first {
+            start = Some(at);
+        }
+        if line == last {
+            return Ok(start.unwrap_or(at)..at);
+        }
+    }
+    match start {
+        Some(start) => Ok(start..text.len()),
+        None => Err(wrong(format!("lines `{shown}` are behind the end, there are {all}"))),
+    }
 }
 
 fn summary_page(view: &View<'_>, id: SummaryId, request: &Request) -> Result<SummaryPage> {

@@ -272,3 +272,38 @@ async fn absurd_page_sizes_are_brought_into_bounds() {
         assert!(tokens <= most && tokens > most / 3, "{max_tokens}: {tokens}");
     }
 }
+
+#[tokio::test]
+async fn lines_of_a_long_output_come_alone_and_byte_for_byte() {
+    let lines: Vec<String> = (1..=3_000).map(|n| format!("line {n} – 行\n")).collect();
+    let asking = Asking::about(&Session::new().tool("bash", json!({"command": "x"}), &lines.concat())).await;
+    let id = asking.message(1).await;
+    for (asked, expected) in
+        [("7", 6..7), ("1-2", 0..2), ("100-180", 99..180), ("2990-9999", 2989..3000), ("2-2900", 1..2900)]
+    {
+        let mut arguments = json!({"summary_id": id, "lines": asked, "max_tokens": 800});
+        let mut pages = String::new();
+        loop {
+            let answer = asking.expand(arguments).await;
+            let (content, next) = page(&answer);
+            pages.push_str(content);
+            match next {
+                Some(next) => arguments = next,
+                None => break,
+            }
+        }
+        assert_eq!(pages, lines[expected].concat(), "{asked}");
+    }
+    for (asked, what) in [
+        ("a-b", "are no lines"),
+        ("0-4", "are none, the first is 1"),
+        ("9-3", "are none, the first is 1"),
+        ("3001", "are behind the end, there are 3000"),
+    ] {
+        let refusal = asking.refusal("lcm_expand", json!({"summary_id": id, "lines": asked})).await;
+        assert_eq!(
+            refusal,
+            format!("lines `{asked}` {what}: write the first and the last line, such as 100-180")
+        );
+    }
+}

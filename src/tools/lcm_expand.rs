@@ -32,6 +32,9 @@ struct Parameters {
     /// Messages as their exact stored JSON.
     #[serde(default, deserialize_with = "parameters::flag")]
     raw: bool,
+    /// Of a message only these lines, e.g. 100-180.
+    #[serde(default, deserialize_with = "parameters::word")]
+    lines: Option<String>,
     /// Levels below a summary to open. Default: 1, what it was made from.
     #[serde(default, deserialize_with = "parameters::count")]
     depth: Option<usize>,
@@ -56,27 +59,35 @@ pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Res
         cursor: parameters.cursor,
         raw: parameters.raw,
         depth: parameters.depth.map_or(1, |depth| u32::try_from(depth).unwrap_or(u32::MAX)),
+        lines: parameters.lines,
     };
     let scope = scope.clone();
     store
         .read(move |view| {
             Ok(match expand(view, &scope, &request)? {
-                Expansion::Message(page) => message(page, request.raw),
+                Expansion::Message(page) => message(page, &request),
                 Expansion::Summary(page) => vec![Block::Text(summary(&page, request.raw))],
             })
         })
         .await
 }
 
-fn message(page: MessagePage, raw: bool) -> Vec<Block> {
-    let Slice { range, total, .. } = &page.slice;
+fn message(page: MessagePage, request: &Request) -> Vec<Block> {
+    let (range, total) = (&page.slice.range, page.bytes);
     let mut out =
         format!("{} · {total} bytes · bytes {}–{}\n", lines::message(&page.card), range.start, range.end);
     push_content(&mut out, &page.slice.text);
     let _ = match page.slice.left() {
+        0 if request.lines.is_some() => write!(out, "End of these lines of {}.", page.card.handle),
         0 => write!(out, "End of {}.", page.card.handle),
         left => {
-            let next = next_call(&page.card.handle, &range.end.to_string(), raw, 1);
+            let next = next_call(
+                &page.card.handle,
+                &range.end.to_string(),
+                request.raw,
+                1,
+                request.lines.as_deref(),
+            );
             write!(out, "{left} bytes left: {next}")
         }
     };
@@ -104,7 +115,7 @@ fn summary(page: &SummaryPage, raw: bool) -> String {
     }
     match &page.left {
         Some(left) => {
-            let next = next_call(&page.handle, &left.cursor, raw, page.depth);
+            let next = next_call(&page.handle, &left.cursor, raw, page.depth, None);
             let _ = write!(out, "{} left: {next}", what_is_left(left));
         }
         None => out.push_str(&end(page)),
@@ -147,7 +158,7 @@ fn end(page: &SummaryPage) -> String {
     }
 }
 
-fn next_call(id: &str, cursor: &str, raw: bool, depth: u32) -> String {
+fn next_call(id: &str, cursor: &str, raw: bool, depth: u32, lines: Option<&str>) -> String {
     let mut arguments = Map::new();
     arguments.insert("summary_id".into(), id.into());
     arguments.insert("cursor".into(), cursor.into());
@@ -156,6 +167,9 @@ fn next_call(id: &str, cursor: &str, raw: bool, depth: u32) -> String {
     }
     if depth != 1 {
         arguments.insert("depth".into(), depth.into());
+    }
+    if let Some(lines) = lines {
+        arguments.insert("lines".into(), lines.into());
     }
     format!("{NAME} {}", Value::Object(arguments))
 }

@@ -42,10 +42,10 @@ struct Parameters {
     /// Only results of this tool, e.g. bash.
     #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
-    /// Only messages that name this file, and results of calls that do.
+    /// Only messages about this file.
     #[serde(default, deserialize_with = "parameters::word")]
     path: Option<String>,
-    /// Only since: an ISO date or time, or 2h, 3d, yesterday.
+    /// Only since: ISO, or 2h, 3d, yesterday.
     #[serde(default, deserialize_with = "parameters::word")]
     after: Option<String>,
     /// Only until.
@@ -57,7 +57,7 @@ struct Parameters {
     /// Longer pieces of the text.
     #[serde(default, deserialize_with = "parameters::flag")]
     full: bool,
-    /// Messages before and after each result to name, at most 5.
+    /// Messages to name around each result, at most 5.
     #[serde(default, deserialize_with = "parameters::count")]
     context: Option<usize>,
     /// Results per answer, at most 100. Default: 20.
@@ -98,8 +98,7 @@ pub(super) fn spec() -> Value {
         "name": NAME,
         "label": "Search history",
         "description": "Search everything that was ever said in this session, also what compaction took out of your \
-            context: user messages, replies, tool calls, tool output. Ask in the words that were used, identifiers and \
-            errors as they stood. Returns ids with snippets; lcm_expand brings back the whole.",
+            context: user messages, replies, tool calls, tool output. Returns ids with snippets; lcm_expand brings back the whole.",
         "promptSnippet": "Search the full conversation history, compacted messages included",
         "parameters": schema::<Parameters>(),
     })

@@ -331,7 +331,8 @@ async fn play(events: &[Event], knobs: Knobs, also: Also) -> (World, Vec<Asked>)
     for (at, event) in events.iter().enumerate() {
         let Some(asked) = world.happen(event).await else { continue };
         let Some((compaction, failed)) = world.compact(&asked).await else { continue };
-        if also == Also::Again && !failed {
+        // What a model did not condense in fewer words is put to it again.
+        if also == Also::Again && !failed && matches!(asked.mood, Mood::Helpful | Mood::Terse) {
             world.compact_again(&asked, &compaction).await;
         }
         world.note(&compaction);

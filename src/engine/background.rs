@@ -26,6 +26,8 @@ struct State {
     /// Failures in a row.
     failures: u32,
     rest_until: Option<Instant>,
+    /// The leaf of the branch that was done last: nothing more is to be done for it.
+    done: Option<String>,
     closed: bool,
 }
 
@@ -43,20 +45,22 @@ pub(super) struct Running {
 /// Leave to work; given back when dropped.
 pub(super) struct Turn<'a> {
     background: &'a Background,
+    leaf: String,
     pub running: Running,
 }
 
 impl Background {
-    /// Leave to work, unless there is work under way, or a rest after a failure.
-    pub(super) fn begin(&self) -> Option<Turn<'_>> {
+    /// Leave to work on the branch that ends with `leaf`, unless that is done, other work is under way, or it rests after a
+    /// failure.
+    pub(super) fn begin(&self, leaf: &str) -> Option<Turn<'_>> {
         let mut state = self.lock();
         let rests = state.rest_until.is_some_and(|until| Instant::now() < until);
-        if state.closed || rests || state.running.is_some() {
+        if state.closed || rests || state.running.is_some() || state.done.as_deref() == Some(leaf) {
             return None;
         }
         let running = Running::default();
         state.running = Some(running.clone());
-        Some(Turn { background: self, running })
+        Some(Turn { background: self, leaf: leaf.to_owned(), running })
     }
 
     /// Lets what is under way come to an end, since it is needed now; nothing more is begun. When `cancel` is told, or it takes
@@ -87,14 +91,18 @@ impl Background {
 }
 
 impl Turn<'_> {
-    /// Notes whether the work had to be broken off.
+    /// Notes whether the work failed.
     pub(super) fn end(self, failed: bool) {
         let mut state = self.background.lock();
+        if self.running.pause.is_cancelled() {
+            return;
+        }
         if failed {
             state.rest_until = Some(Instant::now() + FIRST_REST * 2_u32.pow(state.failures.min(DOUBLINGS)));
             state.failures += 1;
         } else {
             state.failures = 0;
+            state.done = Some(self.leaf.clone());
         }
     }
 }
@@ -136,14 +144,15 @@ mod tests {
     #[tokio::test]
     async fn there_is_one_piece_of_work_at_a_time_and_a_rest_after_a_failure() {
         let background = Background::default();
-        let turn = background.begin().unwrap();
-        assert!(background.begin().is_none());
+        let turn = background.begin("e1").unwrap();
+        assert!(background.begin("e2").is_none());
         turn.end(false);
-        background.begin().unwrap().end(true);
-        assert!(background.begin().is_none());
+        assert!(background.begin("e1").is_none());
+        background.begin("e2").unwrap().end(true);
+        assert!(background.begin("e3").is_none());
         background.lock().rest_until = None;
 
-        let turn = background.begin().unwrap();
+        let turn = background.begin("e4").unwrap();
         let running = turn.running.clone();
         let (ended, ()) = tokio::join!(
             async {
@@ -157,12 +166,12 @@ mod tests {
         );
         assert!(ended && !running.stop.is_cancelled());
 
-        let turn = background.begin().unwrap();
+        let turn = background.begin("e4").unwrap();
         let running = turn.running.clone();
         tokio::join!(background.close(), async {
             running.stop.cancelled().await;
             drop(turn);
         });
-        assert!(background.begin().is_none());
+        assert!(background.begin("e5").is_none());
     }
 }

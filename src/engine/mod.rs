@@ -203,7 +203,7 @@ impl Engine {
         if !background::is_due(&self.settings, &ahead) {
             return Ok(());
         }
-        let Some(turn) = self.background.begin() else { return Ok(()) };
+        let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };
         self.flush().await?;
         if self.persistor.is_behind() {
             return Ok(());

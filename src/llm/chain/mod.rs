@@ -25,6 +25,8 @@ use super::{Answer, Direct, Facts, Failure, Kind, Model, Request, Standing, add_
 use crate::config::Settings;
 use crate::log::{Field, Log};
 
+/// How long Pi may take to say what it knows of a model: a login may have to be renewed, or a command give the key.
+const LOOKUP: Duration = Duration::from_secs(30);
 /// A call is waited for a little longer than its own limit, in case that never comes.
 const GRACE: Duration = Duration::from_secs(5);
 /// Whoever needs longer than this to fail is not tried without need.
@@ -113,7 +115,9 @@ impl Chain {
 
     async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a Found, &'a str> {
         let look = async || {
-            let found = self.host.resolve(candidate.name.as_deref()).await.and_then(|facts| {
+            let asked = tokio::time::timeout(LOOKUP, self.host.resolve(candidate.name.as_deref()));
+            let known = asked.await.unwrap_or_else(|_| Err("its key could not be had in time".into()));
+            let found = known.and_then(|facts| {
                 facts.is_usable()?;
                 let line = if self.direct { direct(&facts) } else { None };
                 Ok(Found { key: key_of(&facts), facts, line, only_by_host: AtomicBool::new(false) })

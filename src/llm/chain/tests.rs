@@ -37,6 +37,9 @@ impl Script {
 impl Host for Script {
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>> {
         self.write("resolve", model);
+        if model == Some("never/answers") {
+            return Box::pin(std::future::pending());
+        }
         let facts =
             (self.model)(model.unwrap_or("own/model")).ok_or_else(|| "Pi does not know it".to_owned());
         Box::pin(async move { facts.map(|facts| serde_json::from_value(facts).unwrap()) })
@@ -87,6 +90,19 @@ async fn the_first_usable_model_is_asked_and_looked_up_once() {
         assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
     }
     assert_eq!(script.log(), ["resolve a/one", "resolve b/two", "ask b/two", "ask b/two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_whose_key_never_comes_gives_way_to_the_next() {
+    let script = Script::new(|name| Some(facts(name)), reply);
+    let settings = Settings { compaction_models: vec!["never/answers".into(), "b/two".into()], ..settings() };
+    let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+    let began = Instant::now();
+    for _ in 0..2 {
+        assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
+    }
+    // Waited for once, not for each question.
+    assert_eq!(began.elapsed(), LOOKUP);
 }
 
 /// Every question is put to `a/one` first, which fails so; what becomes of `questions`, one after the other.

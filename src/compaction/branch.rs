@@ -277,33 +277,39 @@ impl Branch {
         self.block_of(HISTORY, &shown, None, budget).fits()
     }
 
-    /// Decides to show, in place of condensed summaries, what they were made from, the newest first, while a block of `title`
-    /// has room for all of it: what was condensed to keep the DAG shallow is not condensed for the model too.
+    /// Decides to show, in place of condensed summaries, what they were made from, as far as a block of `title` has room for all
+    /// of it: what was condensed to keep the DAG shallow is not condensed for the model too. The deepest come first, since least
+    /// is left in them, and of equals the newest.
     pub(super) fn unfold(&mut self, title: &str, focus: Option<&str>, budget: usize) {
         let mut pieces = self.frontier();
-        while let Some((at, children)) = self.newest_condensed(&pieces) {
+        let mut tried = HashSet::new();
+        loop {
+            let open = pieces.iter().enumerate().filter_map(|(at, piece)| match piece {
+                Piece::Summary(id, _) if !tried.contains(id) => Some((self.depth(*id), at, *id)),
+                _ => None,
+            });
+            let Some((_, at, id)) = open.max_by_key(|(depth, at, _)| (*depth, *at)) else { break };
+            tried.insert(id);
+            let Some(sources) = self.unfolded_at(&pieces[at]) else { continue };
             let mut opened = pieces.clone();
-            opened.splice(at..=at, children);
+            opened.splice(at..=at, sources);
             let shown = self.shown(&opened);
-            if !self.block_of(title, &shown, focus, budget).is_whole() {
-                break;
+            if self.block_of(title, &shown, focus, budget).is_whole() {
+                pieces = opened;
             }
-            pieces = opened;
         }
         self.unfolded = Some(pieces);
     }
 
-    /// The newest condensed summary of `pieces`, with what it was made from. None where that is better not shown.
-    fn newest_condensed(&self, pieces: &[Piece]) -> Option<(usize, Vec<Piece>)> {
-        let is_condensed = |piece: &Piece| matches!(piece, Piece::Summary(id, _) if self.depth(*id) > 0);
-        let at = pieces.iter().rposition(is_condensed)?;
-        let Piece::Summary(id, _) = &pieces[at] else { return None };
+    /// What a condensed summary was made from. None for any other piece, and where that is better not shown.
+    fn unfolded_at(&self, piece: &Piece) -> Option<Vec<Piece>> {
+        let Piece::Summary(id, _) = piece else { return None };
         let Sources::Summaries(sources) = &self.forest.node(*id)?.sources else { return None };
-        let child = |id: &SummaryId| {
+        let source = |id: &SummaryId| {
             let fit = self.summary(*id).is_some_and(|summary| !summary.degraded);
             fit.then(|| Some(Piece::Summary(*id, self.forest.span(*id)?.clone()))).flatten()
         };
-        Some((at, sources.iter().map(child).collect::<Option<_>>()?))
+        sources.iter().map(source).collect()
     }
 
     /// The pieces of the block, in order.

@@ -226,7 +226,7 @@ async function live({ seat, project, cell }) {
     project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] }];
     await seat.do({ say: "search" });
     const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
-    assert.match(answer?.text ?? "", /^m-[0-9a-f]{10} .*«mark0000x»/);
+    assert.match(answer?.text ?? "", /^(In s-[0-9a-f]{10}:\n)?m-[0-9a-f]{10} .*«mark0000x»/);
     await agreed();
   });
 

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hosts } from "../../scripts/hosts.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
@@ -116,6 +117,8 @@ test("the footer tells how far a compaction is, and one line what it came to", a
 
 test("the plan of a compaction is told without a call", async (t) => {
   const { project, pi } = await longSession(t, hosts[hosts.length - 1], { exchanges: 95, lcm: { background: false } });
+  // Few words would be joined without a call.
+  project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` });
   const plan = /^No model was asked, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, as they are\ncover {6}\d+ messages before that, about [\d,]+ tokens\ntake {7}0 summaries that are ready, of 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model, then the session's own model$/;
   await pi.request("prompt", { message: "/lcm compact --dry-run" });
   const told = await eventually(() => {

@@ -122,8 +122,10 @@ test("a compaction puts a block in place of the history", async (t) => {
 
 test("a long history is condensed, and later compactions build on the earlier ones", async (t) => {
   const project = await aProject(t, {
+    // With more room the block would show the leaves themselves.
+    settings: { lcm: { maxSummaryTokens: 1000 } },
     // Which messages a summary stands for is told by what it was shown; so it repeats none of their markers.
-    script: { summary: ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` }) },
+    script: { summary: ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 100)}` }) },
   });
   const history = project.history();
   history.talk(130, { words: 60 });
@@ -235,7 +237,7 @@ test("an abort stops a compaction, keeps what is finished, and the session goes 
 
   await t.test("what was finished is whole, and the next compaction uses it", async () => {
     assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
-    project.script.summary = ({ index }) => ({ text: `Second try ${index}\nDone.` });
+    project.script.summary = ({ index }) => ({ text: `Second try ${index}\n${filler(`try ${index}`, 40)}` });
     const before = project.summaryCalls.length;
     await pi.request("compact");
     const session = await project.session(pi);

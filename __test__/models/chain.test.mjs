@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { hosts } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { blockOf } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
 
 /** @typedef {import("node:test").TestContext} TestContext */
@@ -84,7 +85,7 @@ for (const host of hosts) {
       t.test("a model that fails gives way to the next, and is not asked for ever", async (t) => {
         /** @type {import("../support/project.mjs").Script} */
         const script = {
-          summary: ({ body }) => (body.model === "club-model" ? { status: 500 } : { text: "Talk\nMuch was said." }),
+          summary: ({ body }) => (body.model === "club-model" ? { status: 500 } : { text: `Talk\n${filler("talk", 40)}` }),
         };
         const { project, models } = await compactedBy(t, host, ["club/club-model"], { script, lcm: { leafChunkTokens: 500, modelRetries: 0 } });
         assert.deepEqual(models, ["demo/demo-model"]);

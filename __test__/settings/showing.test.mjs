@@ -112,7 +112,7 @@ for (const host of hosts) {
       for (const event of ["open", "entries", "tool", "model", "call", "compaction", "close"]) assert.ok(lines.includes(event), `${event} in\n${log}`);
       assert.deepEqual(lines.filter((event) => event.startsWith("no event")), []);
       assert.match(log, / tool name=lcm_grep .*outcome=answered took=\d+ms$/m);
-      assert.match(log, / call model=broken\/broken-model .*outcome=unreachable /);
+      assert.match(log, / call model=broken\/broken-model .*outcome=rejected /);
       assert.match(log, / call model=session .*outcome=answered /);
       assert.match(log, / compaction .*outcome=compacted covered=\d+ new=\d+ took=\d+ms$/m);
     });

@@ -123,6 +123,10 @@ impl Model for Measured {
             answer
         })
     }
+
+    fn calls(&self) -> Option<usize> {
+        self.model.calls()
+    }
 }
 
 /// All tokens of the prompt, as Pi reports usage.

@@ -222,14 +222,12 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
     (chunks, kept)
 }
 
-/// Estimated tokens that a block may take, and how the history is cut, for a session's `model` with this window, in tokens.
+/// Estimated tokens that a block may take, and how the history is cut, for a session's `model` with this window, in tokens. The
+/// cut is not corrected by what is learnt: what was made ahead must still fit when it is needed.
 fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
     let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
     let budget = settings.max_summary_tokens.min(most).max(LEAST_BUDGET);
-    let cut = Cut::of(settings, window);
-    let asked = settings.compaction_models.iter().map(String::as_str).chain(model);
-    let cut = Cut { budget: ratios.estimated(cut.budget, asked), ..cut };
-    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), cut)
+    (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
 }
 
 /// Only an automatic compaction for the threshold leaves something raw, and only well below the next one.

@@ -110,8 +110,12 @@ async function compacted(project, name, directModelCalls) {
   await pi.stop();
   const requests = project.server.requests.slice(already).filter(({ kind }) => kind === "summary");
   requests.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
-  const stored = project.inStore((store) => store.rows("SELECT hex(hash) AS hash, text, hex(packed) AS packed, model, usage FROM summaries ORDER BY hash"));
-  return { compaction, requests, stored: stored.map((summary) => ({ ...summary, usage: usageOf(JSON.parse(summary.usage)) })) };
+  const stored = project.inStore((store) =>
+    store
+      .rows("SELECT hex(hash) AS hash, text, hex(packed) AS packed, model, beside FROM summaries ORDER BY hash")
+      .map(({ beside, ...summary }) => ({ ...summary, usage: usageOf(store.beside(beside).usage) })),
+  );
+  return { compaction, requests, stored };
 }
 
 /** Depends on nothing but the question, as does what it costs. @param {Received} request */

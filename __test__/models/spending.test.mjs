@@ -49,7 +49,7 @@ for (const host of hostsByVersion) {
         await pi.request("compact");
         const { lastCompaction } = await project.session(pi);
         assert.equal(statistics(lastCompaction.summary).degraded, 0);
-        const stored = project.inStore((store) => store.rows("SELECT usage FROM summaries WHERE usage IS NOT NULL").map(({ usage }) => JSON.parse(usage)));
+        const stored = project.inStore((store) => store.rows("SELECT beside FROM summaries").map(({ beside }) => store.beside(beside).usage).filter(Boolean));
         /** @param {string} key */
         const sum = (key) => stored.reduce((all, usage) => all + usage[key], 0);
         assert.deepEqual([sum("input"), sum("output")], [input, output]);

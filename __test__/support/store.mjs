@@ -110,6 +110,19 @@ export class Store {
     return edges.flatMap(({ message_id, source_id }) => (message_id === null ? this.#messagesUnder(source_id) : [message_id]));
   }
 
+  /**
+   * What lies packed beside a summary's text: its coding, a byte, its length, four of them, and JSON.
+   * @param {Uint8Array | null} column `summaries.beside`
+   * @returns {{ quotes?: any[], files?: any, usage?: any }}
+   */
+  beside(column) {
+    if (!column) return {};
+    const sealed = Buffer.from(column);
+    const json = CODECS[sealed[0]](sealed.subarray(5));
+    if (json.length !== sealed.readUInt32LE(1)) throw new Error("the length beside a summary is wrong");
+    return JSON.parse(json.toString("utf8"));
+  }
+
   /** Summaries that lack what makes them whole: there must be none, whatever was aborted or killed. */
   brokenSummaries() {
     return this.rows(

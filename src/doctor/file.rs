@@ -42,7 +42,7 @@ pub(super) fn check(
             // The checks of these tell it better.
             ("messages" | "entries", "messages" | "entries") => {}
             // What is made of messages can be made anew.
-            ("carried" | "entry_files" | "summary_sources" | "summaries", _) => {
+            ("carried" | "summary_sources" | "summaries", _) => {
                 found.loose_ends = true;
                 check.find(Remedy::Fix, "a row names one that is not there", name);
             }

@@ -3,9 +3,11 @@
 use std::ops::{Deref, Range};
 
 use rusqlite::{Transaction, named_params, params};
+use serde_json::value::RawValue;
 
+use super::files::Beside;
 use super::view::{kind_to_sql, reading};
-use super::{View, codec, files};
+use super::{View, codec};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
@@ -264,14 +266,17 @@ impl<'t> Batch<'t> {
         let span = self.span_of(&summary.sources)?;
         let (packed, codec) = codec::encode(&summary.text);
         let is_packed = packed.len() < summary.text.len();
+        let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
+        let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
+        let beside = Beside { quotes, files: None, usage };
         let id = self
             .connection
             .prepare_cached(
-                "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, usage, created_at,
+                "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
                                         first_message, last_message, messages, from_time, to_time,
-                                        packed, codec, bytes, quotes)
-                 VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :usage, :created_at,
-                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :quotes)",
+                                        packed, codec, bytes, beside)
+                 VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :created_at,
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :beside)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
@@ -281,12 +286,11 @@ impl<'t> Batch<'t> {
                     ":packed": is_packed.then_some(packed),
                     ":codec": is_packed.then_some(codec),
                     ":bytes": is_packed.then_some(summary.text.len()),
-                    ":quotes": files::quotes_to_sql(&summary.quotes),
+                    ":beside": beside.to_sql(),
                     ":tokens": summary.tokens,
                     ":state": summary.state.as_str(),
                     ":model": summary.model,
                     ":prompt_version": summary.prompt_version,
-                    ":usage": summary.usage,
                     ":created_at": summary.created_at,
                     ":first": span.first.0,
                     ":last": span.last.0,

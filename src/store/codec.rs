@@ -49,6 +49,26 @@ pub(super) fn encode(json: &str) -> (Vec<u8>, i64) {
     (json.as_bytes().to_vec(), PLAIN)
 }
 
+/// Text with all that is needed to read it again before it: its coding, a byte, and its length, four of them.
+pub(super) fn seal(text: &str) -> Vec<u8> {
+    let (packed, codec) = encode(text);
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let mut sealed = vec![codec as u8];
+    sealed.extend(length.to_le_bytes());
+    sealed.extend(packed);
+    sealed
+}
+
+/// What [`seal`] was given.
+pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
+    let Some(((head, length), packed)) =
+        sealed.split_first_chunk::<5>().map(|([head, length @ ..], rest)| ((*head, *length), rest))
+    else {
+        return Err(Error::store("what was stored is cut off"));
+    };
+    decode(packed.to_vec(), i64::from(head), i64::from(u32::from_le_bytes(length)))
+}
+
 /// The JSON of `length` bytes that was stored.
 pub(super) fn decode(stored: Vec<u8>, codec: i64, length: i64) -> Result<String> {
     let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST);
@@ -108,7 +128,9 @@ mod tests {
             let (stored, codec) = encode(&json);
             assert!(stored.len() <= json.len());
             assert_eq!(decode(stored, codec, i64::try_from(json.len()).unwrap()).unwrap(), json);
+            assert_eq!(unseal(&seal(&json)).unwrap(), json);
         }
+        assert!(unseal(b"1234").is_err());
     }
 
     #[test]

@@ -1,26 +1,47 @@
-//! What stands beside a summary's text and beside an entry: quotes, and lists of files. Lists are small, and never asked by
-//! their parts, so they lie in their rows as JSON.
+//! What stands beside a summary's text and beside an entry: quotes, lists of files, usage. They are small, and never asked
+//! by their parts, so they lie in their rows as JSON.
 
 use std::collections::HashMap;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::view::reading;
-use super::{Batch, View};
+use super::{Batch, View, codec};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, SummaryId};
 use crate::model::{Files, Quote};
 
-pub(super) fn quotes_to_sql(quotes: &[Quote]) -> Option<String> {
-    (!quotes.is_empty()).then(|| serde_json::json!(quotes).to_string())
+/// What a summary has beside its text; packed in its row.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Beside {
+    /// What its messages say word for word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotes: Option<Vec<Quote>>,
+    /// Files its messages name, once they were looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<Files>,
+    /// What its calls used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<RawValue>>,
 }
 
-/// A column that can't be read counts as empty; the hash of its summary tells the doctor.
-pub(super) fn quotes_from_sql(column: Option<String>) -> Vec<Quote> {
-    column.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
+impl Beside {
+    /// A column that can't be read counts as empty; the hash of its summary tells the doctor.
+    pub(super) fn from_sql(column: Option<Vec<u8>>) -> Self {
+        let json = column.and_then(|sealed| codec::unseal(&sealed).ok());
+        json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn to_sql(&self) -> Option<Vec<u8>> {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        (json.len() > "{}".len()).then(|| codec::seal(&json))
+    }
 }
 
-pub(super) fn from_sql(column: Option<String>) -> Option<Files> {
+fn from_sql(column: Option<String>) -> Option<Files> {
     column.and_then(|json| serde_json::from_str(&json).ok())
 }
 
@@ -39,10 +60,7 @@ impl View<'_> {
     /// When the database can't be read.
     pub fn files_listed(&self, conversation: ConversationId) -> Result<HashMap<EntryId, Files>> {
         let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT f.entry_id, f.files FROM entry_files f JOIN entries e ON e.id = f.entry_id
-                  WHERE e.conversation_id = ?1",
-            )
+            .prepare_cached("SELECT id, files FROM entries WHERE conversation_id = ?1 AND files IS NOT NULL")
             .map_err(reading)?;
         let listed = query
             .query_map([conversation.0], |row| {
@@ -59,11 +77,16 @@ impl Batch<'_> {
     /// # Errors
     /// When the database can't be written; so for all methods here.
     pub fn note_files(&self, found: &[(SummaryId, Files)]) -> Result<()> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
+            .map_err(reading)?;
         let mut update = (self.connection)
-            .prepare_cached("UPDATE summaries SET files = ?2 WHERE id = ?1")
+            .prepare_cached("UPDATE summaries SET beside = ?2 WHERE id = ?1")
             .map_err(writing)?;
         for (summary, files) in found {
-            update.execute(params![summary.0, to_sql(files)]).map_err(writing)?;
+            let beside = query.query_row([summary.0], |row| row.get(0)).optional().map_err(reading)?;
+            let beside = Beside { files: Some(files.clone()), ..Beside::from_sql(beside.flatten()) };
+            update.execute(params![summary.0, beside.to_sql()]).map_err(writing)?;
         }
         Ok(())
     }
@@ -71,8 +94,8 @@ impl Batch<'_> {
     /// Notes the files that an entry lists.
     pub fn note_entry_files(&self, entry: EntryId, files: &Files) -> Result<()> {
         (self.connection)
-            .prepare_cached("INSERT OR REPLACE INTO entry_files (entry_id, files) VALUES (?1, ?2)")
-            .and_then(|mut insert| insert.execute(params![entry.0, to_sql(files)]))
+            .prepare_cached("UPDATE entries SET files = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![entry.0, to_sql(files)]))
             .map(drop)
             .map_err(writing)
     }

@@ -1,7 +1,9 @@
 //! Numbered steps from an empty file to today's schema, each in a transaction with its number.
 
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::codec;
 use crate::error::{Error, Result};
 
 /// The steps, the first being version 1.
@@ -11,6 +13,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/003_packed_summaries.sql"),
     include_str!("migrations/004_claims.sql"),
     include_str!("migrations/005_quotes.sql"),
+    include_str!("migrations/006_beside.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.
@@ -26,6 +29,16 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Brings the database to today's format. Two processes may do so at once: the second finds nothing left to do.
 pub(super) fn run(connection: &mut Connection) -> Result<()> {
     let failed = |error| Error::storing("failed to bring the history store to its current format", error);
+    // Steps pack with it what earlier ones left plain.
+    let sealed = |context: &rusqlite::functions::Context<'_>| Ok(codec::seal(context.get_raw(0).as_str()?));
+    (connection)
+        .create_scalar_function(
+            "sealed",
+            1,
+            FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
+            sealed,
+        )
+        .map_err(failed)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     let found = version(&tx).map_err(failed)?;
     for (number, step) in (1..).zip(STEPS) {
@@ -60,5 +73,38 @@ mod tests {
             run(&mut old).unwrap();
             assert_eq!((version(&old).unwrap(), schema(&old)), (current(), schema(&fresh)));
         }
+    }
+
+    #[test]
+    fn what_stood_beside_summaries_and_entries_is_packed_and_kept() {
+        let mut old = Connection::open_in_memory().unwrap();
+        for step in &STEPS[..5] {
+            old.execute_batch(step).unwrap();
+        }
+        old.execute_batch(
+            r#"PRAGMA user_version = 5;
+               INSERT INTO conversations VALUES (1, 'a', NULL, NULL, 0, 0);
+               INSERT INTO messages VALUES (1, x'01', NULL, 0, 0, 'user', NULL, 1, 0, x'7b7d', 0, 2, NULL, 0);
+               INSERT INTO entries VALUES (1, 1, 'e1', NULL, 1, 1, 1, NULL), (2, 1, 'e2', 1, 3, NULL, 1, NULL);
+               INSERT INTO summaries VALUES
+                 (1, x'01', 0, 'with', 1, 'ok', NULL, 1, '{"input":7,"cost":{"total":0.1}}', 0, 1, 1, 1, 0, 0, NULL, NULL, NULL,
+                  '[{"kind":"constraint","text":"never"}]', '{"read":["a.rs"],"modified":[]}'),
+                 (2, x'02', 0, 'without', 1, 'ok', NULL, 1, NULL, 0, 1, 1, 1, 0, 0, NULL, NULL, NULL, NULL, NULL);
+               INSERT INTO entry_files VALUES (2, '{"read":[],"modified":["b.rs"]}');"#,
+        )
+        .unwrap();
+        run(&mut old).unwrap();
+        let beside = |id: i64| -> Option<Vec<u8>> {
+            old.query_row("SELECT beside FROM summaries WHERE id = ?1", [id], |row| row.get(0)).unwrap()
+        };
+        let kept = codec::unseal(&beside(1).unwrap()).unwrap();
+        assert_eq!(
+            kept,
+            r#"{"quotes":[{"kind":"constraint","text":"never"}],"files":{"read":["a.rs"],"modified":[]},"usage":{"input":7,"cost":{"total":0.1}}}"#
+        );
+        assert_eq!(beside(2), None);
+        let listed: String =
+            old.query_row("SELECT files FROM entries WHERE id = 2", [], |row| row.get(0)).unwrap();
+        assert_eq!(listed, r#"{"read":[],"modified":["b.rs"]}"#);
     }
 }

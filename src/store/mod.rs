@@ -30,6 +30,8 @@ pub use audit::{
     FileFacts, Horizon, Index, Source,
 };
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared};
+#[cfg(test)]
+pub(crate) use codec::unseal;
 pub use connection::Place;
 pub use project::real_path;
 pub use repair::{Bereft, Text};

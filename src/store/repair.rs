@@ -245,8 +245,7 @@ impl Batch<'_> {
             .execute_batch(
                 "DELETE FROM summary_sources WHERE summary_id NOT IN (SELECT id FROM summaries);
                  DELETE FROM carried WHERE summary_id NOT IN (SELECT id FROM summaries)
-                                        OR entry_id NOT IN (SELECT id FROM entries);
-                 DELETE FROM entry_files WHERE entry_id NOT IN (SELECT id FROM entries);",
+                                        OR entry_id NOT IN (SELECT id FROM entries);",
             )
             .map_err(mending)
     }

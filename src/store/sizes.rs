@@ -52,9 +52,7 @@ impl View<'_> {
                 "messages" => &mut sizes.identities,
                 table if table.starts_with("messages_fts") => &mut sizes.full_text,
                 "entries" => &mut sizes.entries,
-                table if table.starts_with("summar") || table == "carried" || table == "entry_files" => {
-                    &mut sizes.summaries
-                }
+                table if table.starts_with("summar") || table == "carried" => &mut sizes.summaries,
                 _ => &mut sizes.other,
             };
             *part += bytes;

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension, Row, named_params, params};
 
+use super::files::Beside;
 use super::view::{hash_at, reading};
-use super::{View, codec, files};
+use super::{View, codec};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
@@ -88,6 +89,7 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         Ok(text) => text,
         Err(error) => return Ok(Err(error)),
     };
+    let Beside { quotes, files, usage } = Beside::from_sql(row.get("beside")?);
     Ok(Ok(StoredSummary {
         id: SummaryId(row.get("id")?),
         hash: hash_at(row, "hash")?,
@@ -97,10 +99,10 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         degraded: row.get::<_, String>("state")? == "degraded",
         model: row.get("model")?,
         prompt_version: row.get("prompt_version")?,
-        usage: row.get("usage")?,
+        usage: usage.map(|usage| usage.get().to_owned()),
         created_at: row.get("created_at")?,
-        quotes: files::quotes_from_sql(row.get("quotes")?),
-        files: files::from_sql(row.get("files")?),
+        quotes: quotes.unwrap_or_default(),
+        files,
         messages: row.get("messages")?,
         from_time: row.get("from_time")?,
         to_time: row.get("to_time")?,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rusqlite::Connection;
+use rusqlite::functions::{Context, FunctionFlags};
 use serde_json::{Value, json};
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
@@ -15,7 +16,7 @@ use crate::ingest::file::SessionFile;
 use crate::ingest::{Persistor, PiSession};
 use crate::log::Log;
 use crate::model::Content;
-use crate::store::{Place, Store, View};
+use crate::store::{Place, Store, View, unseal};
 
 /// A session file: its entries in the order in which Pi appended them.
 #[derive(Clone, Debug, Default)]
@@ -292,10 +293,16 @@ impl Process {
 /// What a store holds, whatever its rows are numbered. Left out is what rightly depends on the order of handing over:
 ///
 /// - when a session was seen;
+/// - whether the files of a summary's messages were looked up yet;
 /// - the rendition for an edit of an entry on another branch: the edit changes nothing there nor here, and has a rendition
 ///   only if that branch came before.
 fn digest(path: &Path) -> BTreeSet<String> {
     let connection = Connection::open(path).unwrap();
+    let unsealed = |context: &Context<'_>| {
+        let column: Option<Vec<u8>> = context.get(0)?;
+        Ok(column.map(|sealed| unseal(&sealed).unwrap()))
+    };
+    connection.create_scalar_function("unsealed", 1, FunctionFlags::SQLITE_UTF8, unsealed).unwrap();
     connection
         .execute_batch(
             "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, messages_fts, 'row');
@@ -347,7 +354,8 @@ fn digest(path: &Path) -> BTreeSet<String> {
         ),
         (
             "summary",
-            "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, usage, created_at, quotes, hex(f.lineage),
+            "SELECT hex(hash), depth, text, hex(packed), s.tokens, state, model, prompt_version, created_at,
+                    nullif(json_remove(unsealed(beside), '$.files'), '{}'), hex(f.lineage),
                     hex(l.lineage), messages, from_time, to_time
                FROM summaries s JOIN messages f ON f.id = first_message JOIN messages l ON l.id = last_message",
         ),
@@ -365,8 +373,8 @@ fn digest(path: &Path) -> BTreeSet<String> {
         ),
         (
             "listed",
-            "SELECT c.session_id, e.entry_id, f.files
-               FROM entry_files f JOIN entries e ON e.id = f.entry_id JOIN conversations c ON c.id = e.conversation_id",
+            "SELECT c.session_id, e.entry_id, e.files
+               FROM entries e JOIN conversations c ON c.id = e.conversation_id WHERE e.files IS NOT NULL",
         ),
         ("word", "SELECT term, doc, cnt FROM temp.words"),
         ("summary word", "SELECT term, doc, cnt FROM temp.summary_words"),

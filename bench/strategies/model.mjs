@@ -36,7 +36,7 @@ export async function openModel(name, folder, window) {
   const registry = new ModelRegistry(runtime);
   const [, provider, id] = /^([^/]+)\/(.+)$/.exec(name ?? "demo/demo-model") ?? [];
   const model = registry.find(provider, id);
-  if (!model) throw new Error(`Pi knows no model ${name}: pi --list-models`);
+  if (!model) throw new Error(`Pi knows no model ${name}; pi --list-models shows those it knows`);
   return { model, asker: () => askerOf(registry, model), close: async () => demo?.close() };
 }
 

@@ -21,7 +21,12 @@ if (positionals.length !== 1) {
   process.stderr.write("usage: npm run bench:strategies -- <session.jsonl> [--model provider/id] [--window tokens of the demo model]\n");
   process.exit(1);
 }
-const branch = branchOf(readFileSync(positionals[0], "utf8"));
+// What is wrong with the file or the model's name is one sentence; where it was found out helps nobody.
+process.on("uncaughtException", ({ message }) => {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
+});
+const branch = branchOf(linesOf(positionals[0]));
 const kept = cutOf(branch);
 const { entries, facts } = plant(branch, kept, FACTS);
 const scratch = path.join(root, "target", "bench", `strategies-${process.pid}`);
@@ -48,12 +53,23 @@ try {
 }
 process.exit(0);
 
+/** @param {string} file @returns {any[]} */
+function linesOf(file) {
+  const text = readFileSync(file, "utf8");
+  try {
+    const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    if (lines[0]?.type === "session") return lines;
+  } catch {
+    // It is not of Pi's making.
+  }
+  throw new Error(`${file} is no session file of Pi's; those lie below ~/.pi/agent/sessions`);
+}
+
 /**
  * The branch that a session file ends with, each entry below the one before; files of the first version have no ids.
- * @param {string} text
+ * @param {any[]} lines
  */
-function branchOf(text) {
-  const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+function branchOf(lines) {
   const all = lines.filter(({ type }) => type !== "session");
   if (all.some(({ id }) => !id)) return chained(all.map((entry, at) => ({ ...entry, id: at.toString(16).padStart(8, "0") })));
   const byId = new Map(all.map((entry) => [entry.id, entry]));

@@ -26,7 +26,10 @@ export interface Native {
    * JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find.
    */
   toolSpecs(): string;
-  /** The sub-commands of `/lcm`, a JSON array of `{name, help}`. */
+  /**
+   * The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value, help}`, what may be
+   * completed behind the name; nobody should have to wait for one that is `long`.
+   */
   commandSpecs(): string;
   /**
    * Reads the settings. `sources` is JSON: `agentDir`, `cwd`, `projectTrusted`, `environment` (the `LCM_*` variables). The
@@ -106,20 +109,17 @@ export declare class Engine {
    */
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null): Promise<string>;
   /**
-   * Runs `/lcm <line>`; `context_window` is that of the session's model, in tokens, where it is known. The answer is JSON:
-   * `{"ok": text}` or `{"error"}`.
+   * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
+   * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; and where known `leafId`,
+   * `contextWindow`, that of the session's model in tokens. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
+   * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
+   * done yet, and `line` is to be run once the user agrees.
    */
-  command(line: string, leafId?: string | undefined | null, contextWindow?: number | undefined | null): Promise<string>;
-  /**
-   * Runs `/lcm import <line>` to its end, or until the engine is closed. `folders` is JSON: `sessionDir`, where this
-   * project's sessions lie, and `allSessions`, where the folders of all projects' do. The answer is JSON: `{"ok": text}` or
-   * `{"error"}`.
-   */
-  import(line: string, folders: string): Promise<string>;
+  command(request: string): Promise<string>;
   /** How far the import is that is under way, or null. */
   importProgress(): string | null;
   /**
-   * What to tell the user of sessions that could be imported; `folders` as for `import`. The answer is JSON, `{"ok": text
+   * What to tell the user of sessions that could be imported; `folders` as for `command`. The answer is JSON, `{"ok": text
    * or null}` or `{"error"}`; there is a text once in a project's life at most.
    */
   offerImport(folders: string): Promise<string>;

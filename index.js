@@ -6,9 +6,11 @@
  * Pi from starting, so nothing is loaded at the top level.
  */
 
+import { registerCommands, registerOff } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { modelsOf } from "./shim/models.js";
-import { cancellable, compact, messageOf, modelOf, modeOf, patience, quietly, say, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { showProgress, showStatus } from "./shim/status.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
 
 export { loadEngine };
@@ -21,9 +23,6 @@ export { loadEngine };
 
 /** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
 const REDRAWN_MS = 200;
-
-/** How often the footer tells how far something is. */
-const PROGRESS_MS = 200;
 
 /** Rest between two attempts to open a store that can't be opened. */
 const REST_MS = 1000;
@@ -105,7 +104,7 @@ export default function losslessContext(pi) {
     } catch (error) {
       const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
       quietly(() => ctx.ui.notify(reason, "error"));
-      return registerOff(reason, "error");
+      return registerOff(pi, reason, "error");
     }
     const specs = JSON.parse(native.toolSpecs());
     const rival = ownerOf(specs);
@@ -115,9 +114,9 @@ export default function losslessContext(pi) {
     }
     const { settings, notice } = settingsFor(native, ctx);
     if (notice) tell(ctx, notice, circumstances);
-    if (!settings.enabled) return registerOff("pi-lossless-context is switched off by its setting `enabled`.", "info");
+    if (!settings.enabled) return registerOff(pi, "pi-lossless-context is switched off by its setting `enabled`.", "info");
     registerTools(specs);
-    registerCommand(JSON.parse(native.commandSpecs()));
+    registerCommands(pi, JSON.parse(native.commandSpecs()), { current, tell, lastReport: () => lastReport });
     session = open(native, ctx, settings);
   }
 
@@ -174,7 +173,7 @@ export default function losslessContext(pi) {
     const goesOn = () => {
       opened.caughtUp.catch((error) => tell(ctx, error));
       opened.caughtUp
-        .then(() => showStatus(ctx, opened))
+        .then(() => showStatus(ctx, opened, tell))
         .then(() => offerImport(ctx, opened))
         .catch(() => {});
     };
@@ -197,58 +196,11 @@ export default function losslessContext(pi) {
       background: settings.background,
       counting: false,
       stale: false,
+      compacting: false,
     };
     opened.caughtUp = opened.engine.then(begin);
     goesOn();
     return opened;
-  }
-
-  /**
-   * @param {ExtensionContext} ctx
-   * @param {Session} session
-   */
-  async function showStatus(ctx, session) {
-    // Counting takes its time in a long history, and turns may be short.
-    session.stale = true;
-    if (session.counting) return;
-    session.counting = true;
-    try {
-      while (session.stale) {
-        session.stale = false;
-        await showCounts(ctx, session);
-      }
-    } finally {
-      session.counting = false;
-    }
-  }
-
-  /** @type {typeof showStatus} */
-  async function showCounts(ctx, session) {
-    try {
-      const { text, notice } = unwrap(await (await session.engine).status());
-      if (notice) tell(ctx, notice);
-      if (session.footer) ctx.ui.setStatus("lcm", text);
-    } catch {
-      // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
-    }
-  }
-
-  /**
-   * The footer tells how far a compaction is.
-   *
-   * @param {ExtensionContext} ctx
-   * @param {Session} session
-   * @param {Engine} engine
-   * @returns {() => void} to be called when it has ended
-   */
-  function showProgress(ctx, session, engine) {
-    if (!session.footer) return () => {};
-    const show = () => quietly(() => ctx.ui.setStatus("lcm", engine.compactionProgress() ?? undefined));
-    const showing = setInterval(show, PROGRESS_MS);
-    return () => {
-      clearInterval(showing);
-      void showStatus(ctx, session);
-    };
   }
 
   /**
@@ -278,31 +230,8 @@ export default function losslessContext(pi) {
    */
   async function offerImport(ctx, session) {
     if (!["tui", "rpc"].includes(modeOf(ctx))) return;
-    const text = unwrap(await (await session.engine).offerImport(sessionFolders(session)));
+    const text = unwrap(await (await session.engine).offerImport(JSON.stringify(sessionFolders(session))));
     if (text) quietly(() => ctx.ui.notify(text, "info"));
-  }
-
-  /**
-   * `/lcm import`: each slice on the engine's threads, with a line in the footer as long as it lasts.
-   *
-   * @param {ExtensionContext} ctx
-   * @param {string} line
-   */
-  async function importSessions(ctx, line) {
-    const asked = current();
-    const engine = await ready(asked);
-    /** @param {string | undefined} text */
-    const show = (text) => quietly(() => ctx.ui.setStatus("lcm-import", text));
-    const showing = setInterval(() => show(engine.importProgress() ?? undefined), PROGRESS_MS);
-    try {
-      say(ctx, unwrap(await engine.import(line, sessionFolders(asked))));
-    } catch (error) {
-      say(ctx, messageOf(error), "error");
-    } finally {
-      clearInterval(showing);
-      show(undefined);
-    }
-    void showStatus(ctx, asked);
   }
 
   /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
@@ -313,7 +242,7 @@ export default function losslessContext(pi) {
     goOn(session, engine)?.catch((error) => tell(ctx, error));
     walk(session, engine);
     prepare(ctx, session, engine).catch(() => {});
-    void showStatus(ctx, session);
+    void showStatus(ctx, session, tell);
   };
 
   /** The same, with what the store would not take earlier, on whatever branch. @type {typeof sync} */
@@ -381,7 +310,7 @@ export default function losslessContext(pi) {
         reserveTokens: preparation.settings?.reserveTokens,
         model: modelOf(ctx),
       };
-      const shown = showProgress(ctx, session, engine);
+      const shown = showProgress(ctx, session, engine, tell);
       const answer = await cancellable(engine, signal, (operation) =>
         engine.compact(operation, JSON.stringify(request), modelsOf(ctx, signal)),
       ).finally(shown);
@@ -428,7 +357,7 @@ export default function losslessContext(pi) {
       } else if (offered) {
         tell(ctx, "another extension's compaction took the place of this one's. Every message is kept all the same.");
       }
-      void showStatus(ctx, session);
+      void showStatus(ctx, session, tell);
     }),
   );
 
@@ -477,50 +406,5 @@ export default function losslessContext(pi) {
         },
       });
     }
-  }
-
-  /** @param {{ name: string, help: string }[]} commands */
-  function registerCommand(commands) {
-    pi.registerCommand("lcm", {
-      description: `Lossless history: ${commands.map(({ name }) => name).join(", ")}`,
-      getArgumentCompletions: (prefix) => {
-        // A list that is still open takes the Enter that should send the command.
-        const open = commands.filter(({ name }) => name.startsWith(prefix) && name !== prefix);
-        return open.length > 0 ? open.map(({ name, help }) => ({ value: name, label: name, description: help })) : null;
-      },
-      handler: async (line, ctx) => {
-        try {
-          const [, name, rest] = /^\s*(\S*)\s*([^]*)$/.exec(line) ?? [];
-          if (name === "compact" && !rest?.startsWith("--")) {
-            await compact(ctx, rest?.trim());
-            // Elsewhere the notification of `session_compact` has said so.
-            if (modeOf(ctx) === "print" && lastReport) say(ctx, lastReport);
-            return;
-          }
-          if (name === "import") {
-            const done = importSessions(ctx, rest ?? "");
-            // The TUI takes nothing else until a command has ended.
-            if (modeOf(ctx) === "tui") done.catch((error) => tell(ctx, error));
-            else await done;
-            return;
-          }
-          const asked = current();
-          const engine = await ready(asked);
-          say(ctx, unwrap(await engine.command(line, asked.manager.getLeafId() ?? undefined, windowOf(ctx))));
-        } catch (error) {
-          say(ctx, messageOf(error), "error");
-        }
-      },
-    });
-  }
-
-  /**
-   * Without a command of that name Pi would take `/lcm …` for something to ask the model.
-   *
-   * @param {string} reason
-   * @param {"info" | "error"} type
-   */
-  function registerOff(reason, type) {
-    pi.registerCommand("lcm", { description: "Lossless history (off)", handler: async (_line, ctx) => say(ctx, reason, type) });
   }
 }

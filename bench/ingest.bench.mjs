@@ -81,9 +81,9 @@ async function importFile(folder, file) {
   // What was read from the disk before is in the system's memory.
   readFileSync(file);
   const engine = await openEngine(folder, 1);
-  const { ms, value } = await timed(() => engine.import(file, JSON.stringify({ sessionDir: folder, allSessions: folder })));
+  const { ms, value } = await timed(() => engine.command(JSON.stringify({ line: `import ${file}`, folders: { sessionDir: folder, allSessions: folder } })));
   const { ok, error } = JSON.parse(value);
-  if (error || !ok.includes(number(MESSAGES))) throw new Error(error?.message ?? ok);
+  if (error || ok.answer.newMessages !== MESSAGES) throw new Error(error?.message ?? ok.text);
   await engine.close();
   return ms;
 }

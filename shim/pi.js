@@ -141,9 +141,9 @@ export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
   return usage?.contextWindow || ctx.model?.contextWindow || undefined;
 }
 
-/** Where Pi keeps its sessions, as JSON. @param {Session} session */
+/** Where Pi keeps its sessions. @param {Session} session */
 export function sessionFolders({ manager }) {
-  return JSON.stringify({ sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") });
+  return { sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") };
 }
 
 /** Where Pi keeps its settings and sessions. */

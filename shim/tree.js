@@ -33,6 +33,7 @@ import { unwrap } from "./pi.js";
  * @property {boolean} background whether summaries may be written ahead of a compaction
  * @property {boolean} counting for the footer; `stale` when it has to be done once more
  * @property {boolean} stale
+ * @property {boolean} compacting the footer tells of that
  */
 
 /**

@@ -155,8 +155,8 @@ test("the person asks by /lcm", async (t) => {
     for (const id of ids) assert.ok(tree.includes(id), id);
   });
 
-  await t.test("an unknown one is answered with what there is", async () => {
-    assert.match((await told("/lcm frobnicate"))[0], /no \/lcm frobnicate[^]*\/lcm stats/);
+  await t.test("an unknown one is answered with the one that was meant", async () => {
+    assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)"]);
   });
 
   await t.test("nothing of this reached the model or the session", async () => {

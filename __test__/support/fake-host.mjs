@@ -2,6 +2,7 @@
  * As much of Pi as `index.js` touches, in this process: for what the real one can't easily be brought to do, such as losing
  * its addon, firing an event twice, or going stale under a handler.
  */
+import path from "node:path";
 import { History } from "./history.mjs";
 
 /**
@@ -32,6 +33,7 @@ export class FakeHost {
     const sessionManager = {
       getSessionId: () => this.history.id,
       getSessionFile: () => sessionFile,
+      getSessionDir: () => (sessionFile ? path.dirname(sessionFile) : ""),
       getHeader: () => this.history.header,
       getLeafId: () => this.history.leaf,
       getEntry: (/** @type {string} */ id) => this.history.entries.find((entry) => entry.id === id),

@@ -31,7 +31,8 @@ pub fn tool_specs() -> String {
     engine::tool_specs().to_string()
 }
 
-/// The sub-commands of `/lcm`, a JSON array of `{name, help}`.
+/// The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value, help}`, what may be
+/// completed behind the name; nobody should have to wait for one that is `long`.
 #[napi(catch_unwind)]
 pub fn command_specs() -> String {
     engine::command_specs().to_string()
@@ -174,25 +175,14 @@ impl Engine {
         Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
     }
 
-    /// Runs `/lcm <line>`; `context_window` is that of the session's model, in tokens, where it is known. The answer is JSON:
-    /// `{"ok": text}` or `{"error"}`.
+    /// Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
+    /// "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; and where known `leafId`,
+    /// `contextWindow`, that of the session's model in tokens. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
+    /// `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
+    /// done yet, and `line` is to be run once the user agrees.
     #[napi]
-    pub async fn command(
-        &self,
-        line: String,
-        leaf_id: Option<String>,
-        context_window: Option<u32>,
-    ) -> napi::Result<String> {
-        let window = context_window.and_then(|window| usize::try_from(window).ok());
-        Ok(answer(self.inner.command(&line, leaf_id, window).await))
-    }
-
-    /// Runs `/lcm import <line>` to its end, or until the engine is closed. `folders` is JSON: `sessionDir`, where this
-    /// project's sessions lie, and `allSessions`, where the folders of all projects' do. The answer is JSON: `{"ok": text}` or
-    /// `{"error"}`.
-    #[napi(js_name = "import")]
-    pub async fn import_sessions(&self, line: String, folders: String) -> napi::Result<String> {
-        Ok(answer(self.inner.import(&line, &folders).await))
+    pub async fn command(&self, request: String) -> napi::Result<String> {
+        Ok(answer(self.inner.command(&request).await))
     }
 
     /// How far the import is that is under way, or null.
@@ -201,7 +191,7 @@ impl Engine {
         self.inner.import_progress()
     }
 
-    /// What to tell the user of sessions that could be imported; `folders` as for `import`. The answer is JSON, `{"ok": text
+    /// What to tell the user of sessions that could be imported; `folders` as for `command`. The answer is JSON, `{"ok": text
     /// or null}` or `{"error"}`; there is a text once in a project's life at most.
     #[napi]
     pub async fn offer_import(&self, folders: String) -> napi::Result<String> {

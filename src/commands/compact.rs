@@ -1,40 +1,105 @@
 //! `/lcm compact --dry-run`: what a compaction would do now. The compaction itself is Pi's to run.
 
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Answer, Asked, Command, Sentence};
 use crate::compaction::{Forecast, forecast};
-use crate::config::Settings;
 use crate::error::{Error, Result};
-use crate::recall::Scope;
-use crate::store::Store;
 use crate::text::{count, grouped};
 
-/// What it does, in a line.
-pub(super) const HELP: &str =
-    "compact now; words after it say what to focus on. --dry-run: the plan, without a call";
+pub(super) const COMMAND: Command = Command {
+    name: "compact",
+    help: "compact now; words after it say what to focus on. --dry-run: the plan, without a call",
+    usage: &[
+        ("compact", "compacts this branch now, as Pi's own /compact does"),
+        ("compact WORDS", "the same, with an account of what WORDS say in it"),
+        ("compact --dry-run", "says what a compaction would do now; no model is asked, nothing is changed"),
+    ],
+    arguments: &[("--dry-run", "the plan, without a call")],
+    is_long: false,
+    answer: |asked| Box::pin(plan(asked)),
+};
 
-/// Answers `/lcm compact <rest>` where `rest` begins with an option; `window` is the model's, in tokens.
-///
-/// # Errors
-/// When the option is none, or the store can't be read.
-pub async fn plan(
-    store: &Store,
-    scope: &Scope,
-    settings: &Settings,
-    window: Option<usize>,
-    rest: &str,
-) -> Result<String> {
-    if rest.trim() != "--dry-run" {
-        let option = rest.split_whitespace().next().unwrap_or_default();
-        return Err(Error::invalid(format!(
-            "/lcm compact has no option {option}: it takes --dry-run alone, or words that say what to focus on"
-        )));
-    }
-    let nothing = "There is nothing to compact: Pi keeps all of this branch as it is.";
-    let Some(leaf) = &scope.leaf else { return Ok(nothing.into()) };
-    let found = forecast(store, scope.conversation, settings, leaf, window).await?;
-    Ok(found.map_or_else(|| nothing.into(), |forecast| render(&forecast, settings)))
+/// What a compaction would do. Tokens are estimates.
+#[derive(Serialize)]
+struct Plan {
+    kept: Part,
+    covered: Part,
+    ready: Ready,
+    leaves: Leaves,
+    condensed: usize,
+    healed: usize,
+    budget: usize,
+    models: Vec<String>,
+    #[serde(skip)]
+    forecast: Forecast,
 }
 
-fn render(forecast: &Forecast, settings: &Settings) -> String {
+/// Messages, and their tokens.
+#[derive(Serialize)]
+struct Part {
+    messages: usize,
+    tokens: usize,
+}
+
+/// Summaries that are there, and the messages they stand for.
+#[derive(Serialize)]
+struct Ready {
+    summaries: usize,
+    messages: usize,
+}
+
+/// Leaf summaries to be written, and the tokens they are made from.
+#[derive(Serialize)]
+struct Leaves {
+    summaries: usize,
+    tokens: usize,
+}
+
+/// Answers what begins with an option; the rest Pi runs.
+async fn plan(asked: &Asked<'_>) -> Result<Answer> {
+    match asked.rest.as_str() {
+        "--dry-run" => {}
+        rest if rest.starts_with("--") => {
+            let option = rest.split_whitespace().next().unwrap_or_default();
+            return Err(Error::invalid(format!(
+                "/lcm compact has no option {option}: it takes --dry-run alone, or words that say what to focus on"
+            )));
+        }
+        _ => return Err(Error::invalid("Pi runs /lcm compact; this session has nothing to run it with")),
+    }
+    let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
+    let found = match &scope.leaf {
+        Some(leaf) => forecast(store, scope.conversation, settings, leaf, asked.window).await?,
+        None => None,
+    };
+    let Some(forecast) = found else {
+        return Ok(Sentence::answer("There is nothing to compact: Pi keeps all of this branch as it is."));
+    };
+    let models = settings.compaction_models.iter().map(String::as_str).chain(["the session's own model"]);
+    let part = |(messages, tokens)| Part { messages, tokens };
+    Ok(Answer::of(&Plan {
+        kept: part(forecast.kept),
+        covered: part(forecast.covered),
+        ready: Ready { summaries: forecast.ready.0, messages: forecast.ready.1 },
+        leaves: Leaves { summaries: forecast.leaves.0, tokens: forecast.leaves.1 },
+        condensed: forecast.condensed,
+        healed: forecast.healed,
+        budget: forecast.budget,
+        models: models.map(ToOwned::to_owned).collect(),
+        forecast,
+    }))
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&render(&self.forecast, &self.models))
+    }
+}
+
+fn render(forecast: &Forecast, models: &[String]) -> String {
     let row = |name: &str, value: String| format!("\n{name:<10} {value}");
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
@@ -58,7 +123,6 @@ fn render(forecast: &Forecast, settings: &Settings) -> String {
         out += &row("try again", format!("{} that no model wrote", count(forecast.healed, "summary")));
     }
     out += &row("show", format!("a block of at most {} tokens", grouped(forecast.budget)));
-    let models = settings.compaction_models.iter().map(String::as_str).chain(["the session's own model"]);
-    out += &row("ask", models.collect::<Vec<_>>().join(", then "));
+    out += &row("ask", models.join(", then "));
     out
 }

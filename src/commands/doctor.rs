@@ -3,30 +3,76 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
+use super::{Answer, Asked, Command, args};
 use crate::doctor::{Check, Doctor, Files, Finding, Mended, Outcome, Reading, Remedy, Report, Slice};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::ingest::file::SessionFile;
 use crate::ingest::{Handover, fold, restore_carried, restore_lost};
-use crate::store::{Batch, Place, Store};
+use crate::store::{Batch, Place};
 use crate::text::{grouped, one_line};
 
-pub(super) const HELP: &str =
-    "check everything that is stored; --fix: mend what can be mended, after a backup";
+const NAME: &str = "doctor";
 
-const USAGE: &str =
-    "/lcm doctor checks everything that is stored; /lcm doctor --fix mends it, after a backup";
+pub(super) const COMMAND: Command = Command {
+    name: NAME,
+    help: "check everything that is stored; --fix: mend what can be mended, after a backup",
+    usage: &[
+        ("doctor", "checks everything that is stored, and changes nothing"),
+        ("doctor --fix", "mends what can be mended, after a backup"),
+    ],
+    arguments: &[("--fix", "mend what can be mended, after a backup")],
+    is_long: true,
+    answer: |asked| Box::pin(answer(asked)),
+};
 
-/// Answers `/lcm doctor <line>`; `open` is the session that asks.
-pub(super) async fn run(store: &Store, open: ConversationId, line: &str) -> Result<String> {
-    let doctor = Doctor { store: store.clone(), files: Arc::new(SessionFiles), open };
-    match line.trim() {
+async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+    let store = asked.store();
+    let doctor =
+        Doctor { store: store.clone(), files: Arc::new(SessionFiles), open: asked.scope.conversation };
+    match asked.rest.as_str() {
         "" => {
             let report = doctor.check().await?;
-            Ok(format!("{}\n\n{}", render(&report), advice(&report, store.place())))
+            let text = format!("{}\n\n{}", render(&report), advice(&report, store.place()));
+            Ok(Answer { text, answer: as_json(&report), confirm: None })
         }
-        "--fix" => Ok(outcome(&doctor.fix().await?, store.place())),
-        other => Err(Error::invalid(format!("there is no {}: {USAGE}", one_line(other, 40)))),
+        "--fix" => {
+            let outcome = doctor.fix().await?;
+            let answer = outcome_as_json(&outcome);
+            Ok(Answer { text: render_outcome(&outcome, store.place()), answer, confirm: None })
+        }
+        other => Err(args::foreign(NAME, other, &["--fix"])),
+    }
+}
+
+fn as_json(report: &Report) -> Value {
+    let finding =
+        |Finding { what, count, named, .. }: &Finding| json!({"what": what, "count": count, "named": named});
+    let check = |check: &Check| {
+        let seen: Value = check.seen.iter().map(|(n, noun)| json!({"count": n, "what": noun})).collect();
+        let findings: Value = check.findings.iter().map(finding).collect();
+        json!({
+            "name": check.name, "sound": check.is_sound(), "seen": seen, "findings": findings, "notes": check.notes,
+            "unfinished": check.unfinished
+        })
+    };
+    json!({"sound": report.is_sound(), "checks": report.checks.iter().map(check).collect::<Value>()})
+}
+
+fn outcome_as_json(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Sound(report) | Outcome::Helpless(report) | Outcome::Damaged(report) => {
+            json!({"mended": false, "report": as_json(report)})
+        }
+        Outcome::Mended(mended) => {
+            let Mended { before, backup, done, after } = &**mended;
+            let done: Value = done.iter().map(|(n, what)| json!({"count": n, "what": what})).collect();
+            json!({
+                "mended": true, "before": as_json(before), "backup": backup, "done": done, "report": as_json(after)
+            })
+        }
     }
 }
 
@@ -60,7 +106,7 @@ impl Reading for Open {
     }
 }
 
-fn outcome(outcome: &Outcome, place: &Place) -> String {
+fn render_outcome(outcome: &Outcome, place: &Place) -> String {
     match outcome {
         Outcome::Sound(report) => format!("{}\n\nThere is nothing to mend.", render(report)),
         Outcome::Helpless(report) | Outcome::Damaged(report) => {

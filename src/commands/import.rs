@@ -1,24 +1,38 @@
 //! `/lcm import`: what is to be imported, how far it is, and what came of it, in words.
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::error::{Error, Result};
+use super::{Answer, Command, Sentence, args};
+use crate::error::Result;
 use crate::ingest::import::{Folders, Home, Progress, Report, Source, Unreadable, import, older_sessions};
 use crate::text::{grouped, one_line};
 
 /// Files that could not be read are named up to this many.
 const NAMED: usize = 3;
 
-pub(super) const HELP: &str =
-    "keep this project's older sessions too; PATH: a file's or folder's instead; --all: every project's";
+pub(super) const COMMAND: Command = Command {
+    name: "import",
+    help: "keep this project's older sessions too; PATH: a file's or folder's instead; --all: every project's",
+    usage: &[
+        ("import", "takes in this project's older sessions"),
+        (
+            "import PATH",
+            "a session file, those in a folder, or what is left in a database that was moved away, as part of this project",
+        ),
+        ("import --all", "every project's sessions, each into its own project's history"),
+        ("import --stop", "stops; the same command goes on from there"),
+    ],
+    arguments: &[("--all", "every project's sessions"), ("--stop", "stop the import that is under way")],
+    is_long: true,
+    answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, &asked.rest)),
+};
 
-pub(super) const USAGE: &str = "/lcm import takes in this project's older sessions; /lcm import PATH a session file, those in a \
-                                folder, or what is left in a database that was moved away, as part of this project; /lcm import --all every project's, each into its own \
-                                project's history; /lcm import --stop stops";
+/// The options of `/lcm import`.
+const OPTIONS: [&str; 2] = ["--all", "--stop"];
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]
@@ -42,27 +56,27 @@ impl Importer {
     ///
     /// # Errors
     /// What the user should read.
-    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<String> {
+    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<Answer> {
         let wish = read(line)?;
         let turn = self.turn.try_lock();
         let source = match (wish, turn.is_ok()) {
-            (Wish::Stop, true) => return Ok("No import is under way.".into()),
+            (Wish::Stop, true) => return Ok(Sentence::answer("No import is under way.")),
             (Wish::Stop, false) => {
                 self.lock().cancel();
-                return Ok("The import is being stopped.".into());
+                return Ok(Sentence::answer("The import is being stopped."));
             }
             (Wish::Import(_), false) => {
-                return Ok(format!(
+                return Ok(Sentence::answer(format!(
                     "An import is under way ({}). /lcm import --stop stops it.",
                     self.words()
-                ));
+                )));
             }
             (Wish::Import(source), true) => source,
         };
         let cancel = self.closing.child_token();
         *self.lock() = cancel.clone();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        Ok(render(&report, &source, folders))
+        Ok(Answer { text: render(&report, &source, folders), answer: as_json(&report), confirm: None })
     }
 
     /// How far the import is, for the footer; `None` when none is under way.
@@ -106,21 +120,19 @@ fn read(line: &str) -> Result<Wish> {
         "" => Ok(Wish::Import(Source::Project)),
         "--all" => Ok(Wish::Import(Source::Everything)),
         "--stop" => Ok(Wish::Stop),
-        _ if line.starts_with("--") => {
-            Err(Error::invalid(format!("there is no {}: {USAGE}", one_line(line, 40))))
-        }
-        _ => Ok(Wish::Import(Source::Path(path(line)))),
+        _ if line.starts_with("--") => Err(args::foreign(COMMAND.name, line, &OPTIONS)),
+        _ => Ok(Wish::Import(Source::Path(args::path(line)))),
     }
 }
 
-/// A path as a person types it: in quotes or not, from the home folder or not.
-fn path(line: &str) -> PathBuf {
-    let inner = ['"', '\''].into_iter().find_map(|quote| line.strip_prefix(quote)?.strip_suffix(quote));
-    let line = inner.unwrap_or(line);
-    match (line.strip_prefix("~/"), std::env::home_dir()) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => PathBuf::from(line),
-    }
+fn as_json(report: &Report) -> Value {
+    let Report { files, sessions, projects, new, known, silent, broken, lost, failed, stopped } = report;
+    let failed: Value = failed.iter().map(|file| json!({"name": file.name, "reason": file.reason})).collect();
+    json!({
+        "files": files, "sessions": sessions, "projects": projects, "newMessages": new, "knownMessages": known,
+        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "failed": failed,
+        "stoppedAfter": stopped
+    })
 }
 
 fn render(report: &Report, source: &Source, folders: &Folders) -> String {

@@ -1,34 +1,141 @@
-//! `/lcm …`: what a person asks about the history, answered in plain text.
+//! `/lcm …`: what a person asks about the history, answered in plain text or as JSON.
+//!
+//! A sub-command is a file with a [`Command`] and a row in [`COMMANDS`]; help and completion are made from there. It answers
+//! with one value, which says itself in words (`Display`) and as JSON (`Serialize`).
 
-pub mod compact;
+mod args;
+mod compact;
 mod doctor;
+mod help;
 pub mod import;
 pub mod size;
+mod stats;
 mod tree;
 
-use crate::error::Result;
+use std::fmt::Display;
+use std::pin::Pin;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::config::Settings;
+use crate::error::{Error, Result};
+use crate::ingest::import::{Folders, Home};
 use crate::recall::Scope;
 use crate::recall::describe::{Overview, overview};
-use crate::store::{Place, Store};
-use crate::text::{count, grouped, megabytes, one_line};
+use crate::store::Store;
+use args::Words;
+use import::Importer;
 
 /// A sub-command of `/lcm`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Command {
     /// What to type.
     pub name: &'static str,
     /// What it does, in a line.
     pub help: &'static str,
+    /// The forms it takes, each with what that form does; `/lcm` is left out, `--json` understood.
+    pub usage: &'static [(&'static str, &'static str)],
+    /// What may be completed behind its name, each with a line.
+    pub arguments: &'static [(&'static str, &'static str)],
+    /// It may take long: nobody should have to wait for it before something else is typed.
+    pub is_long: bool,
+    answer: for<'a> fn(&'a Asked<'a>) -> Answering<'a>,
 }
 
-const COMMANDS: &[Command] = &[
-    Command { name: "help", help: "what /lcm can do, and where the history lies" },
-    Command { name: "stats", help: "messages, summaries, sizes" },
-    Command { name: "tree", help: "the summaries of this branch, and what each stands for" },
-    Command { name: "compact", help: compact::HELP },
-    Command { name: "doctor", help: doctor::HELP },
-    Command { name: "import", help: import::HELP },
-];
+/// An answer on its way.
+type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
+
+/// Every sub-command, in the order in which help lists them.
+const COMMANDS: &[Command] =
+    &[help::COMMAND, stats::COMMAND, tree::COMMAND, compact::COMMAND, doctor::COMMAND, import::COMMAND];
+
+/// Who asks, and what is asked.
+pub struct Asked<'a> {
+    /// The project and its store.
+    pub home: &'a Home,
+    /// Where Pi keeps its sessions.
+    pub folders: &'a Folders,
+    /// The session and its branch.
+    pub scope: &'a Scope,
+    /// The settings that hold.
+    pub settings: &'a Settings,
+    /// Of the open session.
+    pub importer: &'a Importer,
+    /// The window of the session's model, in tokens, where it is known.
+    pub window: Option<usize>,
+    /// Everything behind the command's name, `--json` left out.
+    pub rest: String,
+}
+
+impl Asked<'_> {
+    fn store(&self) -> &Store {
+        &self.home.store
+    }
+
+    async fn overview(&self) -> Result<Overview> {
+        let scope = self.scope.clone();
+        self.store().read(move |view| overview(view, &scope)).await
+    }
+}
+
+/// What a command answers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// In words, or as JSON where that was asked for.
+    pub text: String,
+    /// As data.
+    pub answer: Value,
+    /// What the user is to agree to first. Nothing was done yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
+}
+
+/// A question to the user, for a command that can't be undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Confirm {
+    /// The question.
+    pub title: String,
+    /// What would be done.
+    pub message: String,
+    /// What to run once the user agrees, without `/lcm`.
+    pub line: String,
+}
+
+impl Answer {
+    /// An answer that says itself in words and as JSON.
+    pub fn of<T: Display + Serialize>(answer: &T) -> Self {
+        Self {
+            text: answer.to_string(),
+            answer: serde_json::to_value(answer).unwrap_or_default(),
+            confirm: None,
+        }
+    }
+
+    /// The same, with a question.
+    #[must_use]
+    pub fn asking(self, confirm: Confirm) -> Self {
+        Self { confirm: Some(confirm), ..self }
+    }
+}
+
+/// An answer that is a sentence and nothing else; as JSON `{"message"}`.
+#[derive(Serialize)]
+struct Sentence {
+    message: String,
+}
+
+impl Sentence {
+    fn answer(message: impl Into<String>) -> Answer {
+        Answer::of(&Self { message: message.into() })
+    }
+}
+
+impl Display for Sentence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
 
 /// The sub-commands, for help and completion.
 #[must_use]
@@ -36,87 +143,45 @@ pub fn list() -> &'static [Command] {
     COMMANDS
 }
 
-/// Answers `/lcm <line>`, asked from `scope`. `compact` is Pi's to run, and `import` has an answer of its own
-/// ([`import::Importer`]): here they are only listed.
+/// The sub-commands as a host needs them, an array of `{name, help, arguments: [{value, help}], long}`.
+#[must_use]
+pub fn specs() -> Value {
+    let argument = |(value, help): &(&str, &str)| json!({"value": value, "help": help});
+    let spec = |command: &Command| {
+        let arguments: Value = command.arguments.iter().map(argument).collect();
+        json!({"name": command.name, "help": command.help, "arguments": arguments, "long": command.is_long})
+    };
+    COMMANDS.iter().map(spec).collect()
+}
+
+/// Answers `/lcm <line>`. With `--json` a failure is an answer too, `{"error": {code, message}}`.
 ///
 /// # Errors
-/// When the store can't be read.
-pub async fn run(store: &Store, scope: &Scope, line: &str) -> Result<String> {
-    match line.split_whitespace().next().unwrap_or("help") {
-        "help" => Ok(help(store)),
-        "stats" => {
-            let overview = look(store, scope).await?;
-            let sizes = size::parts(store).await?;
-            Ok(stats(&overview, store.bytes().await?, &sizes, store.place()))
-        }
-        "tree" => Ok(tree::render(&look(store, scope).await?)),
-        "doctor" => {
-            let rest = line.trim_start().strip_prefix("doctor").unwrap_or_default();
-            doctor::run(store, scope.conversation, rest).await
-        }
-        "import" => Ok(import::USAGE.into()),
-        "compact" => Ok("Pi runs /lcm compact; this session has nothing to run it with.".into()),
-        other => Ok(format!("There is no /lcm {}.\n{}", one_line(other, 40), commands())),
+/// What the user should read.
+pub async fn run(asked: Asked<'_>, line: &str) -> Result<Answer> {
+    let words = Words::of(line);
+    let answered = answer(asked, &words).await;
+    if !words.as_json {
+        return answered;
     }
+    let mut answer = answered.unwrap_or_else(|error| failure(&error));
+    answer.text = serde_json::to_string_pretty(&answer.answer).unwrap_or_default();
+    Ok(answer)
 }
 
-async fn look(store: &Store, scope: &Scope) -> Result<Overview> {
-    let scope = scope.clone();
-    store.read(move |view| overview(view, &scope)).await
-}
-
-fn help(store: &Store) -> String {
-    format!("{}\n\nEvery message of this project is kept in {}", commands(), lies_in(store.place()))
-}
-
-fn commands() -> String {
-    let lines = COMMANDS.iter().map(|command| format!("/lcm {:<8} {}", command.name, command.help));
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-fn stats(overview: &Overview, bytes: u64, sizes: &str, place: &Place) -> String {
-    let row = |name: &str, value: String| format!("{name:<15} {value}\n");
-    let Overview { totals, .. } = overview;
-    let mut out = row(
-        "This session",
-        format!("{}, {} on this branch", count(totals.messages, "message"), overview.visible),
-    );
-    out += &row(
-        "This project",
-        format!("{}, {}", count(overview.project_messages, "message"), count(overview.sessions, "session")),
-    );
-    out += &row("Summaries", summaries(overview));
-    out += &row(
-        "This branch",
-        match overview.depths.is_empty() {
-            true => format!("about {} tokens", grouped(overview.visible_tokens)),
-            false => format!(
-                "about {} tokens, {} with its summaries in place of what they stand for",
-                grouped(overview.visible_tokens),
-                grouped(overview.frontier_tokens)
-            ),
-        },
-    );
-    out += &row("Database", format!("{}, {}", megabytes(bytes), lies_in(place)));
-    out += &row("", sizes.to_owned());
-    out.truncate(out.trim_end().len());
-    out
-}
-
-/// `24 D0, 6 D1, 1 D2; 2 degraded`
-fn summaries(overview: &Overview) -> String {
-    let depths = overview.depths.iter().map(|depth| format!("{} D{}", depth.summaries, depth.depth));
-    let depths: Vec<String> = depths.collect();
-    match depths.is_empty() {
-        true => "none yet".into(),
-        false if overview.totals.degraded == 0 => depths.join(", "),
-        false => format!("{}; {} degraded", depths.join(", "), overview.totals.degraded),
+async fn answer(asked: Asked<'_>, words: &Words) -> Result<Answer> {
+    let command = help::command(&words.name)?;
+    if words.wants_help {
+        return Ok(help::of(command));
     }
+    (command.answer)(&Asked { rest: words.rest.clone(), ..asked }).await
 }
 
-fn lies_in(place: &Place) -> String {
-    match place {
-        Place::Memory => "memory only: this session leaves no trace".into(),
-        Place::File(path) => path.display().to_string(),
+fn failure(error: &Error) -> Answer {
+    let (code, message) = (error.code().as_str(), error.to_string());
+    Answer {
+        text: String::new(),
+        answer: json!({"error": {"code": code, "message": message}}),
+        confirm: None,
     }
 }

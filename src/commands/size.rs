@@ -1,9 +1,7 @@
 //! What the user hears of the store's size: where the room goes, and once when it is more than was meant.
 
-#![expect(clippy::redundant_closure_for_method_calls, reason = "the paths are not general over lifetimes")]
-
 use crate::error::Result;
-use crate::store::{Place, Store};
+use crate::store::{Place, Sizes, Store};
 use crate::text::{grouped, megabytes};
 
 const MEGABYTE: u64 = 1_000_000;
@@ -11,8 +9,7 @@ const MEGABYTE: u64 = 1_000_000;
 const AGAIN: u64 = 10;
 
 /// `0.4 MB messages (0.9 MB unpacked), 0.3 MB full text, …`
-pub(super) async fn parts(store: &Store) -> Result<String> {
-    let sizes = store.read(|view| view.sizes()).await?;
+pub(super) fn parts(sizes: &Sizes) -> String {
     let named = [
         ("full text", sizes.full_text),
         ("entries", sizes.entries),
@@ -29,7 +26,7 @@ pub(super) async fn parts(store: &Store) -> Result<String> {
             .filter(|(_, bytes)| *bytes > 0)
             .map(|(name, bytes)| format!("{} {name}", megabytes(*bytes))),
     );
-    Ok(parts.join(", "))
+    parts.join(", ")
 }
 
 /// What to tell the user of a store of `bytes`, if that is over the budget and was not told before.
@@ -42,6 +39,7 @@ pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Resu
     if bytes <= budget {
         return Ok(None);
     }
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     let told = store.read(|view| view.size_warned_at()).await?;
     if told.is_some_and(|told| bytes < told.saturating_add(told / AGAIN)) {
         return Ok(None);

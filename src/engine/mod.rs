@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
+use crate::commands::{Answer, Asked};
 use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Outcome, Progress, Request, Work};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
@@ -43,6 +44,20 @@ pub struct Options {
     pub parent_session: Option<String>,
     /// What [`load_settings`] gave.
     pub settings: Settings,
+}
+
+/// A line of `/lcm`, and where it is asked from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Line {
+    /// What stands behind `/lcm`.
+    pub line: String,
+    /// The entry at the end of the branch.
+    pub leaf_id: Option<String>,
+    /// Of the session's model, in tokens, where it is known.
+    pub context_window: Option<usize>,
+    /// Where Pi keeps its sessions.
+    pub folders: Folders,
 }
 
 /// What the footer shows, and what the user should hear once.
@@ -300,30 +315,27 @@ impl Engine {
         answer
     }
 
-    /// Answers `/lcm <line>`; `window` is that of the session's model, in tokens, where it is known.
+    /// Answers a line of `/lcm`. `request` is [`Line`] as JSON.
     ///
     /// # Errors
     /// What the user should read.
-    pub async fn command(&self, line: &str, leaf: Option<String>, window: Option<usize>) -> Result<String> {
+    pub async fn command(&self, request: &str) -> Result<Answer> {
+        let Line { line, leaf_id, context_window, folders } = read_json("the command", request)?;
         self.flush().await?;
-        let scope = self.scope(leaf);
-        match line.trim_start().strip_prefix("compact ") {
-            Some(rest) => commands::compact::plan(&self.store, &scope, &self.settings, window, rest).await,
-            None => commands::run(&self.store, &scope, line).await,
-        }
-    }
-
-    /// Answers `/lcm import <line>`, when all is imported. `folders` is [`Folders`] as JSON.
-    ///
-    /// # Errors
-    /// What the user should read.
-    pub async fn import(&self, line: &str, folders: &str) -> Result<String> {
         let started = Instant::now();
-        let folders: Folders = read_json("where Pi keeps its sessions", folders)?;
-        let answer = self.importer.run(&self.home, &folders, line).await;
+        let asked = Asked {
+            home: &self.home,
+            folders: &folders,
+            scope: &self.scope(leaf_id),
+            settings: &self.settings,
+            importer: &self.importer,
+            window: context_window,
+            rest: String::new(),
+        };
+        let answer = commands::run(asked, &line).await;
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
-        self.log
-            .event("import", &[("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))]);
+        let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
+        self.log.event("command", &fields);
         answer
     }
 
@@ -452,13 +464,10 @@ pub fn tool_specs() -> Value {
     tools::specs()
 }
 
-/// The sub-commands of `/lcm` with a line each.
+/// The sub-commands of `/lcm`: [`commands::specs`].
 #[must_use]
 pub fn command_specs() -> Value {
-    commands::list()
-        .iter()
-        .map(|command| serde_json::json!({"name": command.name, "help": command.help}))
-        .collect()
+    commands::specs()
 }
 
 /// The settings that hold, as data: `settings`, for [`Options`], and `notice`, what of them could not be right.

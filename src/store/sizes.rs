@@ -1,6 +1,7 @@
 //! How large the store is, what takes the room, and when the user was last told.
 
 use rusqlite::{OptionalExtension as _, params};
+use serde::Serialize;
 
 use super::view::reading;
 use super::{Batch, View};
@@ -10,7 +11,8 @@ use crate::error::{Error, Result};
 const WARNED_AT: &str = "size_warned_at";
 
 /// What takes the room, in bytes of the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Sizes {
     /// The messages, packed.
     pub messages: u64,

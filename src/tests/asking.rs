@@ -1,16 +1,21 @@
 //! A stored session, its summaries, and questions about it: what the tests of recall are built with.
 
 use std::ops::Range;
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{Session, TestStore};
+use crate::commands::import::Importer;
+use crate::commands::{Answer, Asked};
+use crate::config::Settings;
 use crate::dag::{Sources, visible};
 use crate::ids::{Hash, SummaryId};
+use crate::ingest::import::{Folders, Home};
 use crate::model::{State, SummaryRecord};
 use crate::recall::Scope;
-use crate::store::NewSummary;
+use crate::store::{NewSummary, Store};
 use crate::tools::{self, Block};
 use crate::{commands, tokens};
 
@@ -124,8 +129,37 @@ impl Asking {
     }
 
     pub async fn command(&self, line: &str) -> String {
-        commands::run(&self.store.store, &self.scope, line).await.unwrap()
+        ask(&self.store.store, &self.scope, line).await.unwrap().text
     }
+
+    /// The same as data.
+    pub async fn json(&self, line: &str) -> Value {
+        let answer = ask(&self.store.store, &self.scope, &format!("{line} --json")).await.unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&answer.text).unwrap(), answer.answer);
+        answer.answer
+    }
+}
+
+/// Answers `/lcm <line>`, asked of `store`.
+pub async fn ask(store: &Store, scope: &Scope, line: &str) -> crate::error::Result<Answer> {
+    let nowhere = PathBuf::from("/nowhere");
+    let home = Home {
+        store: store.clone(),
+        cwd: "/project".into(),
+        db_dir: nowhere.clone(),
+        session_id: "one".into(),
+    };
+    let folders = Folders { session_dir: nowhere.clone(), all_sessions: nowhere.clone() };
+    let asked = Asked {
+        home: &home,
+        folders: &folders,
+        scope,
+        settings: &Settings::defaults(&nowhere),
+        importer: &Importer::default(),
+        window: None,
+        rest: String::new(),
+    };
+    commands::run(asked, line).await
 }
 
 /// What stands between the content marks of a page, and the arguments of the next call, if there is one.

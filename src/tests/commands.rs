@@ -1,6 +1,6 @@
 //! `/lcm …`
 
-use super::asking::Asking;
+use super::asking::{Asking, ask};
 use super::support::{Session, TestStore};
 use crate::commands::list;
 use crate::commands::size::warning;
@@ -18,10 +18,40 @@ async fn help_lists_every_command_and_where_the_history_lies() {
 }
 
 #[tokio::test]
-async fn an_unknown_command_is_named_and_the_known_ones_are_listed() {
+async fn what_is_unknown_is_named_with_what_it_is_most_like() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
-    let answer = asking.command("prune everything").await;
-    assert!(answer.starts_with("There is no /lcm prune.\n/lcm help "), "{answer}");
+    let refused =
+        async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
+    assert_eq!(
+        refused("stat everything").await,
+        "there is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)"
+    );
+    assert_eq!(
+        refused("stats everything").await,
+        "/lcm stats knows no everything: it takes --json alone; /lcm help stats tells more"
+    );
+    let error = asking.json("stat").await;
+    assert_eq!(error["error"]["code"], "LCM_INVALID");
+    assert!(error["error"]["message"].as_str().unwrap().starts_with("there is no /lcm stat: "), "{error}");
+}
+
+#[tokio::test]
+async fn every_command_tells_of_its_forms_and_can_be_completed() {
+    let asking = Asking::about(&Session::new().chat(1, 3)).await;
+    for command in list() {
+        let help = asking.command(&format!("help {}", command.name)).await;
+        assert_eq!(asking.command(&format!("{} --help", command.name)).await, help);
+        assert!(help.starts_with(&format!("/lcm {}: {}\n\n  /lcm ", command.name, command.help)), "{help}");
+        let forms: Vec<&str> = command.usage.iter().map(|(form, _)| *form).collect();
+        for (argument, _) in command.arguments {
+            assert!(forms.iter().any(|form| form.contains(argument)), "{argument} in {forms:?}");
+        }
+        let json = asking.json(&format!("help {}", command.name)).await;
+        assert_eq!(json["usage"][0]["line"], format!("/lcm {}", forms[0]));
+    }
+    let json = asking.json("").await;
+    assert_eq!(json["commands"].as_array().unwrap().len(), list().len());
+    assert!(json["database"].as_str().unwrap().ends_with("project.db"), "{json}");
 }
 
 #[tokio::test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde_json::json;
 
+use super::asking::ask;
 use super::support::{Compact, ScriptedModel, Session, compacted};
-use crate::commands;
 use crate::ids::{ConversationId, Hash};
 use crate::ingest::{Handover, fold};
 use crate::model::parse_batch;
@@ -85,11 +85,11 @@ impl Patient {
     }
 
     async fn doctor(&self) -> String {
-        commands::run(&self.store, &self.scope, "doctor").await.unwrap()
+        ask(&self.store, &self.scope, "doctor").await.unwrap().text
     }
 
     async fn fix(&self) -> String {
-        commands::run(&self.store, &self.scope, "doctor --fix").await.unwrap()
+        ask(&self.store, &self.scope, "doctor --fix").await.unwrap().text
     }
 
     /// The file is another session's business: only the store is checked.
@@ -572,7 +572,7 @@ async fn the_newest_entries_of_the_open_session_may_be_on_their_way() {
         "{report}"
     );
     let other = Scope { conversation: ConversationId(2), leaf: None };
-    let report = commands::run(&patient.store, &other, "doctor").await.unwrap();
+    let report = ask(&patient.store, &other, "doctor").await.unwrap().text;
     assert!(report.contains("1× the file has an entry that is not stored: e"), "{report}");
 }
 
@@ -645,8 +645,8 @@ async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
 #[tokio::test]
 async fn what_is_no_option_is_named() {
     let patient = Patient::new().await;
-    let error = commands::run(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();
-    assert!(error.to_string().starts_with("there is no --cure: /lcm doctor checks"), "{error}");
+    let error = ask(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();
+    assert!(error.to_string().starts_with("/lcm doctor knows no --cure: it takes --fix; "), "{error}");
 }
 
 impl Patient {

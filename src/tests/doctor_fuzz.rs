@@ -8,8 +8,8 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
+use super::asking;
 use super::doctor::Patient;
-use crate::commands;
 use crate::ids::{ConversationId, MessageId};
 use crate::recall::Scope;
 use crate::store::Store;
@@ -199,7 +199,7 @@ async fn whatever_is_damaged_the_doctor_answers_and_mending_loses_nothing() {
         let (texts_before, entries_before) = (texts(&store, &database).await, entries(&database));
         let scope = Scope { conversation: ConversationId(1), leaf: None };
         let ask = async |line| {
-            commands::run(&store, &scope, line).await.unwrap_or_else(|error| panic!("{error}\n{done}"))
+            asking::ask(&store, &scope, line).await.unwrap_or_else(|error| panic!("{error}\n{done}")).text
         };
         ask("doctor").await;
         ask("doctor --fix").await;

@@ -51,7 +51,7 @@ impl Machine {
     }
 
     async fn run(&self, line: &str) -> String {
-        Importer::default().run(&self.home, &self.folders, line).await.unwrap()
+        Importer::default().run(&self.home, &self.folders, line).await.unwrap().text
     }
 
     /// Session, entry, entry above and lineage of all that is stored, in words.
@@ -301,7 +301,7 @@ async fn nothing_is_imported_any_more_once_the_session_is_closed() {
     let importer = Importer::default();
     importer.close().await;
     assert_eq!(
-        importer.run(&machine.home, &machine.folders, "").await.unwrap(),
+        importer.run(&machine.home, &machine.folders, "").await.unwrap().text,
         "0 sessions: 0 messages new, 0 known already; stopped after 0 of 1 file: the same command goes on from there"
     );
 }
@@ -339,9 +339,13 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
     let refused =
         async |line: &str| importer.run(&machine.home, &machine.folders, line).await.unwrap_err().to_string();
     assert_eq!(refused("/nowhere/x.jsonl").await, "there is no /nowhere/x.jsonl");
-    assert!(refused("--everything").await.starts_with("there is no --everything: /lcm import takes in"));
+    assert!(
+        refused("--everything")
+            .await
+            .starts_with("/lcm import knows no --everything: it takes --all, --stop; ")
+    );
     assert_eq!(
-        importer.run(&machine.home, &machine.folders, "--stop").await.unwrap(),
+        importer.run(&machine.home, &machine.folders, "--stop").await.unwrap().text,
         "No import is under way."
     );
     let none =

@@ -1,0 +1,113 @@
+//! Reading what stands behind `/lcm`.
+
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+use crate::text::one_line;
+
+/// A line, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Words {
+    /// The command; without one it is `help`.
+    pub name: String,
+    /// Everything behind it as it was typed, but for the words that every command takes.
+    pub rest: String,
+    /// `--json` was among them.
+    pub as_json: bool,
+    /// `--help` was.
+    pub wants_help: bool,
+}
+
+impl Words {
+    pub fn of(line: &str) -> Self {
+        let line = line.trim();
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let (rest, as_json) = without(rest.trim(), "--json");
+        let (rest, wants_help) = without(&rest, "--help");
+        match name {
+            // `/lcm --json` is the list of commands as JSON.
+            "" | "--json" | "--help" => {
+                Self { name: "help".into(), rest, as_json: as_json || name == "--json", wants_help: false }
+            }
+            name => Self { name: name.to_owned(), rest, as_json, wants_help },
+        }
+    }
+}
+
+/// `text` without the word `flag`, and whether it was there.
+fn without(text: &str, flag: &str) -> (String, bool) {
+    let is_there = text.split_whitespace().any(|word| word == flag);
+    if !is_there {
+        return (text.to_owned(), false);
+    }
+    let kept: Vec<&str> =
+        text.split_inclusive(char::is_whitespace).filter(|word| word.trim() != flag).collect();
+    (kept.concat().trim().to_owned(), true)
+}
+
+/// For a command that takes nothing.
+///
+/// # Errors
+/// When there is something all the same.
+pub(super) fn none(command: &str, rest: &str) -> Result<()> {
+    match rest.split_whitespace().next() {
+        None => Ok(()),
+        Some(word) => Err(foreign(command, word, &[])),
+    }
+}
+
+/// What to say of an argument that a command does not know.
+pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
+    let takes = match known {
+        [] => "it takes --json alone".to_owned(),
+        known => format!("it takes {}", known.join(", ")),
+    };
+    Error::invalid(format!(
+        "/lcm {command} knows no {}: {takes}; /lcm help {command} tells more",
+        one_line(word, 40)
+    ))
+}
+
+/// A path as a person types it: in quotes or not, from the home folder or not.
+pub(super) fn path(text: &str) -> PathBuf {
+    let text = text.trim();
+    let inner = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    let text = inner.unwrap_or(text);
+    match (text.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_name_what_every_command_takes_and_the_rest_as_it_was_typed() {
+        let words = |line| {
+            let Words { name, rest, as_json, wants_help } = Words::of(line);
+            (name, rest, as_json, wants_help)
+        };
+        let cases = [
+            ("", "help", "", false, false),
+            ("--json", "help", "", true, false),
+            ("stats", "stats", "", false, false),
+            ("stats --json", "stats", "", true, false),
+            (" import  '/a  b' --json", "import", "'/a  b'", true, false),
+            ("search --json  two  words", "search", "two  words", true, false),
+            ("search --jsonish", "search", "--jsonish", false, false),
+            ("tree --help", "tree", "", false, true),
+        ];
+        for (line, name, rest, json, help) in cases {
+            assert_eq!(words(line), (name.into(), rest.into(), json, help), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_takes_nothing_says_so() {
+        let error = none("stats", "now").unwrap_err().to_string();
+        assert_eq!(error, "/lcm stats knows no now: it takes --json alone; /lcm help stats tells more");
+        assert!(none("stats", " ").is_ok());
+    }
+}

@@ -1,0 +1,118 @@
+//! `/lcm help`: the sub-commands with a line each, or one of them with all its forms.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Answer, Asked, COMMANDS, Command};
+use crate::error::{Error, Result};
+use crate::store::Place;
+use crate::text::one_line;
+
+pub(super) const COMMAND: Command = Command {
+    name: "help",
+    help: "what /lcm can do, and where the history lies",
+    usage: &[("help", "lists the commands"), ("help NAME", "tells of one command, as /lcm NAME --help does")],
+    arguments: &[],
+    is_long: false,
+    answer: |asked| Box::pin(async { answer(asked) }),
+};
+
+/// All commands.
+#[derive(Serialize)]
+struct Listed {
+    commands: Vec<Line>,
+    /// The database, none for a session that leaves no trace.
+    database: Option<String>,
+    #[serde(skip)]
+    place: String,
+}
+
+#[derive(Serialize)]
+struct Line {
+    name: &'static str,
+    help: &'static str,
+}
+
+/// One command.
+#[derive(Serialize)]
+struct Told {
+    name: &'static str,
+    help: &'static str,
+    usage: Vec<Form>,
+}
+
+#[derive(Serialize)]
+struct Form {
+    line: String,
+    help: &'static str,
+}
+
+/// The command of this name.
+///
+/// # Errors
+/// When there is none, with the name that is most like it.
+pub(super) fn command(name: &str) -> Result<&'static Command> {
+    let known = COMMANDS.iter().find(|command| command.name == name);
+    known.ok_or_else(|| {
+        let alike = |command: &&Command| strsim::jaro_winkler(&name.to_lowercase(), command.name);
+        let nearest = COMMANDS.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)));
+        let meant =
+            nearest.map(|command| format!("did you mean /lcm {}? ", command.name)).unwrap_or_default();
+        Error::invalid(format!("there is no /lcm {}: {meant}(/lcm help lists them all)", one_line(name, 40)))
+    })
+}
+
+/// What `/lcm <command> --help` answers.
+pub(super) fn of(command: &Command) -> Answer {
+    let form = |(line, help): &(&str, &'static str)| Form { line: format!("/lcm {line}"), help };
+    Answer::of(&Told {
+        name: command.name,
+        help: command.help,
+        usage: command.usage.iter().map(form).collect(),
+    })
+}
+
+fn answer(asked: &Asked<'_>) -> Result<Answer> {
+    if let Some(name) = asked.rest.split_whitespace().next() {
+        return Ok(of(command(name)?));
+    }
+    let database = match asked.store().place() {
+        Place::Memory => None,
+        Place::File(path) => Some(path.display().to_string()),
+    };
+    Ok(Answer::of(&Listed {
+        commands: COMMANDS.iter().map(|command| Line { name: command.name, help: command.help }).collect(),
+        database,
+        place: lies_in(asked.store().place()),
+    }))
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Line { name, help } in &self.commands {
+            writeln!(f, "/lcm {name:<8} {help}")?;
+        }
+        writeln!(f, "\nEach has more to tell: /lcm help NAME. Each answers as JSON with --json.")?;
+        write!(f, "Every message of this project is kept in {}", self.place)
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.usage.iter().map(|form| form.line.chars().count()).max().unwrap_or_default();
+        writeln!(f, "/lcm {}: {}", self.name, self.help)?;
+        for Form { line, help } in &self.usage {
+            write!(f, "\n  {line:<width$}  {help}")?;
+        }
+        write!(f, "\n\nWith --json the answer is JSON.")
+    }
+}
+
+/// Where the history lies, in words that end a sentence.
+pub(super) fn lies_in(place: &Place) -> String {
+    match place {
+        Place::Memory => "memory only: this session leaves no trace".into(),
+        Place::File(path) => path.display().to_string(),
+    }
+}

@@ -1,0 +1,161 @@
+//! `/lcm stats`: the history in numbers.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::help::lies_in;
+use super::{Answer, Asked, Command, args, size};
+use crate::error::Result;
+use crate::recall::describe::Overview;
+use crate::store::{Place, Sizes};
+use crate::text::{count, grouped, megabytes};
+
+const NAME: &str = "stats";
+
+pub(super) const COMMAND: Command = Command {
+    name: NAME,
+    help: "messages, summaries, sizes",
+    usage: &[("stats", "tells what is stored of this session and this project, and what its summaries save")],
+    arguments: &[],
+    is_long: false,
+    answer: |asked| Box::pin(answer(asked)),
+};
+
+/// All numbers. Tokens are estimates.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Stats {
+    session: Session,
+    project: Project,
+    summaries: Summaries,
+    branch: Branch,
+    database: Database,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Session {
+    messages: usize,
+    /// Those that the model sees on the current branch, or would without summaries.
+    on_branch: usize,
+}
+
+#[derive(Serialize)]
+struct Project {
+    messages: usize,
+    sessions: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summaries {
+    degraded: usize,
+    by_depth: Vec<Depth>,
+}
+
+#[derive(Serialize)]
+struct Depth {
+    depth: u32,
+    summaries: usize,
+    degraded: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Branch {
+    /// Of its messages as they were said.
+    tokens: usize,
+    /// With its topmost summaries in place of what they stand for.
+    frontier_tokens: usize,
+    saved_tokens: usize,
+}
+
+#[derive(Serialize)]
+struct Database {
+    /// None for a session that leaves no trace.
+    path: Option<String>,
+    bytes: u64,
+    parts: Sizes,
+    #[serde(skip)]
+    place: String,
+}
+
+async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+    args::none(NAME, &asked.rest)?;
+    let store = asked.store();
+    let Overview {
+        totals, depths, sessions, project_messages, visible, visible_tokens, frontier_tokens, ..
+    } = asked.overview().await?;
+    let depth = |depth: &crate::store::DepthCount| Depth {
+        depth: depth.depth,
+        summaries: depth.summaries,
+        degraded: depth.degraded,
+    };
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
+    let parts = store.read(|view| view.sizes()).await?;
+    Ok(Answer::of(&Stats {
+        session: Session { messages: totals.messages, on_branch: visible },
+        project: Project { messages: project_messages, sessions },
+        summaries: Summaries { degraded: totals.degraded, by_depth: depths.iter().map(depth).collect() },
+        branch: Branch {
+            tokens: visible_tokens,
+            frontier_tokens,
+            saved_tokens: visible_tokens.saturating_sub(frontier_tokens),
+        },
+        database: Database {
+            path: match store.place() {
+                Place::Memory => None,
+                Place::File(path) => Some(path.display().to_string()),
+            },
+            bytes: store.bytes().await?,
+            parts,
+            place: lies_in(store.place()),
+        },
+    }))
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { session, project, summaries, branch, database } = self;
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<15} {value}");
+        row(
+            "This session",
+            format!("{}, {} on this branch", count(session.messages, "message"), session.on_branch),
+        )?;
+        row(
+            "This project",
+            format!("{}, {}", count(project.messages, "message"), count(project.sessions, "session")),
+        )?;
+        row("Summaries", summaries.to_string())?;
+        row("This branch", branch.in_words(!summaries.by_depth.is_empty()))?;
+        row("Database", format!("{}, {}", megabytes(database.bytes), database.place))?;
+        write!(f, "{:<15} {}", "", size::parts(&database.parts))
+    }
+}
+
+impl Branch {
+    fn in_words(&self, is_summarised: bool) -> String {
+        let tokens = grouped(self.tokens);
+        match is_summarised {
+            false => format!("about {tokens} tokens"),
+            true => {
+                let rest = grouped(self.frontier_tokens);
+                format!("about {tokens} tokens, {rest} with its summaries in place of what they stand for")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Summaries {
+    /// `24 D0, 6 D1, 1 D2; 2 degraded`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let depths = self.by_depth.iter().map(|depth| format!("{} D{}", depth.summaries, depth.depth));
+        let depths: Vec<String> = depths.collect();
+        match (depths.as_slice(), self.degraded) {
+            ([], _) => f.write_str("none yet"),
+            (depths, 0) => f.write_str(&depths.join(", ")),
+            (depths, degraded) => write!(f, "{}; {degraded} degraded", depths.join(", ")),
+        }
+    }
+}

@@ -6,10 +6,10 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
 import { addon, root } from "./paths.mjs";
+import { PACKAGE } from "./platforms.mjs";
 import { collect } from "./proc.mjs";
 import { Failure } from "./setup.mjs";
 
-const PACKAGE = "pi-lossless-context";
 const typeFolder = path.join(root, "target", "type-def");
 
 /** The types that napi's macros saw in the build whose addon stands in place; `index.d.ts` is checked against them. */
@@ -23,17 +23,30 @@ export const cargoEnvironment = () => ({ ...process.env, NAPI_TYPE_DEF_TMP_FOLDE
  * @returns {Promise<string>} the addon
  */
 export async function buildAddon({ revealAfterMs }) {
+  const { library, fresh } = await cargoBuild(["--profile", "fast", "--lib"], { revealAfterMs, title: "Building the addon …" });
+  keepTypeDefinitions(fresh);
+  return place(library);
+}
+
+/**
+ * @param {string[]} args
+ * @param {object} how
+ * @param {number} [how.revealAfterMs]
+ * @param {string} how.title
+ * @param {string} [how.program] instead of cargo, with the arguments that make it build
+ * @param {string[]} [how.first]
+ * @param {NodeJS.ProcessEnv} [how.env]
+ * @returns {Promise<{ library: string, fresh: boolean }>}
+ */
+export async function cargoBuild(args, { revealAfterMs = 0, title, program = "cargo", first = ["build"], env = cargoEnvironment() }) {
   mkdirSync(typeFolder, { recursive: true });
-  const args = ["build", "--profile", "fast", "--lib", "--message-format=json-render-diagnostics"];
-  const options = { cwd: root, env: cargoEnvironment(), revealAfterMs, title: "Building the addon …" };
-  const { code, stdout, stderr } = await collect("cargo", args, options);
+  const all = [...first, ...args, "--message-format=json-render-diagnostics"];
+  const { code, stdout, stderr } = await collect(program, all, { cwd: root, env, revealAfterMs, title });
   if (code !== 0) {
     process.stderr.write(stderr);
-    throw new Failure(`cargo build failed with exit code ${code}: its own words stand above.`);
+    throw new Failure(`${path.basename(program)} ${first.join(" ")} failed with exit code ${code}: its own words stand above.`);
   }
-  const artifact = artifactIn(stdout);
-  keepTypeDefinitions(artifact.fresh);
-  return place(artifact.library);
+  return artifactIn(stdout);
 }
 
 /**

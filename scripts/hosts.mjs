@@ -5,13 +5,12 @@
  * what they were made from, so that a second time costs nothing. Runs by itself too: `node scripts/hosts.mjs`.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import os from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { inModules, node22, nodeIn, root } from "./paths.mjs";
-import { collect } from "./proc.mjs";
 import { Failure, needNode, npm } from "./setup.mjs";
+import { bringTarball } from "./tarballs.mjs";
 
 const PACKAGE = "@earendil-works/pi-coding-agent";
 
@@ -66,47 +65,13 @@ async function bring(version) {
   const modules = modulesOf(version);
   const folder = path.dirname(modules);
   const stamp = path.join(modules, ".complete");
-  const wanted = digest("sha256", readFileSync(path.join(folder, "package-lock.json")), TARBALLS[version] ?? "");
+  const wanted = createHash("sha256").update(readFileSync(path.join(folder, "package-lock.json"))).update(TARBALLS[version] ?? "").digest("base64");
   if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return;
   process.stderr.write(`Bringing Pi ${version} …\n`);
   await npm(["ci", "--loglevel=error"], folder);
-  if (TARBALLS[version]) await unpack(version, path.join(modules, PACKAGE));
+  if (TARBALLS[version]) await bringTarball(`${PACKAGE}@${version}`, TARBALLS[version], path.join(modules, PACKAGE));
   if (existsSync(path.join(modules, "node"))) await needNode(modules, `the Node of Pi ${version}`);
   writeFileSync(stamp, wanted);
-}
-
-/**
- * Fetches Pi's tarball, looks whether it is the one that was pinned, and unpacks it.
- * @param {string} version
- * @param {string} target
- */
-async function unpack(version, target) {
-  const temporary = mkdtempSync(path.join(os.tmpdir(), "lcm-host-"));
-  try {
-    await npm(["pack", `${PACKAGE}@${version}`, "--silent"], temporary);
-    const tarball = readdirSync(temporary).find((name) => name.endsWith(".tgz"));
-    if (!tarball) throw new Failure(`npm pack left no tarball of Pi ${version}.`);
-    const file = path.join(temporary, tarball);
-    const found = `sha512-${digest("sha512", readFileSync(file))}`;
-    if (found !== TARBALLS[version]) throw new Failure(`The tarball of Pi ${version} is not the one that was pinned: it has ${found}, expected was ${TARBALLS[version]}.`);
-    mkdirSync(target, { recursive: true });
-    // By relative names: some tars take the colon of `C:` for another machine's name.
-    const { code, stderr } = await collect("tar", ["-xzf", tarball, "-C", path.relative(temporary, target), "--strip-components=1"], { cwd: temporary });
-    if (code === 127) throw new Failure(`The command tar was not found, which unpacks Pi ${version}: install it and run this again.`);
-    if (code !== 0) throw new Failure(`The tarball of Pi ${version} can't be unpacked: ${stderr.trim()}`);
-  } finally {
-    rmSync(temporary, { recursive: true, force: true });
-  }
-}
-
-/**
- * @param {"sha256" | "sha512"} algorithm
- * @param {...(string | Buffer)} parts
- */
-function digest(algorithm, ...parts) {
-  const hash = createHash(algorithm);
-  for (const part of parts) hash.update(part);
-  return hash.digest("base64");
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -7,6 +7,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { addonOf } from "./platforms.mjs";
 
 /** The repository. */
 export const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
@@ -58,4 +59,4 @@ function isMusl() {
 }
 
 /** The place where `index.js` looks for the addon in a source tree. */
-export const addon = () => path.join(root, `pi-lossless-context.${platformTriple()}.node`);
+export const addon = () => path.join(root, addonOf(platformTriple()));

@@ -1,16 +1,18 @@
 /**
- * The driver behind `npm start`, `npm run build`, `npm test`, `npm run bench`, `npm run bench:strategies` and `npm run kill`.
+ * The driver behind `npm start`, `npm run build`, `npm test` and the other npm commands.
  *
- * Each begins with the same set-up, so that a clean clone needs no step before it. What follows is started by absolute
+ * Each begins with the set-up it needs, so that a clean clone needs no step before it. What follows is started by absolute
  * path (`paths.mjs`). A failure ends in one line that says what to do, or in the failing program's own words above it.
  */
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { buildAddon, cargoEnvironment } from "./build.mjs";
 import { bringHosts } from "./hosts.mjs";
+import { packAll as pack } from "./pack.mjs";
 import { extension, node22, piCli, programOf, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
-import { Failure, setUp } from "./setup.mjs";
+import { publishAll as publish } from "./publish.mjs";
+import { Failure, needCargo, setUp } from "./setup.mjs";
 
 /** A build that takes longer than this shows itself when all the user wants is to start Pi. */
 const PATIENCE_MS = 1500;
@@ -19,7 +21,7 @@ const PATIENCE_MS = 1500;
 const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, start, strategies, test, kill };
+const verbs = { bench, build, start, strategies, test, kill, pack, publish };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -30,9 +32,9 @@ try {
   process.exitCode = 1;
 }
 
-/** The addon alone. */
+/** The addon alone, for which the npm packages are not needed. */
 async function build() {
-  await setUp();
+  await needCargo();
   const file = await buildAddon({ revealAfterMs: 0 });
   process.stdout.write(`Built ${path.relative(root, file)}\n`);
   return 0;

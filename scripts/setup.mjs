@@ -18,7 +18,8 @@ export async function setUp() {
   await needNode(inModules(), "Node 22");
 }
 
-async function needCargo() {
+/** Looks whether cargo runs. */
+export async function needCargo() {
   const { code, stderr } = await collect("cargo", ["--version"]);
   if (code === 0) return;
   if (code !== 127) throw new Failure(`cargo is there but does not run (${stderr.trim().split("\n")[0]}): \`rustup default stable\` usually mends it.`);
@@ -42,15 +43,20 @@ async function installPackages() {
  * Runs the caller's npm, as in their own shell.
  * @param {string[]} args
  * @param {string} cwd
+ * @param {{ quiet?: boolean }} [options] `quiet`: what it prints is of no interest unless it fails
  */
-export async function npm(args, cwd) {
+export async function npm(args, cwd, { quiet = false } = {}) {
   const { command, args: first, shell } = callersNpm();
-  const code = await show(command, [...first, ...args], { cwd, env: innerEnvironment(), shell });
-  if (code !== 0) throw new Failure(`npm ${args[0]} failed with exit code ${code}: its own words stand above.`);
+  const options = { cwd, env: innerEnvironment(), shell };
+  const all = [...first, ...args];
+  const { code, stderr } = quiet ? await collect(command, all, options) : { code: await show(command, all, options), stderr: "" };
+  if (code === 0) return;
+  process.stderr.write(stderr);
+  throw new Failure(`npm ${args[0]} failed with exit code ${code}: its own words stand above.`);
 }
 
 /** The npm of whoever started this, with the Node it runs on, so that its version and settings hold. */
-function callersNpm() {
+export function callersNpm() {
   const { npm_execpath: script, npm_node_execpath: node = process.execPath } = process.env;
   if (script?.endsWith(".js")) return { command: node, args: [script], shell: false };
   // On Windows npm is a batch file, which only a shell can start.

@@ -1,6 +1,7 @@
 /**
  * Finds the native engine for this platform, and says what to do where there is none.
  *
+ * A source tree has the one it built beside `index.js`; an installed package has it in a package of its own, which npm chose.
  * Nothing is loaded before it is asked for: a factory that throws keeps Pi from starting.
  */
 
@@ -29,25 +30,52 @@ export function loadEngine() {
 
 /** @returns {Native} */
 function load() {
-  const file = `pi-lossless-context.${platform()}.node`;
-  const remedy = "reinstall the package, or run `npm run build` in its folder";
   const place = require.resolve("../package.json");
-  const { version } = require("../package.json");
-  if (!fs.existsSync(path.join(path.dirname(place), file))) {
-    throw new Error(`${file}, the engine for this platform, is missing: ${remedy}`);
-  }
+  /** @type {{ version: string, optionalDependencies?: Record<string, string> }} */
+  const manifest = require("../package.json");
+  const name = platform();
+  const file = `pi-lossless-context.${name}.node`;
+  const engine = `pi-lossless-context-${name}`;
+  const remedy = remedyFor(manifest, path.dirname(place), name, engine);
+  const built = path.join(path.dirname(place), file);
+  const found = fs.existsSync(built) ? built : installed(engine);
+  if (!found) throw new Error(`${file}, the engine for this platform, is missing: ${remedy}`);
   /** @type {Native} */
   let native;
   try {
-    native = require(`../${file}`);
+    native = require(found);
   } catch (error) {
     throw new Error(`${file} can't be loaded (${messageOf(error)}): ${remedy}`);
   }
-  const found = native.version?.();
-  if (found !== version) {
-    throw new Error(`${file} is of version ${found}, but this is version ${version}: ${remedy}`);
+  const version = native.version?.();
+  if (version !== manifest.version) {
+    throw new Error(`${file} is of version ${version}, but this is version ${manifest.version}: ${remedy}`);
   }
   return native;
+}
+
+/** @param {string} engine @returns {string | undefined} the file of the engine's package, if npm installed it */
+function installed(engine) {
+  try {
+    return require.resolve(engine);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What helps here against an engine that is missing or wrong.
+ *
+ * @param {{ optionalDependencies?: Record<string, string> }} manifest
+ * @param {string} folder
+ * @param {string} name the platform
+ * @param {string} engine its package
+ */
+function remedyFor({ optionalDependencies: engines }, folder, name, engine) {
+  // The engines' packages are named where ours is packed for npm, so this is a source tree.
+  if (!engines) return `run \`npm run build\` in ${folder}`;
+  if (!engines[engine]) return `no package has one for ${name}, so build it from the sources, as the README tells`;
+  return "run `pi install npm:pi-lossless-context` again, and let npm install optional packages (its setting `omit`)";
 }
 
 /** The part of the addon's file name that tells platforms apart: `linux-x64-gnu`, `darwin-arm64`, … */

@@ -1,0 +1,114 @@
+/**
+ * What `npm run pack:all` makes and `npm run publish:all` publishes; and that the workflow which does both for a release
+ * names the same platforms, and calls what there is.
+ */
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { glibcOf } from "../../scripts/engines.mjs";
+import { packMain, packPlatform } from "../../scripts/pack.mjs";
+import { addon, node22, root } from "../../scripts/paths.mjs";
+import { addonOf, PACKAGE, packageOf, platforms } from "../../scripts/platforms.mjs";
+import { collect } from "../../scripts/proc.mjs";
+import { temporaryFolder } from "../support/project.mjs";
+import { aRegistry } from "../support/registry.mjs";
+
+const own = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+const license = path.join(root, "LICENSE");
+
+test("the main package holds no engine, names one per platform, and is small", async (t) => {
+  const { manifest, tarball, unpacked } = await packMain(temporaryFolder(t));
+  const { files, packed } = await contentsOf(tarball);
+  assert.deepEqual(packed, manifest);
+  assert.deepEqual(packed.optionalDependencies, Object.fromEntries(platforms.map(({ name }) => [packageOf(name), own.version])));
+  for (const key of ["private", "dependencies", "devDependencies", "peerDependencies", "scripts"]) assert.equal(packed[key], undefined, key);
+  for (const name of ["index.js", "index.d.ts", "shim/loader.js", "README.md", "LICENSE", "CHANGELOG.md"]) assert.ok(files.includes(name), name);
+  assert.deepEqual(files.filter((name) => name.endsWith(".node")), []);
+  assert.ok(unpacked <= 200_000, `${unpacked} bytes`);
+});
+
+test("an engine's package is installed on its platform only, and holds nothing else", async (t) => {
+  const folder = temporaryFolder(t);
+  for (const platform of platforms) {
+    const { files, packed } = await contentsOf((await packPlatform(platform, license, folder)).tarball);
+    assert.deepEqual([packed.name, packed.version, packed.main], [packageOf(platform.name), own.version, addonOf(platform.name)]);
+    assert.deepEqual([packed.os, packed.cpu, packed.libc], [[platform.os], [platform.cpu], platform.libc && [platform.libc]]);
+    assert.deepEqual(files.sort(), ["LICENSE", "package.json", addonOf(platform.name)].sort());
+  }
+});
+
+test("the glibc that an engine asks for is read off it", { skip: process.platform !== "linux" && "engines of this system ask for none" }, () => {
+  const found = glibcOf(addon());
+  assert.match(found ?? "", /^2\.\d+$/);
+  assert.equal(glibcOf(license), undefined);
+});
+
+test("the engines are published before the package that names them, and what is there already is passed over", async (t) => {
+  const folder = temporaryFolder(t);
+  const registry = await aRegistry(t);
+  const engines = await Promise.all(platforms.map((platform) => packPlatform(platform, license, folder)));
+  registry.add(engines[0]);
+  const early = await publish(registry, folder);
+  assert.equal(early.code, 1);
+  assert.match(early.stderr, new RegExp(`Nothing was published.*: ${PACKAGE}-${own.version}\\.tgz\\.`));
+
+  await packMain(folder);
+  const wrong = await publish(registry, folder, { GITHUB_REF_TYPE: "tag", GITHUB_REF_NAME: "v0.0.0" });
+  assert.match(wrong.stderr, /Nothing was published: the tag is v0\.0\.0/);
+
+  const { code, stdout, stderr } = await publish(registry, folder, { GITHUB_REF_TYPE: "tag", GITHUB_REF_NAME: `v${own.version}` });
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, new RegExp(`^${packageOf(platforms[0].name)} ${own.version}: was there already$`, "m"));
+  assert.deepEqual(registry.published, [...platforms.map(({ name }) => packageOf(name)), PACKAGE].map((name) => `${name}@${own.version}`));
+});
+
+test("the release builds every platform, on the system it runs on", () => {
+  const workflow = readFileSync(path.join(root, ".github", "workflows", "release.yml"), "utf8");
+  const rows = [...workflow.matchAll(/\{ platform: ([\w-]+), runner: ([\w.-]+)/g)].map(([, platform, runner]) => [platform, runner]);
+  assert.deepEqual(rows.map(([platform]) => platform), platforms.map(({ name }) => name));
+  const systems = { darwin: "macos", linux: "ubuntu", win32: "windows" };
+  for (const [at, [, runner]] of rows.entries()) assert.equal(runner.split("-")[0], systems[/** @type {keyof typeof systems} */ (platforms[at].os)]);
+});
+
+test("the workflows call what there is", () => {
+  const folder = path.join(root, ".github", "workflows");
+  const calls = readdirSync(folder).flatMap((name) => [...readFileSync(path.join(folder, name), "utf8").matchAll(/npm run ([\w:]+)|bash (\S+)|(__test__\S+)/g)]);
+  assert.ok(calls.length >= 5, `${calls.length} calls`);
+  for (const [call, script, ...files] of calls) {
+    if (script) assert.ok(own.scripts[script], call);
+    for (const file of files.filter(Boolean)) assert.ok(existsSync(path.join(root, file)), call);
+  }
+});
+
+test("no lock file says where a package came from", () => {
+  for (const folder of [".", "__test__/hosts/pi-0.74.2", "__test__/hosts/pi-1.5.2"]) {
+    assert.doesNotMatch(readFileSync(path.join(root, folder, "package-lock.json"), "utf8"), /"resolved"|https?:\/\/registry/, folder);
+  }
+});
+
+/**
+ * @param {string} tarball
+ * @returns {Promise<{ files: string[], packed: Record<string, any> }>}
+ */
+async function contentsOf(tarball) {
+  const tar = async (/** @type {string[]} */ ...args) => (await collect("tar", args, { cwd: path.dirname(tarball) })).stdout;
+  const names = (await tar("-tzf", path.basename(tarball))).split("\n").filter(Boolean);
+  const packed = JSON.parse(await tar("-xzOf", path.basename(tarball), "package/package.json"));
+  return { files: names.map((name) => name.trim().replace(/^package\//, "")), packed };
+}
+
+/**
+ * `npm run publish:all`, to a registry that takes everyone.
+ * @param {Awaited<ReturnType<typeof aRegistry>>} registry
+ * @param {string} folder
+ * @param {Record<string, string>} [env]
+ */
+async function publish(registry, folder, env) {
+  const npmrc = path.join(folder, "npmrc");
+  writeFileSync(npmrc, `registry=${registry.url}\n${registry.url.replace("http:", "")}:_authToken=any\ncache=${path.join(folder, "cache")}\n`);
+  const settings = { npm_config_userconfig: npmrc, npm_config_loglevel: "error" };
+  const script = `import { publishAll } from ${JSON.stringify(path.join(root, "scripts", "publish.mjs"))};
+    await publishAll([], ${JSON.stringify(folder)}).catch((error) => { console.error(error.message); process.exitCode = 1; });`;
+  return collect(node22, ["--input-type=module", "--eval", script], { cwd: folder, env: { ...process.env, ...settings, ...env } });
+}

@@ -1,0 +1,112 @@
+/**
+ * What a user has who installs: a Pi, an npm of theirs, and a registry that has this package. Everything that npm writes (its
+ * cache, its global folder, what Pi lets it install) lies in the project's temporary folder.
+ */
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { runPi } from "../../demo/rpc.mjs";
+import { manifestOf, pack, packMain, packPlatform } from "../../scripts/pack.mjs";
+import { addon, platformTriple, root } from "../../scripts/paths.mjs";
+import { addonOf, PACKAGE, platforms } from "../../scripts/platforms.mjs";
+import { bringTarball } from "../../scripts/tarballs.mjs";
+import { echo } from "./faults.mjs";
+import { aProject } from "./project.mjs";
+
+/** @typedef {import("node:test").TestContext} TestContext */
+/** @typedef {import("../../scripts/hosts.mjs").Host} Host */
+/** @typedef {import("../../scripts/pack.mjs").Packed} Packed */
+/** @typedef {Awaited<ReturnType<typeof import("./registry.mjs").aRegistry>>} Registry */
+
+/** The npms, one per major version, with the hashes of their tarballs: npm brings with it whatever it needs. */
+const NPMS = /** @type {const} */ ({
+  "10.9.9": "sha512-1g+6jLQvaIuB4zwvHL7yrXuXcWZwDsCtBX8bbWDqbvJSSr9nPiDDWTHNgwXR27iIcTTW7v3A57hDW9RYv2W4Yg==",
+  "11.21.2": "sha512-7HPApk+AflMUavSseL1Pm6CnYqMIHk53x+KmuhqmTDqPkjPMgxIpTPcTqsE91EKNw4gFBJV9fnXiSdGm1DXq9A==",
+  "12.2.0": "sha512-ZsJjKpTnlmSXOLLXiU1xDCzC4Wlok4IwZmh/aw2KUuXytU7q6qMv/cUT7MoeSf95Slwuw/lRXYefGzGCspHPNQ==",
+});
+
+/** @typedef {keyof typeof NPMS} Npm */
+
+export const npms = /** @type {Npm[]} */ (Object.keys(NPMS));
+
+/** @param {Npm} version */
+const npmFolder = (version) => path.join(root, "target", "npm", version);
+
+/** Fetches the npms that are not there yet. */
+export async function bringNpms() {
+  for (const version of npms) {
+    if (!existsSync(npmFolder(version))) await bringTarball(`npm@${version}`, NPMS[version], npmFolder(version));
+  }
+}
+
+/** Whether an npm says that it runs on a host's Node. @param {Npm} npm @param {Host} host */
+export const runsOn = (npm, host) => npm !== "12.2.0" || !host.name.endsWith("Node 20");
+
+/** This machine's platform, which the addon of the tests was built for. */
+const here = platforms.find(({ name }) => name === platformTriple());
+
+/** A release: the main package and this platform's engine. @typedef {{ version: string, main: Packed, engine: Packed }} Release */
+
+/**
+ * The release of this tree, with the engine that the tests use.
+ * @param {string} folder for the tarballs
+ * @returns {Promise<Release>}
+ */
+export async function aRelease(folder) {
+  assert.ok(here, `there are packages for ${platformTriple()}`);
+  const main = await packMain(folder);
+  return { version: main.manifest.version, main, engine: await packPlatform(here, addon(), folder) };
+}
+
+/**
+ * A release that differs from this tree in its version alone. The engine has its own compiled in; a module around it gives
+ * the other one.
+ * @param {string} folder for the tarballs
+ * @param {string} version
+ * @returns {Promise<Release>}
+ */
+export async function aLaterRelease(folder, version) {
+  assert.ok(here, `there are packages for ${platformTriple()}`);
+  const manifest = { ...manifestOf(here), version, main: "renumbered.js", files: ["*.node", "renumbered.js"] };
+  const engine = await pack(manifest, folder, (stage) => {
+    copyFileSync(addon(), path.join(stage, addonOf(here.name)));
+    const renumbered = `module.exports = { ...require("./${addonOf(here.name)}"), version: () => "${version}" };\n`;
+    writeFileSync(path.join(stage, "renumbered.js"), renumbered);
+  });
+  return { version, main: await packMain(folder, version), engine };
+}
+
+/**
+ * A project whose Pi installs from a registry by an npm.
+ * @param {TestContext} t
+ * @param {{ host: Host, npm: Npm, registry: Registry, npmrc?: string }} options `npmrc`: more lines of the user's
+ */
+export async function aUser(t, { host, npm, registry, npmrc = "" }) {
+  const project = await aProject(t, { host, extensions: [], script: { otherwise: echo } });
+  const folder = path.dirname(project.agentDir);
+  const [bin, temporary, home] = [path.join(folder, "bin"), path.join(folder, "tmp"), path.join(project.agentDir, "home")];
+  for (const made of [bin, temporary, home]) mkdirSync(made, { recursive: true });
+  const cli = path.join(npmFolder(npm), "bin", "npm-cli.js");
+  if (process.platform === "win32") writeFileSync(path.join(bin, "npm.cmd"), `@"${host.node}" "${cli}" %*\r\n`);
+  else writeFileSync(path.join(bin, "npm"), `#!/bin/sh\nexec "${host.node}" "${cli}" "$@"\n`, { mode: 0o755 });
+  const settings = { registry: registry.url, prefix: path.join(folder, "global"), cache: path.join(folder, "cache") };
+  const lines = Object.entries({ ...settings, "update-notifier": false }).map(([name, value]) => `${name}=${value}\n`);
+  writeFileSync(path.join(home, ".npmrc"), lines.join("") + npmrc);
+  // Pi is to reach for the registry, and for nothing else: there is nothing else on this machine's loopback.
+  project.env = { PATH: [bin, process.env.PATH].join(path.delimiter), TMPDIR: temporary, PI_OFFLINE: "" };
+
+  /** One of Pi's own commands, such as `install`. @param {...string} args @returns {Promise<string>} what it printed */
+  const pi = async (...args) => {
+    const { agentDir, cwd, env } = project;
+    const { code, stdout, stderr } = await runPi(args, { agentDir, cwd, env, node: host.node, pi: host.pi });
+    assert.equal(code, 0, `pi ${args.join(" ")} failed:\n${stdout}${stderr}`);
+    return stdout;
+  };
+  return { project, pi, home };
+}
+
+/** The package as Pi has it installed, and nothing where it has not. @param {string} list what `pi list` prints */
+export function installedIn(list) {
+  const place = list.split("\n").map((line) => line.trim()).find((line) => path.isAbsolute(line) && line.endsWith(PACKAGE));
+  return place && JSON.parse(readFileSync(path.join(place, "package.json"), "utf8"));
+}

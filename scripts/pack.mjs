@@ -1,0 +1,159 @@
+/**
+ * `npm run pack:all`: the tarballs that this machine can build, in `dist/`, ready to be published.
+ *
+ * The main package holds no engine, and names one package per platform as optional dependencies. These names stand in the
+ * packed package.json alone: in the repository's own they would have to be in the lock file, and no clone could run `npm ci`
+ * before its own version is published. `-- NAME …` packs only these (`main`, or platforms), and fails where one can't be had.
+ */
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { buildEngine, glibcOf, Unavailable } from "./engines.mjs";
+import { root } from "./paths.mjs";
+import { addonOf, OLDEST_GLIBC, PACKAGE, packageOf, platforms } from "./platforms.mjs";
+import { Failure, needCargo, npm } from "./setup.mjs";
+
+/** @typedef {import("./platforms.mjs").Platform} Platform */
+
+/**
+ * A package that was packed.
+ * @typedef {object} Packed
+ * @property {Record<string, any>} manifest
+ * @property {string} tarball its file
+ * @property {number} unpacked bytes
+ */
+
+/** Unpacked bytes: what users are asked to bring, and keep. */
+const MAIN_LIMIT = 200_000;
+const PLATFORM_LIMIT = 6_000_000;
+
+/** Where the tarballs come. */
+export const dist = path.join(root, "dist");
+
+/** What every package says of itself alike. */
+const SHARED = /** @type {const} */ (["version", "license", "engines"]);
+
+/** The package.json of the repository. @returns {Record<string, any>} */
+export const ownManifest = () => JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
+
+/** @param {string[]} names none for all */
+export async function packAll(names) {
+  const unknown = names.filter((name) => name !== "main" && !platforms.some((platform) => platform.name === name));
+  if (unknown.length > 0) throw new Failure(`There is no platform ${unknown.join(", ")}: there are main, ${platforms.map(({ name }) => name).join(", ")}.`);
+  const isWanted = (/** @type {string} */ name) => names.length === 0 || names.includes(name);
+  rmSync(dist, { recursive: true, force: true });
+  if (isWanted("main")) report(await packMain(dist), MAIN_LIMIT);
+  /** @type {string[]} */
+  const missing = [];
+  for (const platform of platforms.filter(({ name }) => isWanted(name))) {
+    const reason = await packEngine(platform);
+    if (reason) missing.push(`${platform.name}: ${reason}`);
+  }
+  if (missing.length === 0) return 0;
+  process.stdout.write(`\nNot built on this machine; .github/workflows/release.yml builds them all:\n${missing.map((line) => `  ${line}\n`).join("")}`);
+  return names.length === 0 ? 0 : 1;
+}
+
+/**
+ * @param {Platform} platform
+ * @returns {Promise<string | undefined>} why this machine can't
+ */
+async function packEngine(platform) {
+  try {
+    await needCargo();
+    process.stdout.write(`\nThe engine for ${platform.name} …\n`);
+    const engine = await buildEngine(platform);
+    const glibc = glibcOf(engine);
+    if (platform.libc === "glibc" && Number(glibc?.split(".")[1]) > Number(OLDEST_GLIBC.split(".")[1])) {
+      throw new Failure(`The engine for ${platform.name} asks for glibc ${glibc}; it must do with ${OLDEST_GLIBC}.`);
+    }
+    report(await packPlatform(platform, engine, dist), PLATFORM_LIMIT, glibc);
+  } catch (error) {
+    if (error instanceof Unavailable) return error.message;
+    throw error;
+  }
+}
+
+/**
+ * The package that users name.
+ * @param {string} folder for the tarball
+ * @param {string} [version] another than the repository's, for tests
+ */
+export async function packMain(folder, version) {
+  const { scripts, devDependencies, allowScripts, private: _, ...own } = ownManifest();
+  const packed = { ...own, ...repository(), version: version ?? own.version };
+  const optionalDependencies = Object.fromEntries(platforms.map(({ name }) => [packageOf(name), packed.version]));
+  return pack({ ...packed, optionalDependencies }, folder, (stage) => {
+    for (const name of own.files) cpSync(path.join(root, name), path.join(stage, name), { recursive: true });
+  });
+}
+
+/**
+ * An engine's package.
+ * @param {Platform} platform
+ * @param {string} engine the shared library
+ * @param {string} folder for the tarball
+ */
+export async function packPlatform(platform, engine, folder) {
+  return pack(manifestOf(platform), folder, (stage) => {
+    copyFileSync(engine, path.join(stage, addonOf(platform.name)));
+    copyFileSync(path.join(root, "LICENSE"), path.join(stage, "LICENSE"));
+  });
+}
+
+/** The package.json of an engine's package. @param {Platform} platform */
+export function manifestOf({ name, os, cpu, libc }) {
+  const own = ownManifest();
+  return {
+    name: packageOf(name),
+    description: `The engine of ${PACKAGE} for ${name}. It is installed by ${PACKAGE}, and does nothing alone.`,
+    ...Object.fromEntries(SHARED.map((key) => [key, own[key]])),
+    ...repository(),
+    main: addonOf(name),
+    files: [addonOf(name), "LICENSE"],
+    os: [os],
+    cpu: [cpu],
+    ...(libc ? { libc: [libc] } : {}),
+  };
+}
+
+/** Where the sources are, which npm holds a package with provenance to; only a workflow knows it. */
+function repository() {
+  const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
+  return server && name ? { repository: { type: "git", url: `git+${server}/${name}.git` } } : {};
+}
+
+/**
+ * @param {Record<string, any>} manifest
+ * @param {string} folder for the tarball
+ * @param {(stage: string) => void} fill puts everything else beside it
+ * @returns {Promise<Packed>}
+ */
+export async function pack(manifest, folder, fill) {
+  const stage = path.join(folder, `.${manifest.name}-${manifest.version}`);
+  mkdirSync(stage, { recursive: true });
+  try {
+    fill(stage);
+    writeFileSync(path.join(stage, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+    await npm(["pack", "--silent", "--pack-destination", path.resolve(folder)], stage, { quiet: true });
+    return { manifest, tarball: path.join(folder, `${manifest.name}-${manifest.version}.tgz`), unpacked: sizeOf(stage) };
+  } finally {
+    rmSync(stage, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} folder @returns {number} bytes of all files in it */
+function sizeOf(folder) {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.reduce((sum, entry) => sum + statSync(path.join(entry.parentPath, entry.name)).size, 0);
+}
+
+/**
+ * @param {Packed} packed
+ * @param {number} limit
+ * @param {string} [glibc]
+ */
+function report({ tarball, unpacked }, limit, glibc) {
+  const figures = [`${statSync(tarball).size} bytes`, `unpacked ${unpacked} of at most ${limit}`, ...(glibc ? [`glibc ${glibc}`] : [])];
+  process.stdout.write(`${path.relative(root, tarball)}: ${figures.join(", ")}\n`);
+  if (unpacked > limit) throw new Failure(`${path.basename(tarball)} is too large: ${unpacked} bytes unpacked, at most ${limit} are allowed.`);
+}

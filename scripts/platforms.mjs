@@ -1,0 +1,35 @@
+/**
+ * The platforms that there are packages for. Each package holds the engine and nothing else, and npm installs the one whose
+ * `os`, `cpu` and `libc` fit: so no user needs a compiler, and none downloads what another platform runs.
+ */
+
+/** The package that users name. */
+export const PACKAGE = "pi-lossless-context";
+
+/** The glibc that Node 20 and 22 need themselves: a Linux on which Pi runs has at least this one. */
+export const OLDEST_GLIBC = "2.28";
+
+/**
+ * @typedef {object} Platform
+ * @property {string} name as the loader calls it
+ * @property {string} target as rustc calls it
+ * @property {NodeJS.Platform} os where it runs, and where it is built
+ * @property {NodeJS.Architecture} cpu
+ * @property {"glibc" | "musl"} [libc]
+ */
+
+/** @type {Platform[]} */
+export const platforms = [
+  { name: "linux-x64-gnu", target: "x86_64-unknown-linux-gnu", os: "linux", cpu: "x64", libc: "glibc" },
+  { name: "linux-x64-musl", target: "x86_64-unknown-linux-musl", os: "linux", cpu: "x64", libc: "musl" },
+  { name: "linux-arm64-gnu", target: "aarch64-unknown-linux-gnu", os: "linux", cpu: "arm64", libc: "glibc" },
+  { name: "darwin-arm64", target: "aarch64-apple-darwin", os: "darwin", cpu: "arm64" },
+  { name: "darwin-x64", target: "x86_64-apple-darwin", os: "darwin", cpu: "x64" },
+  { name: "win32-x64-msvc", target: "x86_64-pc-windows-msvc", os: "win32", cpu: "x64" },
+];
+
+/** The npm package of a platform. @param {string} name */
+export const packageOf = (name) => `${PACKAGE}-${name}`;
+
+/** The addon's file in it, and in a source tree. @param {string} name */
+export const addonOf = (name) => `${PACKAGE}.${name}.node`;

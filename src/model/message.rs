@@ -390,7 +390,7 @@ pub fn read_json(json: &str) -> serde_json::Result<Value> {
     })
 }
 
-fn is_recall_tool(name: &str) -> bool {
+pub(super) fn is_recall_tool(name: &str) -> bool {
     matches!(name, "lcm_grep" | "lcm_describe" | "lcm_expand")
 }
 
@@ -398,7 +398,7 @@ fn text_at<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-fn push_line(out: &mut String, line: &str) {
+pub(super) fn push_line(out: &mut String, line: &str) {
     if !out.is_empty() {
         out.push('\n');
     }
@@ -406,7 +406,7 @@ fn push_line(out: &mut String, line: &str) {
 }
 
 /// Every string among a tool call's arguments, as the model wrote it.
-fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
+pub(super) fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => sink(text),
         Value::Array(items) => items.iter().for_each(|item| each_string(item, sink)),
@@ -505,7 +505,7 @@ fn shallow(json: &str) -> String {
 }
 
 /// `text` with an ellipsis for each run of base64.
-fn without_base64(text: String) -> String {
+pub(super) fn without_base64(text: String) -> String {
     let mut out = String::new();
     let (mut copied, mut run) = (0, 0);
     for (at, byte) in text.bytes().chain([b' ']).enumerate() {

@@ -13,6 +13,7 @@ mod connection;
 mod files;
 mod importing;
 mod migrations;
+mod packed;
 mod project;
 mod repair;
 mod salvage;
@@ -33,6 +34,7 @@ pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared};
 #[cfg(test)]
 pub(crate) use codec::unseal;
 pub use connection::Place;
+pub use packed::Packed;
 pub use project::real_path;
 pub use repair::{Bereft, Text};
 pub use salvage::{OldSession, OldStore};

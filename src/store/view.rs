@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
-use super::{Filter, codec};
+use super::codec;
 use crate::dag::{BranchEntry, BranchMessage, MessageKind, Step};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId};
@@ -224,46 +224,6 @@ impl<'c> View<'c> {
             )
             .map_err(reading)?;
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// Calls `visit` with the searchable messages that `filter` lets through, newest first, those older than `before` if one is given, until it
-    /// returns `false`.
-    ///
-    /// # Errors
-    /// Also what `visit` says.
-    pub fn newest_messages(
-        &self,
-        before: Option<MessageId>,
-        filter: &Filter,
-        mut visit: impl FnMut(StoredMessage) -> Result<bool>,
-    ) -> Result<()> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT m.* FROM messages m
-                  WHERE m.kind = 0
-                    AND m.id < coalesce(:before, 9223372036854775807)
-                    AND (:role IS NULL OR m.role = :role)
-                    AND (:tool IS NULL OR m.tool_name = :tool)
-                    AND (:from IS NULL OR m.timestamp >= :from)
-                    AND (:to IS NULL OR m.timestamp <= :to)
-                    AND (:conversation IS NULL OR EXISTS
-                         (SELECT 1 FROM entries e
-                           WHERE e.message_id = m.id AND e.conversation_id = :conversation))
-                  ORDER BY m.id DESC",
-            )
-            .map_err(reading)?;
-        let mut rows = query
-            .query(named_params! {
-                ":conversation": filter.conversation.map(|c| c.0), ":before": before.map(|message| message.0),
-                ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
-            })
-            .map_err(reading)?;
-        while let Some(row) = rows.next().map_err(reading)? {
-            if !visit(stored_message(row).map_err(reading)??)? {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// The message as it was said: the original of an edited rendition, else the message itself.

@@ -1,9 +1,11 @@
 //! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
 
+mod literal;
 mod pattern;
 mod query;
 mod ranked;
 mod reach;
+mod scan;
 mod snippet;
 mod weigh;
 mod words;

@@ -1,11 +1,13 @@
-//! Search by regular expression over the text itself: linear in its length, newest first, stopped at the limit.
+//! Search by regular expression over the text itself: linear in its length, on all cores, newest first, stopped at the limit.
 
 use regex::{Regex, RegexBuilder};
 
+use super::literal::Required;
+use super::scan;
 use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
-use crate::model::Message;
+use crate::model::searchable;
 use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::StoredSummary;
 use crate::text;
@@ -62,21 +64,41 @@ fn messages(
     before: Option<MessageId>,
     findings: &mut Findings,
 ) -> Result<()> {
-    search.view.newest_messages(before, &search.filter(), |stored| {
-        search.go_on()?;
-        if !search.lets_through(stored.id)? {
-            return Ok(true);
-        }
-        let text = Message::parse(&stored.json).searchable();
-        let Some(snippet) = snippet(regex, &text, search.width()) else { return Ok(true) };
-        findings.hits.push(Hit {
-            found: Found::Message(MessageCard::of(&stored), search.covering(stored.id)?),
-            place: search.place(stored.id)?,
-            snippet,
-            beside: search.beside(stored.id)?,
-        });
-        Ok(!full(search, findings, || format!("m{}", stored.id.0)))
-    })
+    let required = Required::of(&search.question.query);
+    let sieve = required.as_ref().and_then(Required::sieve);
+    let (cancel, width) = (search.cancel, search.width());
+    let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
+    scan::in_order(
+        |take| {
+            search.view.newest_messages(before, &search.filter(), |packed| {
+                if may_be(packed.id) { take(packed) } else { Ok(true) }
+            })
+        },
+        |packed| {
+            if cancel.is_cancelled() {
+                return Err(Error::cancelled());
+            }
+            let id = packed.id;
+            let json = packed.unpack()?;
+            if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
+                return Ok(None);
+            }
+            Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, snippet)))
+        },
+        |(id, snippet)| {
+            search.go_on()?;
+            if !search.lets_through(id)? {
+                return Ok(true);
+            }
+            findings.hits.push(Hit {
+                found: Found::Message(MessageCard::of(&search.view.message(id)?), search.covering(id)?),
+                place: search.place(id)?,
+                snippet,
+                beside: search.beside(id)?,
+            });
+            Ok(!full(search, findings, || format!("m{}", id.0)))
+        },
+    )
 }
 
 fn summaries(

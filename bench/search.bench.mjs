@@ -1,0 +1,236 @@
+/**
+ * How long a search takes, kind by kind of question, in small and large histories; what it takes of memory, and of Pi's thread.
+ *
+ * The questions are made from what the stores hold, the same ones each time. The floor of a search in words is the bare index,
+ * asked which passages hold one of its words; the floor of a regular expression is to read all rows without unpacking any.
+ */
+import { fork } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { Dice, entries, sessionId } from "./corpus.mjs";
+import { longest, median, megabytes, number, quantile, ratio, time, timed } from "./measure.mjs";
+import { textOf } from "./questions.mjs";
+import { SESSION, copyOf, databaseIn, openEngine } from "./stores.mjs";
+
+/** @typedef {import("./measure.mjs").Context} Context */
+/** @typedef {import("./measure.mjs").Figure} Figure */
+/** @typedef {{ kind: string, queries: string[], asked?: (result: { ms: number, bytes: number }) => { what: string, reached: boolean } }} Patterns */
+
+export const title = "how long a search takes";
+
+/** Questions of one kind. */
+const EACH = 60;
+/** Of so many the floor is measured. */
+const FLOORS = 6;
+/** Times that each regular expression is looked for. */
+const REPEATED = 5;
+/** Messages at the beginning of each session that questions are made from. */
+const ASKED_ABOUT = 400;
+const SEARCH_MS = 100;
+const BLOCKED_MS = 2;
+const MEMORY_BYTES = 150e6;
+const DENSE_MS = 300;
+const SELECTIVE_MS = 500;
+const BYTES_PER_S = 200e6;
+
+/** @param {Context} context @returns {Promise<Figure[]>} */
+export async function run(context) {
+  const sizes = [SESSION / 10, SESSION, context.messages].filter((size, at, all) => all.indexOf(size) === at);
+  /** @type {Figure[]} */
+  const figures = [];
+  for (const size of sizes) figures.push(...(await searched(context, size)));
+  return figures;
+}
+
+/** @param {Context} context @param {number} size @returns {Promise<Figure[]>} */
+async function searched(context, size) {
+  const folder = await copyOf(context, size);
+  const sessions = Math.max(1, size / SESSION);
+  const last = await openEngine(folder, sessions - 1);
+  const floor = floorOf(databaseIn(folder));
+  const ask = asking(last);
+  const texts = Array.from({ length: sessions }, (_, session) => [...entries(session, ASKED_ABOUT)].map(({ message }) => textOf(message))).flat();
+  const kinds = questions(texts);
+  /** @type {Figure[]} */
+  const figures = [];
+  // The first search opens what all of them need.
+  await ask({ query: "nothing" });
+  const idle = memory();
+  /** @type {number[]} */
+  const all = [];
+  const blocked = [];
+  for (const { kind, queries } of kinds) {
+    context.say(`${number(size)} messages: ${kind} …`);
+    const took = [];
+    for (const [n, query] of queries.entries()) {
+      // Half of them in one session, half in all.
+      const answer = await ask({ query, session: n % 2 ? "project" : sessionId(n % sessions) });
+      took.push(answer.ms);
+      blocked.push(answer.blocked);
+    }
+    const floors = [];
+    for (const query of queries.slice(0, FLOORS)) floors.push(await floor.ask({ words: query.match(/[\p{L}\p{N}]+/gu) ?? [] }));
+    all.push(...took);
+    figures.push({
+      what: `${number(size)}: ${kind}`,
+      measured: `${time(median(took))}, p99 ${time(quantile(took, 0.99))}, longest ${time(longest(took))}`,
+      floor: `${time(median(floors))} the bare index`,
+      ratio: ratio(median(took), median(floors)),
+      asked: "",
+    });
+  }
+  const p99 = quantile(all, 0.99);
+  figures.push({ what: `${number(size)}: all of ${all.length}, p99`, measured: time(p99), floor: `${time(median(all))} median`, ratio: ratio(p99, median(all)), asked: `≤ ${time(SEARCH_MS)}`, reached: p99 <= SEARCH_MS });
+  figures.push(...(await matched(context, size, ask, floor, texts, blocked)));
+  figures.push({ what: `${number(size)}: Pi's thread in one search, longest`, measured: time(longest(blocked)), floor: `${time(median(blocked))} median`, ratio: "", asked: `≤ ${time(BLOCKED_MS)}`, reached: longest(blocked) <= BLOCKED_MS });
+  if (idle) {
+    const above = (memory()?.highest ?? 0) - idle.now;
+    figures.push({ what: `${number(size)}: memory above idle, at most`, measured: megabytes(above), floor: `${megabytes(idle.now)} idle`, ratio: "", asked: `≤ ${megabytes(MEMORY_BYTES)}`, reached: above <= MEMORY_BYTES });
+  }
+  await floor.end();
+  await last.close();
+  return figures;
+}
+
+/**
+ * @param {Context} context
+ * @param {number} size
+ * @param {ReturnType<typeof asking>} ask
+ * @param {ReturnType<typeof floorOf>} floor
+ * @param {string[]} texts
+ * @param {number[]} blocked
+ * @returns {Promise<Figure[]>}
+ */
+async function matched({ say }, size, ask, floor, texts, blocked) {
+  const gigabytes = (size * 2025) / 1e9;
+  const read = median([await floor.ask({}), await floor.ask({}), await floor.ask({})]);
+  const figures = [];
+  for (const { kind, queries, asked } of patterns(texts)) {
+    say(`${number(size)} messages: ${kind} …`);
+    const took = [];
+    for (const query of queries) {
+      for (let time = 0; time < REPEATED; time++) {
+        const answer = await ask({ query, mode: "regex", session: "project" });
+        took.push(answer.ms);
+        blocked.push(answer.blocked);
+      }
+    }
+    const ms = median(took);
+    const goal = asked?.({ ms, bytes: gigabytes * 1e9 });
+    figures.push({
+      what: `${number(size)}: regex, ${kind}`,
+      measured: `${time(ms)}, longest ${time(longest(took))}; ${number((gigabytes * 1e6) / ms)} MB/s`,
+      floor: `${time(read)} to read ${gigabytes.toFixed(2)} GB`,
+      ratio: ratio(ms, read),
+      asked: goal?.what ?? "",
+      // A small history has nothing to be slow with; what is asked is asked of a gigabyte.
+      ...(goal && gigabytes >= 1 ? { reached: goal.reached } : {}),
+    });
+  }
+  return figures;
+}
+
+/** @param {string[]} texts */
+function questions(texts) {
+  const dice = new Dice(4711);
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const word of texts.join("\n").match(/[a-z]{3,}/gi) ?? []) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const common = [...counts].sort(([, one], [, other]) => other - one).slice(0, 100).map(([word]) => word);
+  const all = [...counts.keys()];
+  const one = (/** @type {ArrayLike<string>} */ list) => list[dice.below(list.length)];
+  const some = (/** @type {ArrayLike<string>} */ list, /** @type {number} */ many) => Array.from({ length: many }, () => one(list)).join(" ");
+  /** @param {RegExp} pattern */
+  const found = (pattern) => {
+    for (;;) {
+      const matches = one(texts).match(pattern);
+      if (matches?.length) return one(matches);
+    }
+  };
+  /** @param {string} word */
+  const misspelt = (word) => {
+    const at = 1 + dice.below(word.length - 2);
+    return word.slice(0, at) + word[at + 1] + word[at] + word.slice(at + 2);
+  };
+  const many = (/** @type {(n: number) => string} */ make) => Array.from({ length: EACH }, (_, n) => make(n));
+  return [
+    { kind: "common words", queries: many(() => some(common, 2)) },
+    { kind: "one common word", queries: many(() => one(common)) },
+    { kind: "words by chance", queries: many(() => some(all, 3)) },
+    { kind: "questions", queries: many(() => `why did we ${some(common, 2)} the ${some(all, 2)} and ${one(common)}?`) },
+    { kind: "identifiers", queries: many(() => found(/\b[a-z]+_[a-z]+\b|\b[a-z]+[A-Z][a-z]+\b/g)) },
+    { kind: "paths", queries: many(() => found(/src\/[\w/]+\.rs/g)) },
+    { kind: "paths of common words", queries: many(() => `src/${one(common)}/${one(common)}.rs`) },
+    { kind: "phrases", queries: many(() => `"${found(/[a-z]+ [a-z]+ [a-z]+ [a-z]+/g)}"`) },
+    { kind: "phrases of common words", queries: many(() => `"${some(common, 3)}"`) },
+    { kind: "error lines", queries: many(() => found(/^(?:test .*ms\)|[0-9a-f]{8} .*)$/gm)) },
+    { kind: "hashes", queries: many(() => found(/\b(?=[0-9a-f]*[a-f])[0-9a-f]{8}\b/g)) },
+    { kind: "Chinese", queries: many((n) => [..."构建失败重试数据库迁移缓存"].slice(n % 8, (n % 8) + 4).join("")) },
+    { kind: "pieces of words", queries: many(() => found(/\b[a-z]{10,}\b/g).slice(2, -1)) },
+    { kind: "misspelt words", queries: many(() => misspelt(found(/\b[a-z]{8,}\b/g))) },
+    { kind: "nothing to find", queries: many((n) => `zqx${n}vw kyyq${n}`) },
+  ];
+}
+
+/** @param {string[]} texts @returns {Patterns[]} */
+function patterns(texts) {
+  const name = texts.join("\n").match(/\b[a-z]{8,}_[a-z]{8,}\b/)?.[0] ?? "";
+  const selective = (/** @type {{ ms: number, bytes: number }} */ { ms, bytes }) => ({ what: `≤ ${time(SELECTIVE_MS)} a GB`, reached: ms <= SELECTIVE_MS * (bytes / 1e9) });
+  const dense = (/** @type {{ ms: number }} */ { ms }) => ({ what: `≤ ${time(DENSE_MS)}`, reached: ms <= DENSE_MS });
+  const plain = (/** @type {{ ms: number, bytes: number }} */ { ms, bytes }) => ({ what: `≥ ${number(BYTES_PER_S / 1e6)} MB/s`, reached: bytes / (ms / 1000) >= BYTES_PER_S });
+  return [
+    { kind: "dense hits", queries: [String.raw`\d{3}`, "the|and", String.raw`src/\w+`], asked: dense },
+    { kind: "a literal that is there", queries: [name, String.raw`let ${name} = \w+`], asked: selective },
+    { kind: "a literal that is not", queries: ["EADDRINUSE", String.raw`panicked at \S+:\d+`, "zqxv"], asked: selective },
+    { kind: "one of several, in any case", queries: ["(?i)segfault|core dump|stack overflow"], asked: selective },
+    { kind: "no literal, nothing to find", queries: [String.raw`\b[A-Z]{3}\d{7}\b`, String.raw`^\s{9}\d+$`], asked: plain },
+  ];
+}
+
+/**
+ * Searches, and measures how long the answer takes and how long Pi's thread was held for it.
+ * @param {import("../index.d.ts").Engine} engine
+ */
+function asking(engine) {
+  let call = 0;
+  return async (/** @type {object} */ parameters) => {
+    const before = performance.eventLoopUtilization();
+    const { ms, value } = await timed(() => engine.callTool(call++, "lcm_grep", JSON.stringify(parameters)));
+    const blocked = performance.eventLoopUtilization(before).active;
+    const { error } = JSON.parse(value);
+    if (error) throw new Error(`${JSON.stringify(parameters)}: ${error.message}`);
+    return { ms, blocked };
+  };
+}
+
+/** A process that measures floors. @param {string} database */
+function floorOf(database) {
+  const matcher = fork(path.join(import.meta.dirname, "matcher.mjs"), [database]);
+  const next = (/** @type {string} */ event) => new Promise((resolve) => matcher.once(event, resolve));
+  return {
+    /** @param {{ words?: string[] }} what @returns {Promise<number>} ms */
+    ask: async (what) => {
+      const answer = next("message");
+      matcher.send(what);
+      return answer;
+    },
+    end: async () => {
+      const gone = next("exit");
+      matcher.disconnect();
+      await gone;
+    },
+  };
+}
+
+/** What this process takes, and took at most since this was asked last; nothing where the system does not tell. */
+function memory() {
+  try {
+    const status = readFileSync("/proc/self/status", "utf8");
+    const bytes = (/** @type {string} */ key) => Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+    const now = { now: bytes("VmRSS"), highest: bytes("VmHWM") };
+    writeFileSync("/proc/self/clear_refs", "5");
+    return now;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,214 @@
+//! What a text must hold for a regular expression to match in it: literals, so that most texts are passed over unread.
+//!
+//! All of it errs on one side. What cannot be excluded is read.
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// Literals of which one must be there; more tell nothing.
+const MOST: usize = 32;
+/// Characters of a class that may be one letter in its cases.
+const CASES: usize = 4;
+
+/// One of these must stand in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Required(pub Vec<Literal>);
+
+/// A run of characters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Literal {
+    /// In small letters where the case does not matter.
+    pub text: String,
+    /// Does the case of its letters not matter?
+    pub any_case: bool,
+}
+
+impl Required {
+    /// What `pattern` requires, if anything.
+    pub fn of(pattern: &str) -> Option<Self> {
+        let parsed = ParserBuilder::new().multi_line(true).build().parse(pattern).ok()?;
+        required(&parsed)
+    }
+
+    /// Passes over stored messages that hold none of the literals.
+    pub fn sieve(&self) -> Option<Sieve> {
+        let pieces: Option<Vec<String>> = (self.0.iter())
+            .map(|literal| {
+                let piece = as_stored(&literal.text).max_by_key(|piece| piece.len())?;
+                let escaped = regex::escape(piece);
+                Some(if literal.any_case { format!("(?i:{escaped})") } else { escaped })
+            })
+            .collect();
+        Some(Sieve(RegexBuilder::new(&pieces?.join("|")).build().ok()?))
+    }
+
+    /// How much it tells: the length of its shortest literal.
+    fn worth(&self) -> usize {
+        self.0.iter().map(|literal| literal.text.len()).min().unwrap_or_default()
+    }
+}
+
+/// The pieces of a literal that stand in JSON as they stand in the text that is searched: no sign that JSON escapes, and none
+/// that is put in when a message is read.
+fn as_stored(literal: &str) -> impl Iterator<Item = &str> {
+    let pieces = literal.split(|c: char| c.is_control() || matches!(c, '"' | '\\' | '\u{fffd}' | '…'));
+    pieces.flat_map(|piece| piece.split("$ ")).filter(|piece| !piece.is_empty())
+}
+
+/// Tells at a glance of a message's JSON that nothing in it can match.
+pub(super) struct Sieve(Regex);
+
+impl Sieve {
+    /// Does it have to be read?
+    pub fn lets_through(&self, json: &str) -> bool {
+        self.0.is_match(json) || has_odd_escapes(json)
+    }
+}
+
+/// Is anything written with an escape that `JSON.stringify` does without?
+fn has_odd_escapes(json: &str) -> bool {
+    let is_odd = |(at, _): (usize, &str)| {
+        let next = &json.as_bytes()[at + 1..];
+        next.starts_with(b"/")
+            || (next.starts_with(b"u") && !next.starts_with(b"u000") && !next.starts_with(b"u001"))
+    };
+    json.match_indices('\\').any(is_odd)
+}
+
+fn required(hir: &Hir) -> Option<Required> {
+    let mut all = Vec::new();
+    let mut run = Literal::default();
+    collect(hir, &mut run, &mut all);
+    end(&mut run, &mut all);
+    // The first of equals: so that it is the same each time.
+    all.into_iter().rev().max_by_key(Required::worth)
+}
+
+/// Goes through what stands one behind the other: `run` grows as long as each is a literal.
+fn collect(hir: &Hir, run: &mut Literal, all: &mut Vec<Required>) {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => match std::str::from_utf8(&literal.0) {
+            Ok(text) => run.text.push_str(text),
+            Err(_) => end(run, all),
+        },
+        HirKind::Class(class) => match one_letter(class) {
+            Some(letter) => {
+                run.any_case = true;
+                run.text.push(letter);
+            }
+            None => end(run, all),
+        },
+        HirKind::Capture(capture) => collect(&capture.sub, run, all),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| collect(part, run, all)),
+        HirKind::Repetition(repetition) => {
+            end(run, all);
+            if repetition.min > 0 {
+                all.extend(required(&repetition.sub));
+            }
+        }
+        HirKind::Alternation(branches) => {
+            end(run, all);
+            let branches: Option<Vec<Required>> = branches.iter().map(required).collect();
+            let literals: Vec<Literal> =
+                branches.into_iter().flatten().flat_map(|required| required.0).collect();
+            if (1..=MOST).contains(&literals.len()) {
+                all.push(Required(literals));
+            }
+        }
+    }
+}
+
+fn end(run: &mut Literal, all: &mut Vec<Required>) {
+    let mut literal = std::mem::take(run);
+    if !literal.text.is_empty() {
+        if literal.any_case {
+            literal.text = literal.text.chars().map(small).collect();
+        }
+        all.push(Required(vec![literal]));
+    }
+}
+
+/// The letter, in its small form, that a class is nothing but the cases of.
+fn one_letter(class: &Class) -> Option<char> {
+    let Class::Unicode(class) = class else { return None };
+    let mut letters = class.iter().flat_map(|range| range.start()..=range.end()).take(CASES + 1);
+    let first = small(letters.next()?);
+    let mut count = 1;
+    let same = letters.all(|letter| {
+        count += 1;
+        small(letter) == first
+    });
+    (same && count <= CASES).then_some(first)
+}
+
+/// The small form of a letter that has one of one character; the long s is an s to a regular expression.
+fn small(letter: char) -> char {
+    let mut lower = letter.to_lowercase();
+    match (letter, lower.next(), lower.next()) {
+        ('ſ', ..) => 's',
+        (_, Some(small), None) => small,
+        _ => letter,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn literals(pattern: &str) -> Vec<String> {
+        let required = Required::of(pattern).map(|required| required.0).unwrap_or_default();
+        required.into_iter().map(|literal| literal.text).collect()
+    }
+
+    #[test]
+    fn the_longest_literal_that_every_match_has_is_required() {
+        for (pattern, expected) in [
+            ("panicked at .*:[0-9]+", &["panicked at "][..]),
+            ("let (foo)bar = \\d+;", &["let foobar = "]),
+            ("(?i)task failed", &["task failed"]),
+            ("foo|barbar|baz\\d", &["foo", "barbar", "baz"]),
+            ("(abc)+x?", &["abc"]),
+            ("(abc)*x", &["x"]),
+            ("^\\bfoo\\b$", &["foo"]),
+            ("a?|b", &[]),
+            ("\\w+\\d{3}", &[]),
+            ("[ab]c?", &[]),
+        ] {
+            assert_eq!(literals(pattern), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_json_writes_otherwise_is_no_part_of_what_the_sieve_looks_for() {
+        let sieve = |pattern| Required::of(pattern).and_then(|required| required.sieve());
+        assert!(sieve(r#"""#).is_none() && sieve("\n").is_none() && sieve(r"\$ ").is_none());
+        assert!(sieve(r#"say "hello" now"#).unwrap().lets_through(r#""say \"hello\" now""#));
+        assert!(sieve("a\nbcd").unwrap().lets_through(r#""a\nbcd""#));
+        assert!(
+            sieve("é").unwrap().lets_through(r#""\u00e9""#) && !sieve("é").unwrap().lets_through(r#""x""#)
+        );
+        assert!(sieve("word").unwrap().lets_through(r#""\u0077ord""#));
+        assert!(!sieve("word").unwrap().lets_through(r#""another \n \u001b[0m thing""#));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_that_matches_has_what_is_required(
+            pattern in r"(\(\?i\))?([a-cK]{1,3}|\\d\+|\[ab\]|\(ab\|c\)|x\?|\\b|ſ){1,5}",
+            text in "[a-cA-CKk\u{212a}sSſ0-9x\" \n\\\\]{0,12}",
+        ) {
+            let regex = RegexBuilder::new(&pattern).multi_line(true).build();
+            prop_assume!(regex.is_ok());
+            if regex.unwrap().is_match(&text)
+                && let Some(sieve) = Required::of(&pattern).and_then(|required| required.sieve())
+            {
+                let json = serde_json::json!({"role": "user", "content": text}).to_string();
+                prop_assert!(sieve.lets_through(&json), "{pattern} {json}");
+            }
+        }
+    }
+}

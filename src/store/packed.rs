@@ -1,0 +1,79 @@
+//! Messages as they lie in their rows, to be unpacked on any thread.
+
+use rusqlite::{Row, named_params};
+
+use super::view::reading;
+use super::{Filter, View, codec};
+use crate::error::Result;
+use crate::ids::MessageId;
+
+/// A message, still packed.
+pub struct Packed {
+    /// Its row.
+    pub id: MessageId,
+    stored: Vec<u8>,
+    codec: i64,
+    bytes: i64,
+}
+
+impl Packed {
+    fn at(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { id: MessageId(row.get(0)?), stored: row.get(1)?, codec: row.get(2)?, bytes: row.get(3)? })
+    }
+
+    /// Bytes that it takes as it lies.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.stored.len()
+    }
+
+    /// Its JSON.
+    ///
+    /// # Errors
+    /// When the row is damaged.
+    pub fn unpack(self) -> Result<String> {
+        codec::decode(self.stored, self.codec, self.bytes)
+    }
+}
+
+impl View<'_> {
+    /// Calls `visit` with the searchable messages that `filter` lets through, newest first, those older than `before` if one
+    /// is given, until it returns `false`.
+    ///
+    /// # Errors
+    /// When the database can't be read, and what `visit` says.
+    pub fn newest_messages(
+        &self,
+        before: Option<MessageId>,
+        filter: &Filter,
+        mut visit: impl FnMut(Packed) -> Result<bool>,
+    ) -> Result<()> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
+                  WHERE m.kind = 0
+                    AND m.id < coalesce(:before, 9223372036854775807)
+                    AND (:role IS NULL OR m.role = :role)
+                    AND (:tool IS NULL OR m.tool_name = :tool)
+                    AND (:from IS NULL OR m.timestamp >= :from)
+                    AND (:to IS NULL OR m.timestamp <= :to)
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+                  ORDER BY m.id DESC",
+            )
+            .map_err(reading)?;
+        let mut rows = query
+            .query(named_params! {
+                ":conversation": filter.conversation.map(|c| c.0), ":before": before.map(|message| message.0),
+                ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
+            })
+            .map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            if !visit(Packed::at(row).map_err(reading)?)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

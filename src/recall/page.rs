@@ -6,8 +6,10 @@ use crate::{text, tokens};
 
 /// What one answer may hold at most, in bytes: hosts show and keep about this much of a tool's output.
 const MAX_BYTES: usize = 48_000;
+/// Bytes that go with a token where an answer is shared out beforehand; blanks have more.
+const BYTES_PER_TOKEN: usize = 6;
 /// What the header of a section costs, about.
-const HEADER: usize = 45;
+pub(super) const HEADER: usize = 45;
 /// A section is not begun for less than this.
 const WORTH_BEGINNING: usize = 80;
 
@@ -40,6 +42,11 @@ pub(super) struct Budget {
 impl Budget {
     pub fn new(tokens: usize) -> Self {
         Self { tokens, bytes: MAX_BYTES, fresh: true }
+    }
+
+    /// One of several parts of an answer, which keep within all bounds together.
+    pub fn part(tokens: usize) -> Self {
+        Self { tokens, bytes: MAX_BYTES.min(tokens * BYTES_PER_TOKEN), fresh: true }
     }
 
     /// Takes as much of `text` from the byte `from` on as fits, at least a character if nothing was taken before;
@@ -133,6 +140,21 @@ mod tests {
         let pages = pages(&text, 300);
         assert!(pages.len() > 5);
         assert!(pages.iter().all(|page| page.text.ends_with('\n')));
+    }
+
+    #[test]
+    fn fifty_megabytes_come_back_byte_for_byte() {
+        let line = |n: usize| format!("{n:07} 2026-11-20 ERROR worker: значение «日本語» 😀 not found\r\n");
+        let text: String = (0..700_000).map(line).collect();
+        assert!(text.len() > 50_000_000);
+        let (mut at, mut pages) = (0, 0);
+        while at < text.len() {
+            let page = Budget::new(8_000).take(&text, at).unwrap();
+            assert!(text.as_bytes()[at..].starts_with(page.text.as_bytes()));
+            at = page.range.end;
+            pages += 1;
+        }
+        assert!(at == text.len() && pages > 1_000, "{pages}");
     }
 
     #[test]

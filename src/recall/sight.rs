@@ -5,9 +5,10 @@ use std::cell::OnceCell;
 
 use super::Scope;
 use super::branch::Branch;
+use super::grep::Place;
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
-use crate::store::{Stretches, View};
+use crate::store::{Around, Stretches, View};
 
 /// A branch, looked at from afar.
 pub(super) struct Sight<'a> {
@@ -38,6 +39,27 @@ impl<'a> Sight<'a> {
     /// Is this message, as it was said, on the branch?
     pub fn shows(&self, message: MessageId) -> Result<bool> {
         self.view.is_on(&self.stretches, self.scope.conversation, message)
+    }
+
+    /// Where a message was said.
+    pub fn place(&self, message: MessageId) -> Result<Place> {
+        Ok(if self.shows(message)? {
+            Place::Here
+        } else if self.view.sessions_of(message)?.contains(&self.scope.conversation) {
+            Place::OtherBranch
+        } else {
+            Place::OtherSession
+        })
+    }
+
+    /// Where the last message of a summary's span was said.
+    pub fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
+        self.place(self.view.original(self.view.last_message_of(summary)?)?)
+    }
+
+    /// What was said before and after a message.
+    pub fn around(&self, message: MessageId, most: usize) -> Result<Around> {
+        self.view.around(&self.stretches, self.scope.conversation, message, most)
     }
 
     /// The leaf summary that stands for a message on this branch.

@@ -5,12 +5,24 @@
 
 use std::ops::RangeInclusive;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::View;
 use super::view::reading;
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, SummaryId};
+
+/// Rows behind an entry among which the next of a branch that is not the current one is looked for.
+const NEAR: i64 = 64;
+
+/// What was said before and after a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// What was said before it, the oldest first.
+    pub before: Vec<MessageId>,
+    /// What was said after it, the oldest first.
+    pub after: Vec<MessageId>,
+}
 
 /// The entries of a branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +36,16 @@ pub struct Stretches {
 impl Stretches {
     fn hold(&self, entry: i64) -> bool {
         self.rows.iter().any(|rows| rows.contains(&entry))
+    }
+
+    /// The entry that follows one of the branch's; the stretches stand from the leaf's to the root's.
+    fn next(&self, entry: i64) -> Option<i64> {
+        let at = self.rows.iter().position(|rows| rows.contains(&entry))?;
+        if entry < *self.rows[at].end() {
+            Some(entry + 1)
+        } else {
+            Some(*self.rows[at.checked_sub(1)?].start())
+        }
     }
 }
 
@@ -79,6 +101,76 @@ impl View<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// What was said around a message, at most `most` messages on each side: on the branch if it stands there, else on the one
+    /// of its session, or of another, that was stored next to it. What is kept from the model is passed over.
+    pub fn around(
+        &self,
+        branch: &Stretches,
+        conversation: ConversationId,
+        message: MessageId,
+        most: usize,
+    ) -> Result<Around> {
+        let mut around = Around::default();
+        let Some(entry) = self.entry_showing(branch, conversation, message)? else { return Ok(around) };
+        let said = |entry: i64| -> Result<(Option<i64>, Option<MessageId>)> {
+            self.connection
+                .prepare_cached(
+                    "SELECT e.parent_id, m.id FROM entries e
+                       LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
+                      WHERE e.id = ?1",
+                )
+                .and_then(|mut query| {
+                    query.query_row([entry], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))
+                })
+                .map(|(parent, message)| (parent, message.map(MessageId)))
+                .map_err(reading)
+        };
+        let mut next = said(entry)?.0;
+        while let (Some(at), true) = (next, around.before.len() < most) {
+            let (parent, message) = said(at)?;
+            around.before.extend(message);
+            next = parent;
+        }
+        around.before.reverse();
+        let is_on_it = branch.hold(entry);
+        let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.child_near(at) };
+        let mut next = follow(entry)?;
+        while let (Some(at), true) = (next, around.after.len() < most) {
+            around.after.extend(said(at)?.1);
+            next = follow(at)?;
+        }
+        Ok(around)
+    }
+
+    /// An entry that shows a message: of the branch, else of the session, else of any.
+    fn entry_showing(
+        &self,
+        branch: &Stretches,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<Option<i64>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
+                  ORDER BY conversation_id = ?2 DESC, id DESC",
+            )
+            .map_err(reading)?;
+        let entries =
+            query.query_map(params![message.0, conversation.0], |row| row.get(0)).map_err(reading)?;
+        let entries: Vec<i64> = entries.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
+    }
+
+    /// The first child of an entry among those stored right behind it: entries are not indexed by their parent.
+    fn child_near(&self, entry: i64) -> Result<Option<i64>> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT id FROM entries WHERE id > ?1 AND id <= ?1 + ?2 AND parent_id = ?1 ORDER BY id LIMIT 1",
+            )
+            .and_then(|mut query| query.query_row(params![entry, NEAR], |row| row.get(0)).optional())
+            .map_err(reading)
     }
 
     /// The last thing that the person said on the branch.

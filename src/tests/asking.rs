@@ -13,7 +13,7 @@ use crate::config::Settings;
 use crate::dag::{Sources, visible};
 use crate::ids::{Hash, SummaryId};
 use crate::ingest::import::{Folders, Home};
-use crate::model::{State, SummaryRecord};
+use crate::model::{Quote, State, SummaryRecord};
 use crate::recall::Scope;
 use crate::store::{NewSummary, Store};
 use crate::tools::{self, Block};
@@ -45,13 +45,18 @@ impl Asking {
 
     /// A leaf summary of the visible messages at these positions.
     pub async fn leaf(&self, positions: Range<usize>, text: &str) -> SummaryId {
+        self.quoting(positions, text, Vec::new()).await
+    }
+
+    /// The same with what its messages say word for word.
+    pub async fn quoting(&self, positions: Range<usize>, text: &str, quotes: Vec<Quote>) -> SummaryId {
         let (scope, text) = (self.scope.clone(), text.to_owned());
         let read = self.store.store.read(move |view| {
             let branch = visible(&view.branch(scope.conversation, &scope.leaf.unwrap())?);
             Ok(branch[positions].iter().map(|message| (message.seen.id, message.seen.hash)).unzip())
         });
         let (ids, hashes): (Vec<_>, Vec<_>) = read.await.unwrap();
-        self.add(0, text, Sources::Messages(ids), hashes).await
+        self.add(0, text, Sources::Messages(ids), hashes, quotes).await
     }
 
     /// A summary of summaries.
@@ -62,13 +67,20 @@ impl Asking {
             move |view| ids.iter().map(|id| Ok(view.summary(*id)?.hash)).collect()
         });
         let hashes: Vec<Hash> = hashes.await.unwrap();
-        self.add(depth, text, Sources::Summaries(ids), hashes).await
+        self.add(depth, text, Sources::Summaries(ids), hashes, Vec::new()).await
     }
 
-    async fn add(&self, depth: u32, text: String, sources: Sources, hashes: Vec<Hash>) -> SummaryId {
+    async fn add(
+        &self,
+        depth: u32,
+        text: String,
+        sources: Sources,
+        hashes: Vec<Hash>,
+        quotes: Vec<Quote>,
+    ) -> SummaryId {
         let state = if text.starts_with("Extract") { State::Degraded } else { State::Ok };
         let summary = NewSummary {
-            hash: SummaryRecord::identity(depth, state, 1, &text, &[], &hashes),
+            hash: SummaryRecord::identity(depth, state, 1, &text, &quotes, &hashes),
             depth,
             tokens: tokens::estimate(&text),
             text,
@@ -77,7 +89,7 @@ impl Asking {
             prompt_version: 1,
             usage: None,
             created_at: 1_763_700_000_000,
-            quotes: Vec::new(),
+            quotes,
             sources,
         };
         self.store.store.write(move |batch| batch.add_summary(&summary)).await.unwrap()

@@ -1,5 +1,6 @@
 //! Bringing back what was said.
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::asking::{Asking, page};
@@ -62,6 +63,69 @@ async fn a_long_message_comes_in_pages_that_leave_no_byte_out() {
 }
 
 #[tokio::test]
+async fn a_page_anywhere_in_fifty_megabytes_is_the_text_that_stands_there() {
+    let line = |n: usize| format!("{n:07} the same words over and over, with 日本 among them\n");
+    let output: String = (0..850_000).map(line).collect();
+    assert!(output.len() > 50_000_000);
+    let asking = Asking::about(&Session::new().tool("bash", json!({"command": "cat log"}), &output)).await;
+    let id = asking.message(1).await;
+    // Each page ends where the next begins: a few of them stand for all.
+    let mut starts = vec![0, output.len() / 2, output.len() - 70_000];
+    for start in &mut starts {
+        *start = output.floor_char_boundary(*start);
+        let mut next = json!({"summary_id": id, "cursor": start.to_string(), "max_tokens": 8000});
+        for _ in 0..3 {
+            let answer = asking.expand(next).await;
+            let (content, after) = page(&answer);
+            assert!(!content.is_empty() && output[*start..].starts_with(content));
+            *start += content.len();
+            match after {
+                Some(after) => next = after,
+                None => break,
+            }
+            assert_eq!(next["cursor"], start.to_string());
+            assert_eq!(next["max_tokens"], 8000);
+        }
+    }
+    assert_eq!(starts[2], output.len());
+    let answer = asking.expand(json!({"summary_id": id, "lines": "849999-850000"})).await;
+    assert_eq!(page(&answer).0.len(), 2 * line(0).len());
+    let answer = asking.expand(json!({"summary_id": id, "query": "0425000 0600000"})).await;
+    assert!(
+        answer.contains("\n425001: «0425000» the same words") && answer.contains("2 of 2 lines"),
+        "{answer}"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn the_pages_of_any_text_are_the_text(
+        lines in prop::collection::vec("[a-z0-9 {}é日\u{1f600}\r]{0,60}|</content>|\\PC{0,20}", 0..120),
+        max_tokens in 150_usize..2_000,
+        first in 1_usize..100,
+        more in 0_usize..40,
+    ) {
+        let text = lines.join("\n");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let asking = Asking::about(&Session::new().tool("bash", json!({"command": "x"}), &text)).await;
+            let id = asking.message(1).await;
+            let (whole, _) = all_pages(&asking, json!({"summary_id": id, "max_tokens": max_tokens})).await;
+            assert_eq!(whole, text);
+            let asked = json!({"summary_id": id, "max_tokens": max_tokens, "lines": format!("{first}-{}", first + more)});
+            let written: Vec<&str> = text.split_inclusive('\n').collect();
+            if let Some(from) = written.get(first - 1..) {
+                if !from.is_empty() {
+                    let (some, _) = all_pages(&asking, asked).await;
+                    assert_eq!(some, from[..from.len().min(more + 1)].concat());
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test]
 async fn raw_pages_are_the_stored_json() {
     let session = Session::new().tool("bash", json!({"command": "x"}), &"é\t\"q\"\n".repeat(4_000));
     let asking = Asking::about(&session).await;
@@ -86,6 +150,19 @@ async fn pictures_come_with_the_first_page() {
     );
     assert_eq!(pictures(json!({"summary_id": id, "raw": true})).await, []);
     assert_eq!(pictures(json!({"summary_id": id, "cursor": "5000"})).await, []);
+}
+
+#[tokio::test]
+async fn pictures_under_a_summary_come_as_far_as_there_is_room() {
+    let picture = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
+    let session = Session::new().message(json!({"role": "user", "content": vec![picture; 5]}));
+    let asking = Asking::about(&session).await;
+    let id = asking.leaf(0..1, "Screenshots").await;
+    let id = asking.name(id).await;
+    let pictures = async |arguments| asking.blocks("lcm_expand", arguments).await.unwrap().len() - 1;
+    assert_eq!(pictures(json!({"summary_id": id})).await, 3);
+    assert_eq!(pictures(json!({"summary_id": id, "max_tokens": 8000})).await, 5);
+    assert_eq!(pictures(json!({"summary_id": id, "raw": true})).await, 0);
 }
 
 #[tokio::test]
@@ -265,7 +342,7 @@ async fn absurd_page_sizes_are_brought_into_bounds() {
     let asking = Asking::about(&Session::new().user(&"word ".repeat(50_000))).await;
     let id = asking.message(0).await;
     for (max_tokens, most) in
-        [(json!(0), 200), (json!("999999999"), 8_000), (json!(-3), 200), (json!(1e300), 8_000)]
+        [(json!(0), 200), (json!("999999"), 8_000), (json!(3.7), 200), (json!(1e6), 8_000)]
     {
         let answer = asking.expand(json!({"summary_id": id, "max_tokens": max_tokens})).await;
         let tokens = crate::tokens::estimate(&answer);

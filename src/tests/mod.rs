@@ -13,6 +13,8 @@ mod doctor;
 mod doctor_fuzz;
 mod exact;
 mod expand;
+mod expand_around;
+mod expand_inside;
 mod fold;
 mod grep;
 mod import;

@@ -1,4 +1,4 @@
-//! `lcm_expand`: a message whole, a summary with what it was made from; page by page.
+//! `lcm_expand`: a message whole, a summary with what it was made from; page by page, or only what was asked for of them.
 
 use std::fmt::Write as _;
 
@@ -10,42 +10,53 @@ use super::parameters::{self, read, schema};
 use super::{Block, lines};
 use crate::error::Result;
 use crate::recall::expand::{
-    DEFAULT_TOKENS, Expansion, Left, MessagePage, Request, Section, SummaryPage, expand,
+    DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighbourhood, Request,
+    Section, SummaryPage, expand,
 };
+use crate::recall::grep::Place;
 use crate::recall::{Scope, Slice};
 use crate::store::Store;
-use crate::text::count;
+use crate::text::{self, count};
 
 pub(super) const NAME: &str = "lcm_expand";
+
+/// Lines before and after a match that are proposed to be read.
+const AROUND_A_LINE: usize = 20;
 
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
     /// Id of a summary (s-…) or a message (m-…); any unique prefix.
     summary_id: String,
+    /// Messages to show before and after a message, at most 20.
+    #[serde(default, deserialize_with = "parameters::count")]
+    around: Option<usize>,
+    /// Only the lines with these words.
+    #[serde(default, deserialize_with = "parameters::word")]
+    query: Option<String>,
+    /// Of a message only these lines, e.g. 100-180.
+    #[serde(default, deserialize_with = "parameters::word")]
+    lines: Option<String>,
+    /// Levels below a summary to open. Default: 1.
+    #[serde(default, deserialize_with = "parameters::count")]
+    depth: Option<usize>,
     /// Tokens per page, at most 8000. Default: 4000.
     #[serde(default, deserialize_with = "parameters::count")]
     max_tokens: Option<usize>,
     /// Where to go on, as the page before said.
     #[serde(default, deserialize_with = "parameters::word")]
     cursor: Option<String>,
-    /// Messages as their exact stored JSON.
+    /// The stored JSON.
     #[serde(default, deserialize_with = "parameters::flag")]
     raw: bool,
-    /// Of a message only these lines, e.g. 100-180.
-    #[serde(default, deserialize_with = "parameters::word")]
-    lines: Option<String>,
-    /// Levels below a summary to open. Default: 1, what it was made from.
-    #[serde(default, deserialize_with = "parameters::count")]
-    depth: Option<usize>,
 }
 
 pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Expand history",
-        "description": "Bring back the original: a message word for word, or a summary with what it was made from. \
-            Long ones come in pages that leave nothing out; each page says how to get the next.",
+        "description": "Bring back the original: a message word for word, with its neighbours, some lines of it or what matches; \
+            or a summary with what it was made from. Long ones come in pages; each says how to get the next.",
         "promptSnippet": "Bring back a compacted message word for word, or what a summary was made from",
         "parameters": schema::<Parameters>(),
     })
@@ -53,6 +64,7 @@ pub(super) fn spec() -> Value {
 
 pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Result<Vec<Block>> {
     let parameters: Parameters = read(NAME, arguments)?;
+    let kept = Kept::of(&parameters);
     let request = Request {
         id: parameters.summary_id,
         max_tokens: parameters.max_tokens.unwrap_or(DEFAULT_TOKENS),
@@ -60,63 +72,110 @@ pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Res
         raw: parameters.raw,
         depth: parameters.depth.map_or(1, |depth| u32::try_from(depth).unwrap_or(u32::MAX)),
         lines: parameters.lines,
+        around: parameters.around.unwrap_or_default(),
+        query: parameters.query,
     };
     let scope = scope.clone();
     store
         .read(move |view| {
             Ok(match expand(view, &scope, &request)? {
-                Expansion::Message(page) => message(page, &request),
-                Expansion::Summary(page) => vec![Block::Text(summary(&page, request.raw))],
+                Expansion::Message(page) => message(page, &request, &kept),
+                Expansion::Summary(mut page) => {
+                    let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
+                    with_images(summary(&page, &kept), images)
+                }
+                Expansion::Around(page) => neighbourhood(page, &request, &kept),
+                Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
             })
         })
         .await
 }
 
-fn message(page: MessagePage, request: &Request) -> Vec<Block> {
-    let (range, total) = (&page.slice.range, page.bytes);
-    let mut out =
-        format!("{} · {total} bytes · bytes {}–{}\n", lines::message(&page.card), range.start, range.end);
-    push_content(&mut out, &page.slice.text);
-    let _ = match page.slice.left() {
-        0 if request.lines.is_some() => write!(out, "End of these lines of {}.", page.card.handle),
-        0 => write!(out, "End of {}.", page.card.handle),
-        left => {
-            let next = next_call(
-                &page.card.handle,
-                &range.end.to_string(),
-                request.raw,
-                1,
-                request.lines.as_deref(),
-            );
-            write!(out, "{left} bytes left: {next}")
+/// What a call asked for beside the id: the next one asks for the same.
+struct Kept(Map<String, Value>);
+
+impl Kept {
+    fn of(parameters: &Parameters) -> Self {
+        let mut kept = Map::new();
+        if parameters.raw {
+            kept.insert("raw".into(), true.into());
         }
-    };
-    let image =
-        |image: crate::recall::expand::Image| Block::Image { data: image.data, mime_type: image.mime_type };
-    [Block::Text(out)].into_iter().chain(page.images.into_iter().map(image)).collect()
+        if let Some(depth) = parameters.depth.filter(|depth| *depth > 1) {
+            kept.insert("depth".into(), depth.into());
+        }
+        for (name, value) in [("lines", &parameters.lines), ("query", &parameters.query)] {
+            if let Some(value) = value {
+                kept.insert(name.into(), value.as_str().into());
+            }
+        }
+        if let Some(tokens) = parameters.max_tokens {
+            kept.insert("max_tokens".into(), tokens.into());
+        }
+        Self(kept)
+    }
+
+    /// The call for `id` that goes on at `cursor`.
+    fn next(&self, id: &str, cursor: &str) -> String {
+        let mut arguments = Map::new();
+        arguments.insert("summary_id".into(), id.into());
+        arguments.insert("cursor".into(), cursor.into());
+        arguments.extend(self.0.clone());
+        call(Value::Object(arguments))
+    }
 }
 
-fn summary(page: &SummaryPage, raw: bool) -> String {
+fn call(arguments: Value) -> String {
+    format!("{NAME} {arguments}")
+}
+
+fn message(page: MessagePage, request: &Request, kept: &Kept) -> Vec<Block> {
+    let (range, total, handle) = (&page.slice.range, page.bytes, &page.card.handle);
+    let mut out = format!(
+        "{}{} · {total} bytes · bytes {}–{}\n",
+        lines::message(&page.card),
+        lines::place(page.place),
+        range.start,
+        range.end
+    );
+    push_content(&mut out, &page.slice.text);
+    let _ = match page.slice.left() {
+        0 if request.lines.is_some() => write!(out, "End of these lines of {handle}."),
+        0 => write!(out, "End of {handle}."),
+        left => write!(out, "{left} bytes left: {}", kept.next(handle, &range.end.to_string())),
+    };
+    with_images(out, page.images)
+}
+
+fn with_images(text: String, images: Vec<Image>) -> Vec<Block> {
+    let image = |image: Image| Block::Image { data: image.data, mime_type: image.mime_type };
+    [Block::Text(text)].into_iter().chain(images.into_iter().map(image)).collect()
+}
+
+fn summary(page: &SummaryPage, kept: &Kept) -> String {
     let mut out = String::new();
+    let mut place = page.place;
     for section in &page.sections {
+        // Said once: what is under a summary was said where it was.
+        let place = lines::place(std::mem::replace(&mut place, Place::Here));
         match section {
             Section::Summary(card, slice) => {
                 let model = card.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
-                push_section(&mut out, &(lines::summary(card) + &model), slice);
+                push_section(&mut out, &(lines::summary(card) + &model + place), slice);
             }
             Section::Children(parent, children) => {
-                let heading = format!("{parent} was made from {}", count(children.len(), "summary"));
+                let heading = format!("{parent}{place} was made from {}", count(children.len(), "summary"));
                 out.push_str(&lines::list(&heading, children.iter().map(lines::titled)));
                 out.push('\n');
             }
-            Section::Message(card, slice) => push_section(&mut out, &lines::message(card), slice),
+            Section::Message(card, slice, _) => {
+                push_section(&mut out, &(lines::message(card) + place), slice)
+            }
         }
         out.push('\n');
     }
     match &page.left {
         Some(left) => {
-            let next = next_call(&page.handle, &left.cursor, raw, page.depth, None);
-            let _ = write!(out, "{} left: {next}", what_is_left(left));
+            let _ = write!(out, "{} left: {}", what_is_left(left), kept.next(&page.handle, &left.cursor));
         }
         None => out.push_str(&end(page)),
     }
@@ -158,18 +217,96 @@ fn end(page: &SummaryPage) -> String {
     }
 }
 
-fn next_call(id: &str, cursor: &str, raw: bool, depth: u32, lines: Option<&str>) -> String {
-    let mut arguments = Map::new();
-    arguments.insert("summary_id".into(), id.into());
-    arguments.insert("cursor".into(), cursor.into());
-    if raw {
-        arguments.insert("raw".into(), true.into());
+fn neighbourhood(page: Neighbourhood, request: &Request, kept: &Kept) -> Vec<Block> {
+    let mut out = String::new();
+    for message in &page.messages {
+        let asked = if message.is_asked { " · asked for" } else { "" };
+        let place = if message.is_asked { lines::place(page.place) } else { "" };
+        push_section(&mut out, &(lines::message(&message.card) + asked + place), &message.slice);
+        out.push('\n');
     }
-    if depth != 1 {
-        arguments.insert("depth".into(), depth.into());
+    for message in page.messages.iter().filter(|message| message.slice.left() > 0) {
+        let (handle, slice) = (&message.card.handle, &message.slice);
+        let next = kept.next(handle, &slice.range.end.to_string());
+        let _ = writeln!(out, "{} bytes left of {handle}: {next}", slice.left());
     }
-    if let Some(lines) = lines {
-        arguments.insert("lines".into(), lines.into());
+    let ends = [
+        ("before", "Nothing was said before", page.messages.first(), page.has_earlier),
+        ("after", "Nothing was said after", page.messages.last(), page.has_later),
+    ];
+    let ends = ends.into_iter().filter_map(|(side, nothing, end, has_more)| {
+        let handle = &end?.card.handle;
+        Some(match has_more {
+            true => {
+                format!("More {side}: {}", call(json!({"summary_id": handle, "around": request.around})))
+            }
+            false => format!("{nothing} {handle}."),
+        })
+    });
+    out.push_str(&ends.collect::<Vec<_>>().join("\n"));
+    with_images(out, page.images)
+}
+
+fn inside(page: &Inside, request: &Request, kept: &Kept) -> String {
+    let Inside { handle, matching, .. } = page;
+    let query = text::one_line(request.query.as_deref().unwrap_or_default(), 80);
+    let looked = match page.messages {
+        1 => String::new(),
+        n => format!(" and {} under it", count(n, "message")),
+    };
+    let beyond = match page.passed_over {
+        0 => String::new(),
+        n => format!(
+            " The last {} were not looked through: look inside a summary under it.",
+            count(n, "message")
+        ),
+    };
+    if page.excerpts.is_empty() {
+        return format!(
+            "No line of {handle}{looked} has `{query}`.{beyond} lcm_grep searches the whole history."
+        );
     }
-    format!("{NAME} {}", Value::Object(arguments))
+    let mut out = String::new();
+    let mut place = page.place;
+    for excerpt in &page.excerpts {
+        // Said once: what is under a summary was said where it was.
+        push_excerpt(&mut out, excerpt, std::mem::replace(&mut place, Place::Here));
+    }
+    let shown: usize =
+        page.excerpts.iter().flat_map(|excerpt| &excerpt.lines).filter(|line| line.matches).count();
+    let _ = write!(
+        out,
+        "{shown} of {} of {handle}{looked} that have `{query}`.{beyond}",
+        count(*matching, "line")
+    );
+    if let Some((left, cursor)) = &page.left {
+        let _ = write!(out, " {left} left: {}", kept.next(handle, cursor));
+    }
+    if let Some(further) = further(&page.excerpts) {
+        let _ = write!(out, "\nMore of one: {further}");
+    }
+    out
+}
+
+fn push_excerpt(out: &mut String, excerpt: &Excerpt, place: Place) {
+    let name = match &excerpt.of {
+        Named::Message(card) => lines::message(card),
+        Named::Summary(card) => lines::summary(card),
+    };
+    let _ = writeln!(out, "{name}{} · {}:", lines::place(place), count(excerpt.total, "line"));
+    for line in &excerpt.lines {
+        let sign = if line.matches { ':' } else { '-' };
+        let _ = writeln!(out, "{}{sign} {}", line.number, lines::marked(&line.snippet));
+    }
+}
+
+/// The call for what stands around the first line that matches.
+fn further(excerpts: &[Excerpt]) -> Option<String> {
+    let message = excerpts.iter().find_map(|excerpt| match &excerpt.of {
+        Named::Message(card) => Some((card, excerpt.lines.iter().find(|line| line.matches)?.number)),
+        Named::Summary(_) => None,
+    });
+    let (card, line) = message?;
+    let lines = format!("{}-{}", line.saturating_sub(AROUND_A_LINE).max(1), line + AROUND_A_LINE);
+    Some(call(json!({"summary_id": card.handle, "lines": lines})))
 }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::recall::Scope;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, Place, Question, Searched,
-    Sessions, Snippet, Sort, grep,
+    Sessions, Sort, grep,
 };
 use crate::store::Store;
 use crate::text::{self, count};
@@ -97,8 +97,8 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Search history",
-        "description": "Search everything that was ever said in this session, also what compaction took out of your \
-            context: user messages, replies, tool calls, tool output. Returns ids with snippets; lcm_expand brings back the whole.",
+        "description": "Search all that was ever said in this session, compacted or not: user messages, replies, tool calls, \
+            tool output. Start here: snippets often are the answer; else lcm_expand an id, with around for what led to it.",
         "promptSnippet": "Search the full conversation history, compacted messages included",
         "parameters": schema::<Parameters>(),
     })
@@ -117,6 +117,7 @@ pub(super) async fn answer(
     if after.zip(before).is_some_and(|(after, before)| after > before) {
         return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
     }
+    contradictions(&parameters)?;
     let question = Question {
         query: parameters.query,
         mode: parameters.mode,
@@ -145,6 +146,28 @@ pub(super) async fn answer(
             Ok(vec![Block::Text(render(&question, &findings, now))])
         })
         .await
+}
+
+/// What was asked at once and can have no answer.
+fn contradictions(parameters: &Parameters) -> Result<()> {
+    let role = parameters.role.map_or("toolResult", Speaker::as_str);
+    if let (Some(tool), true) = (&parameters.tool, role != "toolResult") {
+        return Err(Error::invalid(format!(
+            "role {role} and tool {} exclude each other, only toolResult messages come from a tool: leave one of them out",
+            text::one_line(tool, 40)
+        )));
+    }
+    let of_messages = [
+        ("role", parameters.role.is_some()),
+        ("tool", parameters.tool.is_some()),
+        ("path", parameters.path.is_some()),
+    ];
+    match of_messages.into_iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) if parameters.scope == Kinds::Summaries => Err(Error::invalid(format!(
+            "{name} is of messages and scope is summaries: leave one of them out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn render(question: &Question, findings: &Findings, now: i64) -> String {
@@ -176,10 +199,8 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         Found::Summary(card) => (lines::summary(card), 0),
     };
     let place = match (hit.place, &hit.found) {
-        (Place::Here, _) => "",
-        (Place::OtherBranch, Found::Message(..)) => " · on another branch",
         (Place::OtherBranch, Found::Summary(_)) => " · of another branch, or superseded",
-        (Place::OtherSession, _) => " · in another session",
+        (place, _) => lines::place(place),
     };
     let beside = |out: &mut String, is_before: bool| {
         for (card, headline) in hit.beside.iter().filter(|(card, _)| (card.sequence < sequence) == is_before)
@@ -188,21 +209,8 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         }
     };
     beside(out, true);
-    let _ = writeln!(out, "{name}{place}: {}", marked(&hit.snippet));
+    let _ = writeln!(out, "{name}{place}: {}", lines::marked(&hit.snippet));
     beside(out, false);
-}
-
-/// The snippet with its matches in «».
-fn marked(snippet: &Snippet) -> String {
-    let mut out = String::from(if snippet.cut_before { "…" } else { "" });
-    let mut at = 0;
-    for mark in &snippet.marks {
-        let _ = write!(out, "{}«{}»", &snippet.text[at..mark.start], &snippet.text[mark.clone()]);
-        at = mark.end;
-    }
-    out.push_str(&snippet.text[at..]);
-    out.push_str(if snippet.cut_after { "…" } else { "" });
-    out
 }
 
 fn closing(first: &Hit, findings: &Findings) -> String {

@@ -1,5 +1,8 @@
 //! How messages and summaries are named in answers.
 
+use std::fmt::Write as _;
+
+use crate::recall::grep::{Place, Snippet};
 use crate::recall::{MessageCard, SummaryCard};
 use crate::text::{count, minute, time_span};
 
@@ -42,4 +45,26 @@ pub(super) fn titled(card: &SummaryCard) -> String {
 pub(super) fn list(heading: &str, lines: impl IntoIterator<Item = String>) -> String {
     let lines: Vec<String> = lines.into_iter().map(|line| format!("- {line}")).collect();
     if lines.is_empty() { format!("{heading}: none") } else { format!("{heading}:\n{}", lines.join("\n")) }
+}
+
+/// Where it was said, if not on the current branch.
+pub(super) fn place(place: Place) -> &'static str {
+    match place {
+        Place::Here => "",
+        Place::OtherBranch => " · on another branch",
+        Place::OtherSession => " · in another session",
+    }
+}
+
+/// The snippet with its matches in «».
+pub(super) fn marked(snippet: &Snippet) -> String {
+    let mut out = String::from(if snippet.cut_before { "…" } else { "" });
+    let mut at = 0;
+    for mark in &snippet.marks {
+        let _ = write!(out, "{}«{}»", &snippet.text[at..mark.start], &snippet.text[mark.clone()]);
+        at = mark.end;
+    }
+    out.push_str(&snippet.text[at..]);
+    out.push_str(if snippet.cut_after { "…" } else { "" });
+    out
 }

@@ -1,6 +1,7 @@
 //! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
 
 mod literal;
+mod inside;
 mod pattern;
 mod query;
 mod ranked;
@@ -24,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::store::{Filter, View};
 
+pub(super) use inside::Lookup;
 pub use snippet::Snippet;
 
 /// Results of one answer where the question does not say.

@@ -27,10 +27,10 @@ pub struct Snippet {
 }
 
 /// A match of one of the words looked for.
-struct Sighting {
+pub(super) struct Sighting {
     range: Range<usize>,
     /// Which word.
-    mark: usize,
+    pub mark: usize,
 }
 
 impl Snippet {
@@ -68,7 +68,7 @@ impl Snippet {
 }
 
 /// Where the words looked for stand in `text[within]`, whole, as another form, or inside a word; in order.
-fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
+pub(super) fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
     let mut found = as_they_stand(text, within, marks);
     for (range, word) in words(&text[within.clone()]) {
         let range = range.start + within.start..range.end + within.start;

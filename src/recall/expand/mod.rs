@@ -3,18 +3,28 @@
 //! A summary opens into *sections*, breadth first: its text, its children by name, their texts, … the messages of the
 //! leaf summaries last. A cursor names a section and a byte in it, so a page reads only what it shows. The sections of
 //! a smaller depth are the first sections of a greater one.
+//!
+//! Beside that, a message is shown with its neighbours on the branch ([`around`]), and of a message or a whole summary only the
+//! lines that match a query ([`inside`]).
 
-use std::ops::Range;
+mod around;
+mod inside;
+mod lines;
 
-use super::page::{Budget, Slice};
+use super::grep::Place;
+use super::page::{Budget, HEADER, Slice};
 use super::resolve::{Target, resolve};
+use super::sight::Sight;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::{Message, Part};
 use crate::store::View;
-use crate::text;
+use crate::{text, tokens};
+
+pub use around::{Neighbour, Neighbourhood};
+pub use inside::{Excerpt, Inside, Line, Named};
 
 /// Tokens of one page where the request does not say.
 pub const DEFAULT_TOKENS: usize = 4_000;
@@ -30,7 +40,7 @@ const LINE: usize = 45;
 const DEEPEST: u32 = 10;
 
 /// What is to be expanded, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Id of a summary or a message, or a prefix of it.
     pub id: String,
@@ -44,6 +54,10 @@ pub struct Request {
     pub depth: u32,
     /// Of a message's text only these lines, `100-180` or `100`, from 1; a page begins there, and the cursor goes on in them.
     pub lines: Option<String>,
+    /// Messages on each side of a message to show with it; none for zero, brought into bounds.
+    pub around: usize,
+    /// Only the lines that match these words.
+    pub query: Option<String>,
 }
 
 /// A page of an answer.
@@ -53,6 +67,10 @@ pub enum Expansion {
     Message(MessagePage),
     /// Of a summary and what it was made from.
     Summary(SummaryPage),
+    /// A message with its neighbours.
+    Around(Neighbourhood),
+    /// What matches inside a message or a summary.
+    Inside(Inside),
 }
 
 /// A page of a message.
@@ -60,6 +78,8 @@ pub enum Expansion {
 pub struct MessagePage {
     /// Which message.
     pub card: MessageCard,
+    /// Where it was said.
+    pub place: Place,
     /// Bytes of its whole text.
     pub bytes: usize,
     /// The page; where lines were asked for, of the text up to their end.
@@ -82,6 +102,8 @@ pub struct Image {
 pub struct SummaryPage {
     /// The summary that was asked for.
     pub handle: String,
+    /// Where its messages were said.
+    pub place: Place,
     /// The levels that are opened.
     pub depth: u32,
     /// There are more levels below.
@@ -99,8 +121,8 @@ pub enum Section {
     Summary(SummaryCard, Slice),
     /// What a condensed summary was made from, in order.
     Children(String, Vec<SummaryCard>),
-    /// A message of a leaf summary.
-    Message(MessageCard, Slice),
+    /// A message of a leaf summary, where it begins with the pictures that there is room for.
+    Message(MessageCard, Slice, Vec<Image>),
 }
 
 /// What the pages to come hold.
@@ -127,18 +149,66 @@ enum Heading {
 /// Answers `request`, asked from `scope`.
 ///
 /// # Errors
-/// [`crate::error::Code::Invalid`] for an id that names nothing or several things, and for a cursor that no page gave.
+/// [`crate::error::Code::Invalid`] for an id that names nothing or several things, for a cursor that no page gave, and for what
+/// cannot be asked at once.
 pub fn expand(view: &View<'_>, scope: &Scope, request: &Request) -> Result<Expansion> {
-    match resolve(view, scope, &request.id)? {
-        Target::Message(id) => message_page(view, id, request).map(Expansion::Message),
-        Target::Summary(id) => summary_page(view, id, request).map(Expansion::Summary),
+    contradictions(request)?;
+    let target = resolve(view, scope, &request.id)?;
+    let sight = Sight::new(view, scope)?;
+    match target {
+        _ if request.query.is_some() => inside::find(view, &sight, target, request).map(Expansion::Inside),
+        Target::Message(id) if request.around > 0 => {
+            around::show(view, &sight, id, request).map(Expansion::Around)
+        }
+        Target::Message(id) => message_page(view, &sight, id, request).map(Expansion::Message),
+        Target::Summary(id) => {
+            only_of_messages(request)?;
+            summary_page(view, &sight, id, request).map(Expansion::Summary)
+        }
     }
 }
 
-fn message_page(view: &View<'_>, id: MessageId, request: &Request) -> Result<MessagePage> {
+/// What was asked at once and cannot be answered at once.
+fn contradictions(request: &Request) -> Result<()> {
+    let asked = [
+        ("around", request.around > 0),
+        ("query", request.query.is_some()),
+        ("lines", request.lines.is_some()),
+    ];
+    let mut asked = asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name);
+    if let (Some(one), Some(other)) = (asked.next(), asked.next()) {
+        return Err(Error::invalid(format!("{one} and {other} exclude each other: leave one of them out")));
+    }
+    if request.raw && request.query.is_some() {
+        return Err(Error::invalid(
+            "raw and query exclude each other: JSON has one line, leave one of them out",
+        ));
+    }
+    if request.around > 0 && request.cursor.is_some() {
+        return Err(Error::invalid("around comes in one page: leave either it or the cursor out"));
+    }
+    Ok(())
+}
+
+fn only_of_messages(request: &Request) -> Result<()> {
+    let id = request.id.trim();
+    if request.lines.is_some() {
+        return Err(Error::invalid(format!(
+            "lines are of a message and {id} is a summary: look inside it with query, or take the id of one of its messages"
+        )));
+    }
+    if request.around > 0 {
+        return Err(Error::invalid(format!(
+            "around is of a message and {id} is a summary: leave it out to see the messages of {id}, and take the id of one"
+        )));
+    }
+    Ok(())
+}
+
+fn message_page(view: &View<'_>, sight: &Sight<'_>, id: MessageId, request: &Request) -> Result<MessagePage> {
     let (card, message, text) = read_message(view, id, request.raw)?;
     let wanted = match &request.lines {
-        Some(lines) => bytes_of_lines(&text, lines)?,
+        Some(lines) => lines::bytes_of(&text, lines)?,
         None => 0..text.len(),
     };
     let from = match &request.cursor {
@@ -151,45 +221,10 @@ fn message_page(view: &View<'_>, id: MessageId, request: &Request) -> Result<Mes
     let slice = slice(&text[..wanted.end], from, &mut budget(request), request)?;
     let slice = slice.ok_or_else(|| foreign_cursor(request))?;
     let images = if from == 0 && !request.raw { images(message) } else { Vec::new() };
-    Ok(MessagePage { card, bytes: text.len(), slice, images })
+    Ok(MessagePage { card, place: sight.place(id)?, bytes: text.len(), slice, images })
 }
 
-/// Where the lines `from-to` of `text` stand; lines behind its end are left out.
-fn bytes_of_lines(text: &str, lines: &str) -> Result<Range<usize>> {
-    let wrong =
-        |what: String| Error::invalid(format!("{what}: write the first and the last line, such as 100-180"));
-    let shown = text::one_line(lines, 40);
-    let (first, last) = lines.split_once(['-', '–']).unwrap_or((lines, lines));
-    let number = |written: &str| written.trim().parse::<usize>().ok();
-    let (Some(first), Some(last)) = (number(first), number(last)) else {
-        return Err(wrong(format!("lines `{shown}` are no lines")));
-    };
-    if first == 0 || last < first {
-        return Err(wrong(format!("lines `{shown}` are none, the first is 1")));
-    }
-    let mut ends = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).enumerate();
-    let mut start = None;
-    let mut all = 0;
-    for (line, at) in ends.by_ref() {
-        // The end of the text is no line.
-        if at == text.len() && line > 0 {
-            break;
-        }
-        all = line + 1;
-        if line + 1 == first {
-            start = Some(at);
-        }
-        if line == last {
-            return Ok(start.unwrap_or(at)..at);
-        }
-    }
-    match start {
-        Some(start) => Ok(start..text.len()),
-        None => Err(wrong(format!("lines `{shown}` are behind the end, there are {all}"))),
-    }
-}
-
-fn summary_page(view: &View<'_>, id: SummaryId, request: &Request) -> Result<SummaryPage> {
+fn summary_page(view: &View<'_>, sight: &Sight<'_>, id: SummaryId, request: &Request) -> Result<SummaryPage> {
     let depth = request.depth.clamp(1, DEEPEST);
     let headings = headings(view, id, depth)?;
     let (mut at, mut from) = match &request.cursor {
@@ -212,7 +247,8 @@ fn summary_page(view: &View<'_>, id: SummaryId, request: &Request) -> Result<Sum
     }
     let left = left(&headings[at..], from, broken_off, at);
     let root = view.summary(id)?;
-    Ok(SummaryPage { handle: root.hash.summary_handle(), depth, deeper: root.depth >= depth, sections, left })
+    let (handle, place) = (root.hash.summary_handle(), sight.place_of_summary(id)?);
+    Ok(SummaryPage { handle, place, depth, deeper: root.depth >= depth, sections, left })
 }
 
 /// What `rest` holds, of whose first section `bytes` are still to come.
@@ -279,8 +315,12 @@ fn read_section(
             Ok(Some(Section::Children(handle, SummaryCard::read_all(view, &children)?)))
         }
         Heading::Message(id) => {
-            let (card, _, text) = read_message(view, id, request.raw)?;
-            Ok(slice(&text, from, budget, request)?.map(|slice| Section::Message(card, slice)))
+            let (card, message, text) = read_message(view, id, request.raw)?;
+            let Some(slice) = slice(&text, from, budget, request)? else { return Ok(None) };
+            let mut images = if from == 0 && !request.raw { images(message) } else { Vec::new() };
+            let fitting = images.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count();
+            images.truncate(fitting);
+            Ok(Some(Section::Message(card, slice, images)))
         }
     }
 }
@@ -308,7 +348,12 @@ fn images(message: Message) -> Vec<Image> {
 }
 
 fn budget(request: &Request) -> Budget {
-    Budget::new(request.max_tokens.clamp(FEWEST_TOKENS, MOST_TOKENS) - FRAME)
+    Budget::new(budget_tokens(request))
+}
+
+/// Tokens of a page without its frame.
+fn budget_tokens(request: &Request) -> usize {
+    request.max_tokens.clamp(FEWEST_TOKENS, MOST_TOKENS) - FRAME
 }
 
 fn section_and_byte(cursor: &str) -> Option<(usize, usize)> {
@@ -329,8 +374,16 @@ impl Section {
     #[must_use]
     pub fn slice(&self) -> Option<&Slice> {
         match self {
-            Self::Summary(_, slice) | Self::Message(_, slice) => Some(slice),
+            Self::Summary(_, slice) | Self::Message(_, slice, _) => Some(slice),
             Self::Children(..) => None,
+        }
+    }
+
+    /// Takes its pictures out of it.
+    pub fn take_images(&mut self) -> Vec<Image> {
+        match self {
+            Self::Message(.., images) => std::mem::take(images),
+            Self::Summary(..) | Self::Children(..) => Vec::new(),
         }
     }
 }

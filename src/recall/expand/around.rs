@@ -1,0 +1,110 @@
+//! A message with what was said before and after it: one page, shared out so that a long neighbour leaves room for the others.
+
+use super::{Budget, HEADER, Image, Place, Request, Slice, budget_tokens, images, read_message};
+use crate::error::{Error, Result};
+use crate::ids::MessageId;
+use crate::recall::MessageCard;
+use crate::recall::sight::Sight;
+use crate::store::View;
+use crate::tokens;
+
+/// Messages on each side at most.
+const MOST: usize = 20;
+/// What the line costs that says how to go on in a message that was cut.
+const GOING_ON: usize = 40;
+/// What a neighbour is worth showing for.
+const WORTH_SHOWING: usize = 30;
+/// Room at least: with less not even the nearest neighbours could be shown.
+const LEAST_ROOM: usize = 400;
+/// A text beyond this many bytes wants all the room there is; it is not counted.
+const LONG: usize = 48_000;
+
+/// A message among its neighbours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbourhood {
+    /// Where it was said.
+    pub place: Place,
+    /// The messages, the oldest first.
+    pub messages: Vec<Neighbour>,
+    /// There is more before the first.
+    pub has_earlier: bool,
+    /// There is more after the last.
+    pub has_later: bool,
+    /// The pictures of the message that was asked for.
+    pub images: Vec<Image>,
+}
+
+/// One of the messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Which message.
+    pub card: MessageCard,
+    /// Its beginning, or all of it.
+    pub slice: Slice,
+    /// It is the one that was asked for.
+    pub is_asked: bool,
+}
+
+pub(super) fn show(
+    view: &View<'_>,
+    sight: &Sight<'_>,
+    id: MessageId,
+    request: &Request,
+) -> Result<Neighbourhood> {
+    let room = budget_tokens(request).max(LEAST_ROOM);
+    let each = request.around.min(MOST).min(room / (2 * (HEADER + GOING_ON + WORTH_SHOWING)));
+    let mut found = sight.around(id, each + 1)?;
+    let (has_earlier, has_later) = (found.before.len() > each, found.after.len() > each);
+    let before = found.before.split_off(usize::from(has_earlier));
+    found.after.truncate(each);
+    let mut read = Vec::new();
+    for message in before.iter().chain([&id]).chain(&found.after) {
+        read.push(read_message(view, *message, request.raw)?);
+    }
+    let asked = before.len();
+    let wants: Vec<usize> = read.iter().map(|(.., text)| want(text, room)).collect();
+    let shares = shares(&wants, asked, room.saturating_sub(read.len() * (HEADER + GOING_ON)));
+    let images = if request.raw { Vec::new() } else { images(read[asked].1.clone()) };
+    let mut messages = Vec::new();
+    for (at, ((card, _, text), share)) in read.into_iter().zip(shares).enumerate() {
+        let slice = Budget::part(share.max(1)).take(&text, 0);
+        let slice = slice.ok_or_else(|| Error::store("a fresh page has no room"))?;
+        messages.push(Neighbour { card, slice, is_asked: at == asked });
+    }
+    Ok(Neighbourhood { place: sight.place(id)?, messages, has_earlier, has_later, images })
+}
+
+fn want(text: &str, room: usize) -> usize {
+    if text.len() > LONG { room } else { tokens::estimate(text).min(room) }
+}
+
+/// What each gets of `room`: the one asked for up to half of it and what the others leave, of whom those that want less than
+/// an even share get what they want.
+fn shares(wants: &[usize], asked: usize, room: usize) -> Vec<usize> {
+    let first = wants[asked].min(room / 2);
+    let mut shares = vec![0; wants.len()];
+    let mut left = room - first;
+    let mut others: Vec<usize> = (0..wants.len()).filter(|at| *at != asked).collect();
+    others.sort_by_key(|at| wants[*at]);
+    for (done, at) in others.iter().enumerate() {
+        shares[*at] = wants[*at].min(left / (others.len() - done));
+        left -= shares[*at];
+    }
+    shares[asked] = wants[asked].min(first + left);
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_wants_little_gets_it_and_the_rest_is_shared_evenly() {
+        assert_eq!(shares(&[10, 20, 30], 1, 100), [10, 20, 30]);
+        assert_eq!(shares(&[900, 20, 900], 1, 100), [40, 20, 40]);
+        assert_eq!(shares(&[900, 900, 10], 1, 100), [40, 50, 10]);
+        assert_eq!(shares(&[5, 900, 5], 1, 100), [5, 90, 5]);
+        assert_eq!(shares(&[900], 0, 100), [100]);
+        assert_eq!(shares(&[900, 900], 0, 0), [0, 0]);
+    }
+}

@@ -1,0 +1,235 @@
+//! What matches inside a message, or inside a summary and everything under it: the best lines, with their numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Budget, DEEPEST, HEADER, Heading, Place, Request, budget_tokens, foreign_cursor, headings, read_message,
+};
+use crate::error::Result;
+use crate::ids::MessageId;
+use crate::recall::grep::{Lookup, Snippet};
+use crate::recall::resolve::Target;
+use crate::recall::sight::Sight;
+use crate::recall::{MessageCard, SummaryCard};
+use crate::store::View;
+use crate::tokens;
+
+/// Messages under a summary that are looked through at most.
+const MOST_MESSAGES: usize = 20_000;
+/// Matching lines of one answer at most.
+const MOST_LINES: usize = 30;
+/// Of the best line's weight, the tenths that a line must have.
+const TENTHS: usize = 3;
+/// Characters of a line that matches.
+const WIDTH: usize = 240;
+/// Characters of a line beside it.
+const BESIDE: usize = 120;
+
+/// What matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inside {
+    /// What was looked into.
+    pub handle: String,
+    /// Where it was said.
+    pub place: Place,
+    /// The texts with the best lines, in order.
+    pub excerpts: Vec<Excerpt>,
+    /// Lines that match, on this page and all others.
+    pub matching: usize,
+    /// Messages that were looked through.
+    pub messages: usize,
+    /// Messages that were not: there are too many.
+    pub passed_over: usize,
+    /// How many lines that match are left, and the cursor for them.
+    pub left: Option<(usize, String)>,
+}
+
+/// Of one text the lines that match, each with its neighbours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Whose text.
+    pub of: Named,
+    /// Lines that it has.
+    pub total: usize,
+    /// Some of them, in order.
+    pub lines: Vec<Line>,
+}
+
+/// What a text belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A message.
+    Message(MessageCard),
+    /// A summary.
+    Summary(SummaryCard),
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Which, from 1.
+    pub number: usize,
+    /// It matches.
+    pub matches: bool,
+    /// The piece of it that matches most, or its beginning.
+    pub snippet: Snippet,
+}
+
+/// A line that matches.
+#[derive(Clone, Copy)]
+struct Match {
+    weight: usize,
+    /// Which text.
+    text: usize,
+    /// Which line of it, from 0.
+    line: usize,
+}
+
+/// A text that is looked into.
+struct Text {
+    of: Named,
+    text: String,
+    /// Our own tools said it.
+    is_echo: bool,
+}
+
+pub(super) fn find(view: &View<'_>, sight: &Sight<'_>, target: Target, request: &Request) -> Result<Inside> {
+    let query = request.query.as_deref().unwrap_or_default();
+    let lookup = Lookup::new(query);
+    let (mut headings, place, handle) = texts_of(view, sight, target)?;
+    let messages =
+        |headings: &[Heading]| headings.iter().filter(|h| matches!(h, Heading::Message(_))).count();
+    let all = messages(&headings);
+    headings.truncate(headings.len() - all + all.min(MOST_MESSAGES));
+    let matches = matches(view, &headings, &lookup, headings.len() > 1)?;
+    let from = match &request.cursor {
+        Some(cursor) => cursor.trim().strip_prefix('q').and_then(|from| from.parse().ok()),
+        None => Some(0),
+    };
+    let from: usize =
+        from.filter(|from| *from == 0 || *from < matches.len()).ok_or_else(|| foreign_cursor(request))?;
+    let (excerpts, taken) =
+        show(view, &headings, &matches[from..], &lookup, Budget::new(budget_tokens(request)))?;
+    let left = matches.len() - from - taken;
+    Ok(Inside {
+        handle,
+        place,
+        excerpts,
+        matching: matches.len(),
+        messages: messages(&headings),
+        passed_over: all - messages(&headings),
+        left: (left > 0).then(|| (left, format!("q{}", from + taken))),
+    })
+}
+
+/// What is looked into: a message, or the summaries and then the messages under one.
+fn texts_of(view: &View<'_>, sight: &Sight<'_>, target: Target) -> Result<(Vec<Heading>, Place, String)> {
+    Ok(match target {
+        Target::Message(id) => {
+            let handle = view.message(id)?.lineage.message_handle();
+            (vec![Heading::Message(id)], sight.place(id)?, handle)
+        }
+        Target::Summary(id) => {
+            let mut headings = headings(view, id, DEEPEST)?;
+            headings.retain(|heading| !matches!(heading, Heading::Children(_)));
+            (headings, sight.place_of_summary(id)?, view.summary(id)?.hash.summary_handle())
+        }
+    })
+}
+
+fn read(view: &View<'_>, heading: Heading) -> Result<Text> {
+    match heading {
+        Heading::Summary(id) | Heading::Children(id) => {
+            let summary = view.summary(id)?;
+            Ok(Text { of: Named::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
+        }
+        Heading::Message(id) => read_said(view, id),
+    }
+}
+
+fn read_said(view: &View<'_>, id: MessageId) -> Result<Text> {
+    let (card, message, text) = read_message(view, id, false)?;
+    Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
+}
+
+/// The lines that match well enough, the best first. Where there are several texts, what our own tools said is left out: it
+/// repeats what the others say.
+fn matches(
+    view: &View<'_>,
+    headings: &[Heading],
+    lookup: &Lookup,
+    without_echoes: bool,
+) -> Result<Vec<Match>> {
+    let mut found = Vec::new();
+    for (at, heading) in headings.iter().enumerate() {
+        let text = read(view, *heading)?;
+        if without_echoes && text.is_echo {
+            continue;
+        }
+        for (line, written) in text.text.lines().enumerate() {
+            let weight = lookup.weigh(written);
+            if weight > 0 {
+                found.push(Match { weight, text: at, line });
+            }
+        }
+    }
+    let best = found.iter().map(|found| found.weight).max().unwrap_or_default();
+    found.retain(|found| found.weight * 10 >= best * TENTHS);
+    // Stable: what weighs the same stays in order.
+    found.sort_by_key(|found| std::cmp::Reverse(found.weight));
+    Ok(found)
+}
+
+/// The first of `matches` that fit on a page, in the order of the texts, and how many they are.
+fn show(
+    view: &View<'_>,
+    headings: &[Heading],
+    matches: &[Match],
+    lookup: &Lookup,
+    mut budget: Budget,
+) -> Result<(Vec<Excerpt>, usize)> {
+    let mut texts: BTreeMap<usize, (Text, BTreeSet<usize>)> = BTreeMap::new();
+    let mut taken = 0;
+    for found in matches.iter().take(MOST_LINES) {
+        let known = texts.remove(&found.text);
+        let header = if known.is_some() { 0 } else { HEADER };
+        let (text, mut lines) = match known {
+            Some(known) => known,
+            None => (read(view, headings[found.text])?, BTreeSet::new()),
+        };
+        let cost = excerpt_lines(&text.text, &BTreeSet::from([found.line]), lookup);
+        let cost: usize = cost.iter().map(|line| tokens::estimate(&line.snippet.text) + 8).sum();
+        let fits = budget.take_whole(cost + header);
+        if fits {
+            lines.insert(found.line);
+            taken += 1;
+        }
+        if !lines.is_empty() {
+            texts.insert(found.text, (text, lines));
+        }
+        if !fits {
+            break;
+        }
+    }
+    let excerpts = texts.into_values().map(|(text, lines)| Excerpt {
+        total: text.text.lines().count(),
+        lines: excerpt_lines(&text.text, &lines, lookup),
+        of: text.of,
+    });
+    Ok((excerpts.collect(), taken))
+}
+
+/// The lines `wanted` of a text, and those right before and after each.
+fn excerpt_lines(text: &str, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<Line> {
+    let last = wanted.last().copied().unwrap_or_default() + 1;
+    let is_near = |at: usize| (at.saturating_sub(1)..=at + 1).any(|near| wanted.contains(&near));
+    let shown = text.lines().enumerate().take(last + 1).filter(|(at, _)| is_near(*at));
+    shown
+        .map(|(at, line)| {
+            let matches = wanted.contains(&at);
+            let snippet = if matches { lookup.show(line, WIDTH) } else { Snippet::plain(line, BESIDE) };
+            Line { number: at + 1, matches, snippet }
+        })
+        .filter(|line| !line.snippet.text.is_empty())
+        .collect()
+}

@@ -1,0 +1,41 @@
+//! Lines of a text, as they are asked for: `100-180`.
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::text;
+
+/// Where the lines `from-to` of `text` stand; lines behind its end are left out.
+pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {
+    let wrong =
+        |what: String| Error::invalid(format!("{what}: write the first and the last line, such as 100-180"));
+    let shown = text::one_line(lines, 40);
+    let (first, last) = lines.split_once(['-', '–']).unwrap_or((lines, lines));
+    let number = |written: &str| written.trim().parse::<usize>().ok();
+    let (Some(first), Some(last)) = (number(first), number(last)) else {
+        return Err(wrong(format!("lines `{shown}` are no lines")));
+    };
+    if first == 0 || last < first {
+        return Err(wrong(format!("lines `{shown}` are none, the first is 1")));
+    }
+    let mut ends = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).enumerate();
+    let mut start = None;
+    let mut all = 0;
+    for (line, at) in ends.by_ref() {
+        // The end of the text is no line.
+        if at == text.len() && line > 0 {
+            break;
+        }
+        all = line + 1;
+        if line + 1 == first {
+            start = Some(at);
+        }
+        if line == last {
+            return Ok(start.unwrap_or(at)..at);
+        }
+    }
+    match start {
+        Some(start) => Ok(start..text.len()),
+        None => Err(wrong(format!("lines `{shown}` are behind the end, there are {all}"))),
+    }
+}

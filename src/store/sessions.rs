@@ -1,0 +1,77 @@
+//! The sessions of a project, each in a few facts.
+
+use rusqlite::params;
+
+use super::View;
+use super::view::reading;
+use crate::error::Result;
+use crate::ids::{ConversationId, MessageId};
+
+/// A session, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Pi's id.
+    pub session_id: String,
+    /// Messages that were said in it.
+    pub messages: usize,
+    /// Time of the first of them, ms.
+    pub from_time: i64,
+    /// Time of the last of them, ms.
+    pub to_time: i64,
+    /// The first thing that the person said.
+    pub first_request: Option<MessageId>,
+}
+
+impl View<'_> {
+    /// Pi's id of a session.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
+        self.connection
+            .prepare_cached("SELECT session_id FROM conversations WHERE id = ?1")
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The sessions beside one in which something was said, the last opened first, `most` at most.
+    pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM conversations c
+                  WHERE id <> ?1
+                    AND EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.conversation_id = c.id AND e.message_id IS NOT NULL)
+                  ORDER BY seen_at DESC, id DESC LIMIT ?2",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(params![conversation.0, most], |row| row.get(0).map(ConversationId))
+            .map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// What is known of a session; costs its length. What the person kept from the model is not counted.
+    pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
+        let session_id = self.session_id(conversation)?;
+        (self.connection)
+            .prepare_cached(
+                "SELECT count(DISTINCT m.id), coalesce(min(m.timestamp), 0), coalesce(max(m.timestamp), 0),
+                        min(CASE WHEN m.role = 'user' THEN m.id END)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.kind = 1 AND m.kind = 0",
+            )
+            .and_then(|mut query| {
+                query.query_row([conversation.0], |row| {
+                    Ok(SessionFacts {
+                        session_id,
+                        messages: row.get(0)?,
+                        from_time: row.get(1)?,
+                        to_time: row.get(2)?,
+                        first_request: row.get::<_, Option<i64>>(3)?.map(MessageId),
+                    })
+                })
+            })
+            .map_err(reading)
+    }
+}

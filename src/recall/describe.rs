@@ -6,20 +6,28 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::branch::Branch;
+use super::grep::Place;
 use super::resolve::{Target, resolve};
+use super::sight::Sight;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
-use crate::model::{Files, Message};
+use crate::model::{Files, Message, Quote};
 use crate::store::{DepthCount, Totals, View};
 
 /// Messages that an end of the history shows.
 const AT_AN_END: usize = 15;
+/// Requests beyond them that it shows.
+const REQUESTS_AT_AN_END: usize = 10;
 /// Leaf summaries that it shows.
 const LEAVES_AT_AN_END: usize = 3;
 /// Characters of a message's headline.
 const HEADLINE: usize = 120;
+/// Other sessions that are named.
+const MOST_SESSIONS: usize = 10;
+/// Characters of a session's id that name it in most projects; more where they do not.
+const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
 /// Summaries above one that are named.
 const MOST_ABOVE: usize = 20;
 
@@ -77,11 +85,37 @@ pub enum Item {
     },
 }
 
+/// The other sessions of the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sessions {
+    /// Those that were opened last, the last first.
+    pub newest: Vec<SessionCard>,
+    /// There are more.
+    pub has_more: bool,
+}
+
+/// A session, named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionCard {
+    /// As much of Pi's id as names it in this project.
+    pub name: String,
+    /// Messages that were said in it.
+    pub messages: usize,
+    /// Time of the first of them, ms.
+    pub from_time: i64,
+    /// Time of the last of them, ms.
+    pub to_time: i64,
+    /// What the person asked for first.
+    pub headline: String,
+}
+
 /// One end of the branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// Its messages, oldest first.
     pub messages: Vec<Line>,
+    /// What the person said next to them, oldest first.
+    pub requests: Vec<Line>,
     /// The leaf summaries nearest to the end, oldest first.
     pub leaves: Vec<SummaryCard>,
     /// Visible messages of the branch.
@@ -121,6 +155,8 @@ pub struct SummaryPortrait {
     pub above: Vec<SummaryCard>,
     /// What it was made from.
     pub below: Below,
+    /// What its messages say word for word that is to be kept.
+    pub quotes: Vec<Quote>,
     /// Files that its messages touched.
     pub files: Files,
 }
@@ -147,6 +183,10 @@ pub struct MessagePortrait {
     pub tokens: usize,
     /// Where it stands among how many visible messages of the branch; `None` elsewhere and for what an edit hid.
     pub position: Option<(usize, usize)>,
+    /// Where it was said.
+    pub place: Place,
+    /// The session that it was said in, if that is another.
+    pub session: Option<String>,
     /// The summaries over it, from the leaf summary up.
     pub above: Vec<SummaryCard>,
     /// Files it touched.
@@ -196,19 +236,56 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     })
 }
 
+/// The other sessions of the project, each in a line; costs the length of those named.
+pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
+    let mut ids = view.sessions_beside(scope.conversation, MOST_SESSIONS + 1)?;
+    let has_more = ids.len() > MOST_SESSIONS;
+    ids.truncate(MOST_SESSIONS);
+    let card = |id| {
+        let facts = view.session_facts(id)?;
+        let headline = match facts.first_request {
+            Some(request) => Message::parse(&view.message(request)?.json).headline(HEADLINE),
+            None => String::new(),
+        };
+        Ok(SessionCard {
+            name: name_of(view, &facts.session_id)?,
+            messages: facts.messages,
+            from_time: facts.from_time,
+            to_time: facts.to_time,
+            headline,
+        })
+    };
+    Ok(Sessions { newest: ids.into_iter().map(card).collect::<Result<_>>()?, has_more })
+}
+
+/// The beginning of a session's id that no other session has.
+fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
+    for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..*length)) {
+        if view.conversations_like(prefix)?.len() == 1 {
+            return Ok(prefix.to_owned());
+        }
+    }
+    Ok(session_id.to_owned())
+}
+
 /// The newest messages of the branch.
 pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
     let branch = Branch::read(view, scope)?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
     let messages = visible.saturating_sub(AT_AN_END)..visible;
-    end(view, &branch, messages, &leaves[leaves.len().saturating_sub(LEAVES_AT_AN_END)..])
+    let mut requests = requests(&branch, 0..messages.start);
+    requests.drain(..requests.len().saturating_sub(REQUESTS_AT_AN_END));
+    end(view, &branch, messages, &requests, &leaves[leaves.len().saturating_sub(LEAVES_AT_AN_END)..])
 }
 
 /// The oldest messages of the branch.
 pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
     let branch = Branch::read(view, scope)?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
-    end(view, &branch, 0..visible.min(AT_AN_END), &leaves[..leaves.len().min(LEAVES_AT_AN_END)])
+    let messages = 0..visible.min(AT_AN_END);
+    let mut requests = requests(&branch, messages.end..visible);
+    requests.truncate(REQUESTS_AT_AN_END);
+    end(view, &branch, messages, &requests, &leaves[..leaves.len().min(LEAVES_AT_AN_END)])
 }
 
 /// What the short id `id` names.
@@ -220,14 +297,26 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
     let branch = Branch::read(view, scope)?;
     match target {
         Target::Summary(id) => summary(view, &branch, id).map(Portrait::Summary),
-        Target::Message(id) => message(view, &branch, id).map(Portrait::Message),
+        Target::Message(id) => message(view, scope, &branch, id).map(Portrait::Message),
     }
 }
 
-fn end(view: &View<'_>, branch: &Branch, messages: Span, leaves: &[SummaryId]) -> Result<End> {
-    let messages = branch.visible[messages].iter().map(|message| line(view, branch, message.seen.id));
+/// Where in a stretch of the branch the person speaks.
+fn requests(branch: &Branch, stretch: Span) -> Vec<usize> {
+    stretch.filter(|at| branch.visible[*at].seen.role == "user").collect()
+}
+
+fn end(
+    view: &View<'_>,
+    branch: &Branch,
+    messages: Span,
+    requests: &[usize],
+    leaves: &[SummaryId],
+) -> Result<End> {
+    let line = |at: usize| line(view, branch, branch.visible[at].seen.id);
     Ok(End {
-        messages: messages.collect::<Result<_>>()?,
+        messages: messages.map(line).collect::<Result<_>>()?,
+        requests: requests.iter().map(|at| line(*at)).collect::<Result<_>>()?,
         leaves: SummaryCard::read_all(view, leaves)?,
         visible: branch.visible.len(),
     })
@@ -286,11 +375,12 @@ fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPor
         holds,
         above: above(view, branch, vec![id], holds)?,
         below,
+        quotes: stored.quotes,
         files: files_under(view, id)?,
     })
 }
 
-fn message(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<MessagePortrait> {
+fn message(view: &View<'_>, scope: &Scope, branch: &Branch, id: MessageId) -> Result<MessagePortrait> {
     let stored = view.message(id)?;
     let read = Message::parse(&stored.json);
     let position = branch.position(id);
@@ -303,12 +393,19 @@ fn message(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<MessagePor
             cards
         }
     };
+    let place = Sight::new(view, scope)?.place(id)?;
+    let session = match (place, view.sessions_of(id)?.first()) {
+        (Place::OtherSession, Some(session)) => Some(name_of(view, &view.session_id(*session)?)?),
+        _ => None,
+    };
     Ok(MessagePortrait {
         line: line(view, branch, id)?,
         bytes: read.readable().len(),
         json_bytes: stored.json.len(),
         tokens: stored.tokens,
         position: position.map(|position| (position, branch.visible.len())),
+        place,
+        session,
         above,
         files: read.files(),
     })

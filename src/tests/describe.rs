@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::asking::Asking;
 use super::support::Session;
+use crate::model::{Quote, QuoteKind};
 use crate::tools;
 
 /// Ten turns, the first eight messages under a D1, the next four under a leaf, eight uncovered.
@@ -23,22 +24,104 @@ async fn mapped() -> (Asking, [String; 4]) {
 #[tokio::test]
 async fn the_overview_counts_and_shows_the_branch_as_its_summaries_divide_it() {
     let (asking, [one, two, top, three]) = mapped().await;
-    let asking = asking.beside("two", &Session::new().user("a").user("b")).await;
+    let asking = asking.beside("two", &Session::new().user("a plan").user("b")).await;
     let (from, to) = (asking.message(12).await, asking.message(19).await);
     let span = "2025-11-20 09:12–2026-11-20 09:00 UTC";
     assert_eq!(
         asking.describe(json!({})).await,
         format!(
-            "This session: 20 messages stored, 20 visible on this branch, {span}. 4 summaries (1 D1, 3 D0), 1 degraded.\n\
+            "This session: 20 messages stored, 20 visible on this branch, {span}. 4 summaries (1 D1, 3 D0), 1 degraded, by scripted/model.\n\
              This project: 1 other session, 22 messages.\n\n\
              This branch, oldest first:\n\
              - {top} · D1 · {span} · 8 messages: The beginning\n  \
              - {one} · D0 · {span} · 4 messages: First steps\n  \
              - {two} · D0 · {span} · 4 messages · degraded: Extract of more\n\
              - {three} · D0 · {span} · 4 messages: Later on\n\
-             - 8 messages without a summary: {from} to {to}"
+             - 8 messages without a summary: {from} to {to}\n\n\
+             Other sessions, the last opened first; lcm_grep searches one with \"session\":\n\
+             - two · 2025-11-20 09:12 UTC · 2 messages: a plan"
         )
     );
+}
+
+#[tokio::test]
+async fn the_tree_has_as_many_levels_as_there_is_room_for() {
+    let asking = Asking::about(&Session::new().chat(40, 2)).await;
+    let mut pairs = Vec::new();
+    for n in 0..39 {
+        let leaves =
+            [asking.leaf(n * 2..n * 2 + 1, "Left").await, asking.leaf(n * 2 + 1..n * 2 + 2, "Right").await];
+        pairs.push(asking.condensed(1, &leaves, "Pair").await);
+    }
+    let tree = async || {
+        let answer = asking.describe(json!({})).await;
+        let lines = answer.lines().filter(|line| line.trim_start().starts_with("- s-"));
+        let level = |line: &str| (line.len() - line.trim_start().len()) / 2;
+        lines.map(|line| (level(line), line.ends_with("(2 summaries under it)"))).collect::<Vec<_>>()
+    };
+    assert_eq!(tree().await, vec![(0, true); 39]);
+    asking.condensed(2, &pairs, "All").await;
+    assert_eq!(tree().await, [vec![(0, false)], vec![(1, true); 39]].concat());
+}
+
+#[tokio::test]
+async fn other_sessions_have_a_line_each_with_a_name_that_lcm_grep_takes() {
+    let mut asking = Asking::about(&Session::new().user("here")).await;
+    for n in 0..12 {
+        let session = Session::new().user(&format!("walrus {n}")).assistant("noted");
+        asking = asking.beside(&format!("019a4f00-1234-7000-8000-{n:012}"), &session).await;
+    }
+    let asking = asking.beside("019b0000-aaaa-7000-8000-000000000000", &Session::new().user("beluga")).await;
+    let answer = asking.describe(json!({})).await;
+    let (_, lines) = answer.split_once("with \"session\":\n").unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!(lines.len(), 11, "{answer}");
+    assert!(lines[0].starts_with("- 019b0000 · ") && lines[0].ends_with(" · 1 message: beluga"), "{answer}");
+    assert!(lines[1].ends_with(" · 2 messages: walrus 11") && lines[10] == "…", "{answer}");
+    let (name, _) = lines[1][2..].split_once(' ').unwrap();
+    let found = asking.grep(json!({"query": "walrus", "session": name})).await;
+    assert!(found.contains("«walrus» 11") && !found.contains("«walrus» 1\n"), "{found}");
+}
+
+#[tokio::test]
+async fn a_summary_is_described_with_what_it_quotes() {
+    let asking = Asking::about(&Session::new().user("Never touch main. Then write the tests.")).await;
+    let quote = |kind, text: &str| Quote { kind, text: text.into() };
+    let quotes =
+        vec![quote(QuoteKind::Rule, "Never touch main."), quote(QuoteKind::Task, "Then write the tests.")];
+    let id = asking.quoting(0..1, "Rules", quotes).await;
+    let answer = asking.describe(json!({"section": "by_id", "summary_id": asking.name(id).await})).await;
+    assert!(
+        answer.contains(
+            "\nRules and tasks, word for word, newest first:\n- task: \"Then write the tests.\"\n\
+             - rule: \"Never touch main.\"\nFiles changed: none."
+        ),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_message_that_is_not_on_this_branch_is_described_with_where_it_is() {
+    let session = Session::new()
+        .user("root")
+        .user("left")
+        .at("e1")
+        .user("edited")
+        .entry("context_edit", json!({"targetId": "e3", "replacement": null}))
+        .user("What now?");
+    let asking = Asking::about(&session).await.beside("two", &Session::new().user("beluga")).await;
+    for (query, place) in [
+        ("root", "message 1 of 2 on this branch · "),
+        ("left", "on another branch · "),
+        ("edited", "on this branch, changed or hidden by an edit · "),
+        ("beluga", "in another session, two · "),
+    ] {
+        let found = asking.grep(json!({"query": query, "session": "project"})).await;
+        let (_, id) = found.split_once("m-").unwrap();
+        let arguments = json!({"section": "by_id", "summary_id": format!("m-{}", &id[..10])});
+        let answer = asking.describe(arguments).await;
+        assert!(answer.lines().nth(1).unwrap().starts_with(place), "{query}: {answer}");
+    }
 }
 
 #[tokio::test]
@@ -55,11 +138,15 @@ async fn both_ends_are_shown_message_by_message_with_the_nearest_leaves() {
     let shown = |answer: &str| -> Vec<String> {
         answer.lines().filter_map(|line| Some(line.strip_prefix("- ")?[..12].to_owned())).collect()
     };
-    assert_eq!(shown(&recent), [ids(5..20).await, vec![one.clone(), two.clone(), three.clone()]].concat());
+    let asked = [asking.message(0).await, asking.message(2).await, asking.message(4).await].to_vec();
+    let leaves = vec![one, two.clone(), three];
+    assert_eq!(shown(&recent), [ids(5..20).await, asked, leaves.clone()].concat());
+    assert!(recent.contains("\nWhat the user said before them:\n"), "{recent}");
     assert!(recent.starts_with("The newest 15 of 20 messages on this branch, oldest first:\n"));
     assert!(recent.lines().nth(1).unwrap().contains(&format!(" · in {two}: answer 4 word")), "{recent}");
     let earliest = asking.describe(json!({"section": "earliest"})).await;
-    assert_eq!(shown(&earliest), [ids(0..15).await, vec![one, two, three]].concat());
+    let asked = [asking.message(16).await, asking.message(18).await].to_vec();
+    assert_eq!(shown(&earliest), [ids(0..15).await, asked, leaves].concat());
 }
 
 #[tokio::test]
@@ -192,7 +279,7 @@ fn what_the_model_is_told_never_changes() {
     assert_eq!(specs[1]["parameters"]["required"], json!(["summary_id"]));
     assert_eq!(specs[2]["parameters"].get("required"), None);
     assert!(
-        crate::tokens::estimate(&specs.to_string()) < 1_100,
+        crate::tokens::estimate(&specs.to_string()) < 1_150,
         "{}",
         crate::tokens::estimate(&specs.to_string())
     );

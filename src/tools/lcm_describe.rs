@@ -12,9 +12,10 @@ use super::{Block, lcm_expand};
 use crate::error::{Error, Result};
 use crate::model::Files;
 use crate::recall::describe::{
-    Below, End, Item, Line, MessagePortrait, Overview, Part, Portrait, SummaryPortrait, by_id, earliest,
-    overview, recent,
+    Below, End, Item, Line, MessagePortrait, Overview, Part, Portrait, SessionCard, Sessions,
+    SummaryPortrait, by_id, earliest, others, overview, recent,
 };
+use crate::recall::grep::Place;
 use crate::recall::{Scope, SummaryCard};
 use crate::store::Store;
 use crate::text::{count, minute, time_span};
@@ -25,17 +26,17 @@ pub(super) const NAME: &str = "lcm_describe";
 const MOST_LINES: usize = 60;
 /// Files that are named.
 const MOST_FILES: usize = 30;
-/// Levels of the frontier that an overview shows.
-const LEVELS: usize = 2;
+/// Quotes that are shown.
+const MOST_QUOTES: usize = 20;
 
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
-    /// overview (default): counts and the summaries of this branch. recent, earliest: the newest or oldest messages.
+    /// overview (default): counts, the tree of summaries, other sessions. recent, earliest: the newest or oldest messages.
     /// by_id: one summary or message with its lineage.
     #[serde(default)]
     section: Part,
-    /// For by_id: id of a summary (s-…) or a message (m-…); any unique prefix.
+    /// For by_id: id of a summary (s-…) or message (m-…).
     #[serde(default, deserialize_with = "parameters::word")]
     summary_id: Option<String>,
 }
@@ -44,9 +45,9 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Describe history",
-        "description": "Map the history: how much there is, which summaries stand for which stretch of time, what a \
-            summary was made from and condensed into, where a message belongs.",
-        "promptSnippet": "Map the conversation history: summaries, time spans, lineage",
+        "description": "Map the history when you don't know what to search for: how it began, which summaries stand for \
+            which time, other sessions, what a summary was made from.",
+        "promptSnippet": "Map the conversation history where there is nothing to search for yet",
         "parameters": schema::<Parameters>(),
     })
 }
@@ -66,7 +67,12 @@ pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Res
                     Portrait::Summary(portrait) => of_summary(&portrait),
                     Portrait::Message(portrait) => of_message(&portrait),
                 },
-                (Part::Overview, None) => of_all(&overview(view, &scope)?),
+                (Part::Recent | Part::Earliest, Some(_)) => {
+                    return Err(Error::invalid(
+                        "sections recent and earliest take no summary_id: leave it out, or ask for section by_id",
+                    ));
+                }
+                (Part::Overview, None) => of_all(&overview(view, &scope)?, &others(view, &scope)?),
                 (Part::Recent, _) => of_end("newest", &recent(view, &scope)?),
                 (Part::Earliest, _) => of_end("oldest", &earliest(view, &scope)?),
             })
@@ -75,7 +81,7 @@ pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Res
         .map(|text| vec![Block::Text(text)])
 }
 
-fn of_all(overview: &Overview) -> String {
+fn of_all(overview: &Overview, sessions: &Sessions) -> String {
     let mut out = format!("This session: {} stored", count(overview.totals.messages, "message"));
     let _ = write!(out, ", {} visible on this branch", overview.visible);
     if let Some((from, to)) = overview.times {
@@ -87,28 +93,78 @@ fn of_all(overview: &Overview) -> String {
         out.push_str(". No summaries yet.\n");
     } else {
         let summaries = count(overview.totals.summaries, "summary");
-        let _ =
-            writeln!(out, ". {summaries} ({}), {} degraded.", depths.join(", "), overview.totals.degraded);
+        let mut models = Vec::new();
+        overview.frontier.iter().for_each(|item| models_of(item, &mut models));
+        let by = if models.is_empty() { String::new() } else { format!(", by {}", models.join(", ")) };
+        let _ = writeln!(
+            out,
+            ". {summaries} ({}), {} degraded{by}.",
+            depths.join(", "),
+            overview.totals.degraded
+        );
     }
     let others = overview.sessions.saturating_sub(1);
     let project = count(overview.project_messages, "message");
     let _ = writeln!(out, "This project: {}, {project}.\n", count(others, "other session"));
-    let mut lines = Vec::new();
-    for item in &overview.frontier {
-        push_item(item, 0, &mut lines);
-    }
     out.push_str("This branch, oldest first:\n");
-    out.push_str(&cut(lines, "the rest: by_id with the id of a summary").join("\n"));
+    out.push_str(&cut(tree(&overview.frontier), "the rest: by_id with the id of a summary").join("\n"));
+    if !sessions.newest.is_empty() {
+        out.push_str("\n\nOther sessions, the last opened first; lcm_grep searches one with \"session\":\n");
+        let more = if sessions.has_more { vec!["…".to_owned()] } else { Vec::new() };
+        out.push_str(&sessions.newest.iter().map(session).chain(more).collect::<Vec<_>>().join("\n"));
+    }
     out
 }
 
-fn push_item(item: &Item, level: usize, lines: &mut Vec<String>) {
-    let indent = "  ".repeat(level);
+fn session(card: &SessionCard) -> String {
+    let SessionCard { name, headline, .. } = card;
+    let span = time_span(card.from_time, card.to_time);
+    format!("- {name} · {span} UTC · {}: {headline}", count(card.messages, "message"))
+}
+
+/// The models that wrote the summaries of an item, each once.
+fn models_of(item: &Item, models: &mut Vec<String>) {
+    if let Item::Summary(card, children) = item {
+        children.iter().for_each(|child| models_of(child, models));
+        models.extend(card.model.iter().filter(|model| !models.contains(model)).cloned().collect::<Vec<_>>());
+    }
+}
+
+/// The frontier with as many levels under it as there are lines for.
+fn tree(frontier: &[Item]) -> Vec<String> {
+    let with = |levels| {
+        let mut lines = Vec::new();
+        frontier.iter().for_each(|item| push_item(item, 0, levels, &mut lines));
+        lines
+    };
+    let depths = frontier.iter().filter_map(|item| match item {
+        Item::Summary(card, _) => Some(card.depth),
+        Item::Messages { .. } => None,
+    });
+    let mut lines = with(1);
+    for levels in 2..=depths.max().unwrap_or_default() + 1 {
+        let deeper = with(levels);
+        if deeper.len() > MOST_LINES {
+            break;
+        }
+        lines = deeper;
+    }
+    lines
+}
+
+fn push_item(item: &Item, level: u32, levels: u32, lines: &mut Vec<String>) {
+    let indent = "  ".repeat(level as usize);
     match item {
         Item::Summary(card, children) => {
-            lines.push(format!("{indent}- {}", titled(card)));
-            if level + 1 < LEVELS {
-                children.iter().for_each(|child| push_item(child, level + 1, lines));
+            let is_open = level + 1 < levels;
+            let below = if is_open || children.is_empty() {
+                String::new()
+            } else {
+                format!(" ({} under it)", count(children.len(), "summary"))
+            };
+            lines.push(format!("{indent}- {}{below}", titled(card)));
+            if is_open {
+                children.iter().for_each(|child| push_item(child, level + 1, levels, lines));
             }
         }
         Item::Messages { count: n, first, last } => {
@@ -121,7 +177,12 @@ fn of_end(which: &str, end: &End) -> String {
     let shown = end.messages.len();
     let heading =
         format!("The {which} {shown} of {} on this branch, oldest first", count(end.visible, "message"));
-    let messages = list(&heading, end.messages.iter().map(line));
+    let mut messages = list(&heading, end.messages.iter().map(line));
+    if !end.requests.is_empty() {
+        let side = if which == "newest" { "before" } else { "after" };
+        messages.push('\n');
+        messages.push_str(&list(&format!("What the user said {side} them"), end.requests.iter().map(line)));
+    }
     format!("{messages}\n{}", list(&format!("The {which} leaf summaries"), end.leaves.iter().map(titled)))
 }
 
@@ -145,14 +206,22 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
         }
     };
     let above = list("Condensed into, nearest first", lines_of(&portrait.above));
-    let _ = write!(out, "{above}\n{below}\n{}\n{}", files(&portrait.files), expand_hint(&card.handle));
+    let _ = write!(out, "{above}\n{below}\n");
+    if !portrait.quotes.is_empty() {
+        let quotes = portrait.quotes.iter().rev().take(MOST_QUOTES);
+        let quotes = quotes.map(|quote| format!("{}: \"{}\"", quote.kind.as_str(), quote.text));
+        let _ = writeln!(out, "{}", list("Rules and tasks, word for word, newest first", quotes));
+    }
+    let _ = write!(out, "{}\n{}", files(&portrait.files), expand_hint(&card.handle));
     out
 }
 
 fn of_message(portrait: &MessagePortrait) -> String {
-    let position = match portrait.position {
-        Some((at, of)) => format!("message {} of {of} on this branch", at + 1),
-        None => "not visible on this branch".to_owned(),
+    let position = match (portrait.position, portrait.place, &portrait.session) {
+        (Some((at, of)), ..) => format!("message {} of {of} on this branch", at + 1),
+        (None, Place::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
+        (None, Place::OtherSession, Some(session)) => format!("in another session, {session}"),
+        (None, ..) => "on another branch".to_owned(),
     };
     let Line { card, headline, .. } = &portrait.line;
     format!(

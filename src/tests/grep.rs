@@ -205,10 +205,10 @@ async fn role_and_tool_narrow_a_search() {
     let roles_of = async |arguments| roles(&asking.grep(arguments).await).join(", ");
     assert_eq!(roles_of(json!({"query": "timeout port cache", "role": "user"})).await, "user, user");
     assert_eq!(roles_of(json!({"query": "error retries", "tool": "bash"})).await, "toolResult bash");
-    let nothing = asking.grep(json!({"query": "error", "tool": "bash", "role": "user"})).await;
+    let nothing = asking.grep(json!({"query": "error", "tool": "find", "role": "toolResult"})).await;
     assert_eq!(
         nothing,
-        "Nothing found for `error` with role user from the tool bash in 11 messages of this session."
+        "Nothing found for `error` with role toolResult from the tool find in 11 messages of this session."
     );
 }
 
@@ -379,9 +379,9 @@ async fn a_query_that_cannot_be_meant_is_told_what_would_be_right() {
     ] {
         assert_eq!(asking.refusal("lcm_grep", arguments.clone()).await, sentence, "{arguments}");
     }
-    let lenient = json!({"query": "port", "limit": 1e12, "cursor": null, "unknown": [1], "mode": null});
+    let lenient = json!({"query": "port", "limit": 1e6, "cursor": null, "unknown": [1], "mode": null});
     assert_eq!(roles(&asking.grep(lenient).await), ["user"]);
-    for limit in [json!(0), json!(-5), json!("1"), json!(1.9)] {
+    for limit in [json!(0), json!("1"), json!(1.9)] {
         assert_eq!(roles(&asking.grep(json!({"query": "the", "limit": limit})).await).len(), 1, "{limit}");
     }
 }

@@ -13,6 +13,9 @@ use crate::text;
 /// Keys of a schema that say nothing to a model and that some provider refuses.
 const NOISE: &[&str] = &["$schema", "title", "format", "default", "additionalProperties", "minimum"];
 
+/// No count that is meant is larger.
+const ABSURD: f64 = 1_000_000.0;
+
 /// The schema of `T`: one object of plain properties, enums as lists of strings, nothing nullable.
 pub(super) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -103,8 +106,14 @@ fn check(schema: &Value, object: &Map<String, Value>) -> std::result::Result<(),
             }
         } else if property["type"] == "string" && !(value.is_string() || value.is_number()) {
             return Err(format!("{name} must be a string, not {}", shown()));
-        } else if property["type"] == "integer" && number(value).is_none() {
-            return Err(format!("{name} must be a number, not {}", shown()));
+        } else if property["type"] == "integer" {
+            let number = number(value).ok_or_else(|| format!("{name} must be a number, not {}", shown()))?;
+            if !(0.0..=ABSURD).contains(&number) {
+                return Err(format!(
+                    "{name} must be a number from 0 to {ABSURD}, not {}: leave it out for the default",
+                    shown()
+                ));
+            }
         } else if property["type"] == "boolean" && truth(value).is_none() {
             return Err(format!("{name} must be true or false, not {}", shown()));
         }
@@ -129,7 +138,7 @@ fn truth(value: &Value) -> Option<bool> {
     }
 }
 
-/// A count: a number, or a string that holds one. A fraction is cut off, what is below zero is zero.
+/// A count: a number, or a string that holds one. A fraction is cut off.
 pub(super) fn count<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<usize>, D::Error> {

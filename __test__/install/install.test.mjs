@@ -6,12 +6,13 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { before, describe, test } from "node:test";
 import { allHosts, hosts } from "../../scripts/hosts.mjs";
-import { platformTriple } from "../../scripts/paths.mjs";
-import { addonOf, PACKAGE, packageOf } from "../../scripts/platforms.mjs";
+import { platformTriple, root } from "../../scripts/paths.mjs";
+import { addonOf, PACKAGE } from "../../scripts/platforms.mjs";
+import { collect } from "../../scripts/proc.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
 import { assertToldOnce, databaseFile, warnings } from "../support/faults.mjs";
@@ -120,12 +121,23 @@ for (const { host, npm } of chosen) {
       assert.equal(installedIn(await pi("list")), undefined);
     });
 
-    test("a folder is installed as it is; without an engine it says how to build one", async (t) => {
-      const folder = temporaryFolder(t);
+    test("sources are installed as they are, from a folder and from git; they tell how to build the engine", async (t) => {
+      const folder = path.join(temporaryFolder(t), "sources");
+      mkdirSync(folder);
       copyWithoutEngine(folder);
-      const { project, pi } = await aUser(t, { host, npm, registry: await aRegistry(t) });
+      for (const name of ["package-lock.json", ".npmrc"]) copyFileSync(path.join(root, name), path.join(folder, name));
+      await commitAll(folder);
+      const { project, pi, home } = await aUser(t, { host, npm, registry: await aRegistry(t) });
+
       await pi("install", folder);
       await assertOff(project, new RegExp(`${addonOf(platformTriple())}, .* is missing: run \`npm run build\` in ${folder}\\.`));
+      await pi("remove", folder);
+
+      // Pi clones from addresses of servers only: git finds the folder at one.
+      const address = `git.invalid/someone/${PACKAGE}`;
+      writeFileSync(path.join(home, ".gitconfig"), `[url "file://${folder}"]\n\tinsteadOf = https://${address}\n`);
+      await pi("install", `git:${address}`);
+      await assertOff(project, new RegExp(`${addonOf(platformTriple())}, .* is missing: run \`npm run build\` in .*${address}\\.`));
     });
   });
 }
@@ -153,6 +165,15 @@ async function assertOff(project, sentence) {
   assert.match(warnings(pi)[0], /^pi-lossless-context is off: /);
   await pi.stop();
   await say(project, "in print mode", "--continue");
+}
+
+/** Makes a repository of a folder. @param {string} folder */
+async function commitAll(folder) {
+  const identity = ["-c", "user.name=Somebody", "-c", "user.email=somebody@git.invalid"];
+  for (const args of [["init", "--quiet"], ["add", "--all"], [...identity, "commit", "--quiet", "--message=All of it"]]) {
+    const { code, stderr } = await collect("git", args, { cwd: folder });
+    assert.equal(code, 0, stderr);
+  }
 }
 
 /** @param {string} file */

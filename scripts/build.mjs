@@ -23,28 +23,27 @@ export const cargoEnvironment = () => ({ ...process.env, NAPI_TYPE_DEF_TMP_FOLDE
  * @returns {Promise<string>} the addon
  */
 export async function buildAddon({ revealAfterMs }) {
-  const { library, fresh } = await cargoBuild(["--profile", "fast", "--lib"], { revealAfterMs, title: "Building the addon …" });
+  const { library, fresh } = await cargoBuild(["build", "--profile", "fast", "--lib"], { revealAfterMs, title: "Building the addon …" });
   keepTypeDefinitions(fresh);
   return place(library);
 }
 
 /**
- * @param {string[]} args
+ * @param {string[]} args cargo's: how to build the library
  * @param {object} how
- * @param {number} [how.revealAfterMs]
  * @param {string} how.title
- * @param {string} [how.program] instead of cargo, with the arguments that make it build
- * @param {string[]} [how.first]
+ * @param {number} [how.revealAfterMs]
+ * @param {string} [how.program] instead of cargo
  * @param {NodeJS.ProcessEnv} [how.env]
  * @returns {Promise<{ library: string, fresh: boolean }>}
  */
-export async function cargoBuild(args, { revealAfterMs = 0, title, program = "cargo", first = ["build"], env = cargoEnvironment() }) {
+export async function cargoBuild(args, { title, revealAfterMs = 0, program = "cargo", env = cargoEnvironment() }) {
   mkdirSync(typeFolder, { recursive: true });
-  const all = [...first, ...args, "--message-format=json-render-diagnostics"];
+  const all = [...args, "--message-format=json-render-diagnostics"];
   const { code, stdout, stderr } = await collect(program, all, { cwd: root, env, revealAfterMs, title });
   if (code !== 0) {
     process.stderr.write(stderr);
-    throw new Failure(`${path.basename(program)} ${first.join(" ")} failed with exit code ${code}: its own words stand above.`);
+    throw new Failure(`${path.basename(program)} ${args[0]} failed with exit code ${code}: its own words stand above.`);
   }
   return artifactIn(stdout);
 }

@@ -34,7 +34,8 @@ const zigFolder = path.join(root, "target", "zig");
 export async function buildEngine(platform) {
   if (platform.os !== process.platform) throw new Unavailable(reasonAgainst(platform));
   await bringStandardLibrary(platform.target);
-  const args = ["--profile", "dist", "--lib", "--target"];
+  // As a library for Rust too, which Cargo.toml makes it for tests, it would be linked without LTO.
+  const args = ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib", "--target"];
   const title = `Building the engine for ${platform.name} …`;
   if (platform.os !== "linux") return (await cargoBuild([...args, platform.target], { title })).library;
   const zig = await bringZig();
@@ -57,7 +58,7 @@ async function bringStandardLibrary(target) {
   if (code !== 0) throw new Unavailable(`\`rustup target add ${target}\` failed: ${lastLine(stderr)}`);
 }
 
-/** Fetches zig once. @returns {Promise<{ program: string, first: string[], env: NodeJS.ProcessEnv }>} how cargo is called through it */
+/** Fetches zig once. @returns {Promise<{ program: string, env: NodeJS.ProcessEnv }>} how cargo is called through it */
 async function bringZig() {
   const pinned = path.join(root, "scripts", "zig-requirements.txt");
   const stamp = path.join(zigFolder, ".complete");
@@ -72,7 +73,6 @@ async function bringZig() {
   }
   return {
     program: path.join(zigFolder, "bin", "cargo-zigbuild"),
-    first: ["zigbuild"],
     env: { ...cargoEnvironment(), CARGO_ZIGBUILD_ZIG_PATH: path.join(zigFolder, "ziglang", "zig") },
   };
 }

@@ -3,7 +3,9 @@
 //! A message's identity is its *lineage*, as a commit's is in git: the hash of its parent's lineage and of its own
 //! JSON. Equal prefixes of two sessions are therefore the same rows, and two equal messages in a row are two rows.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use sha2::{Digest as _, Sha256};
 
@@ -11,6 +13,35 @@ use crate::error::{Error, Result};
 
 /// Digits of a hash that the model sees; any unique prefix is accepted back.
 const SHORT: usize = 10;
+
+/// Things by their row or place.
+pub type ByRow<K, V> = HashMap<K, V, BuildHasherDefault<RowHasher>>;
+
+/// Spreads numbers that nobody outside chooses, and no more: a branch is full of them.
+#[derive(Debug, Default)]
+pub struct RowHasher(u64);
+
+impl Hasher for RowHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 macro_rules! row_id {
     ($(#[$doc:meta])* $name:ident) => {

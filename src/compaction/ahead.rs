@@ -3,15 +3,18 @@
 //! Only whole chunks before the part that Pi would keep, and the condensing that follows from them. What no model answers is left
 //! for the compaction itself: there it is needed, here nobody waits.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
 use super::job::{Job, Part, Target, newest};
+use super::memory::Memory;
 use super::passes::Else;
 use super::{Work, tail};
 use crate::config::Settings;
-use crate::dag::{Span, Visible, visible};
+use crate::dag::{Span, Visible};
 use crate::error::{Code, Result};
 use crate::ids::ConversationId;
 use crate::model::Message;
@@ -38,7 +41,7 @@ pub struct Ahead {
 /// As with a compaction: finished summaries stay, and nothing else.
 pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<bool> {
     let at_once = work.settings.leaf_pass_concurrency;
-    let kept = kept(work.store, work.conversation, work.settings, &ahead.leaf_id).await?;
+    let kept = kept(work.store, &work.memory, work.conversation, work.settings, &ahead.leaf_id).await?;
     let Some(kept) = kept else { return Ok(false) };
     let target =
         Target { leaf: ahead.leaf_id.clone(), window: ahead.context_window, instructions: None, model: None };
@@ -79,15 +82,18 @@ fn whole(branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
 /// The entry that Pi would keep first; none where it would keep everything.
 pub(super) async fn kept(
     store: &Store,
+    memory: &Arc<Memory>,
     conversation: ConversationId,
     settings: &Settings,
     leaf: &str,
 ) -> Result<Option<String>> {
     let (leaf, keep) = (leaf.to_owned(), settings.pi.keep_recent_tokens);
+    let memory = Arc::clone(memory);
     let read = store.read(move |view| {
-        let visible = visible(&view.branch(conversation, &leaf)?);
-        let size = |message: &Visible| Ok(Message::parse(&view.message(message.seen.id)?.json).pi_tokens());
-        let at = tail::first_kept(&visible, keep, size)?;
+        let path = memory.read(view, conversation, &leaf)?.path;
+        let visible = path.visible();
+        let size = |message: &Visible| Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens());
+        let at = tail::first_kept(visible, keep, size)?;
         Ok(at.map(|at| visible[at].entry_id.clone()))
     });
     read.await

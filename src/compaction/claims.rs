@@ -114,6 +114,15 @@ impl Drop for Owner {
     }
 }
 
+impl Lease {
+    /// What there is to give back, by whoever does that together with what the lease was for.
+    pub(super) fn ended(mut self) -> Option<(Hash, String)> {
+        let owner = self.owner.take()?;
+        *lock(&owner.moved) = Instant::now();
+        Some((self.span, owner.name.clone()))
+    }
+}
+
 impl Drop for Lease {
     fn drop(&mut self) {
         let Some(owner) = self.owner.take() else { return };

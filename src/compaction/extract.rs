@@ -1,31 +1,26 @@
 //! The last level: what can be told of a stretch without a model. Deterministic, within a hard cap, never empty.
 
-use crate::model::{Message, Role};
+use super::words::{ALARMS, DECISIONS, Words};
+use crate::model::{Message, Part, Role};
 use crate::{text, tokens};
 
 /// Characters of one quoted line.
 const LINE: usize = 240;
 
-/// Words that mark a line of output as an error worth keeping.
-const ALARMS: &[&str] =
-    &["error", "failed", "failure", "exception", "panicked", "traceback", "fatal", "cannot "];
-/// Words that mark a sentence as a decision.
-const REASONS: &[&str] = &["because", "decided", "instead of", "so that", "therefore", "we keep", "we use"];
-
 /// An extract of at most about `cap` tokens: the user's requests, decisions, error lines, files, commands.
-pub(super) fn of_messages(messages: &[Message], cap: usize) -> String {
+pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(messages.len(), "message")));
-    let said = |role: Role| messages.iter().filter(move |message| message.role == role);
+    let said = |role: Role| messages.iter().copied().filter(move |message| message.role == role);
     lines.section("The user said:", cap * 2 / 5, said(Role::User).map(|message| message.headline(LINE)));
     lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
-    lines.section("Errors:", cap / 5, messages.iter().filter(|m| is_output(m)).flat_map(errors));
-    lines.section("Files and commands:", cap, messages.iter().flat_map(calls));
+    lines.section("Errors:", cap / 5, messages.iter().copied().filter(|m| is_output(m)).flat_map(errors));
+    lines.section("Files and commands:", cap, messages.iter().copied().flat_map(calls));
     lines.section("The agent said:", cap, said(Role::Assistant).map(|message| message.headline(LINE)));
     lines.finish()
 }
 
 /// An extract of summaries: each one's beginning, in equal shares.
-pub(super) fn of_summaries(texts: &[String], cap: usize) -> String {
+pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
     let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
     for text in texts {
@@ -39,28 +34,27 @@ fn is_output(message: &Message) -> bool {
 }
 
 fn decisions(message: &Message) -> Vec<String> {
-    matching(message, REASONS, 3)
+    matching(message, &DECISIONS, 3)
 }
 
 fn errors(message: &Message) -> Vec<String> {
-    matching(message, ALARMS, 2)
+    matching(message, &ALARMS, 2)
 }
 
 /// The first `most` lines of a message that hold one of `words`.
-fn matching(message: &Message, words: &[&str], most: usize) -> Vec<String> {
-    let text = message.searchable();
-    let hit = |line: &&str| {
-        let line = line.to_lowercase();
-        words.iter().any(|word| line.contains(word))
-    };
-    text.lines().filter(hit).take(most).map(|line| text::one_line(line, LINE)).collect()
+fn matching(message: &Message, words: &'static Words, most: usize) -> Vec<String> {
+    let texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.flat_map(|text| words.lines(text)).take(most).map(|line| text::one_line(line, LINE)).collect()
 }
 
 /// What the agent did: `edit src/main.rs`, `bash cargo test`.
 fn calls(message: &Message) -> Vec<String> {
     let mut done = Vec::new();
     for part in &message.parts {
-        let crate::model::Part::ToolCall { name, arguments, .. } = part else { continue };
+        let Part::ToolCall { name, arguments, .. } = part else { continue };
         let object = ["path", "command", "pattern", "query"].iter().find_map(|key| arguments[key].as_str());
         done.push(text::one_line(&format!("{name} {}", object.unwrap_or_default()), LINE / 2));
     }
@@ -121,12 +115,13 @@ mod tests {
         ]
         .map(Message::parse)
         .into();
+        let messages: Vec<&Message> = messages.iter().collect();
         let extract = of_messages(&messages, 200);
         for kept in ["skip blank lines", "because it is fast", "error[E0308]", "edit src/import.rs"] {
             assert!(extract.contains(kept), "{kept} in {extract}");
         }
         for cap in [8, 20, 50, 100] {
-            let many: Vec<Message> = messages.iter().cycle().take(150).cloned().collect();
+            let many: Vec<&Message> = messages.iter().copied().cycle().take(150).collect();
             let extract = of_messages(&many, cap);
             assert!(tokens::estimate(&extract) <= cap + 2, "{cap}: {extract}");
         }

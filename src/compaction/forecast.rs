@@ -1,8 +1,11 @@
 //! What a compaction would do now, found out without a model call: `/lcm compact --dry-run`.
 
+use std::sync::Arc;
+
 use super::ahead::kept;
 use super::branch::Branch;
 use super::calibration::Ratios;
+use super::memory::Memory;
 use super::sizes;
 use crate::config::Settings;
 use crate::dag::{Piece, Visible};
@@ -40,10 +43,11 @@ pub async fn forecast(
     leaf: &str,
     window: Option<usize>,
 ) -> Result<Option<Forecast>> {
-    let Some(kept) = kept(store, conversation, settings, leaf).await? else { return Ok(None) };
+    let memory = Arc::<Memory>::default();
+    let Some(kept) = kept(store, &memory, conversation, settings, leaf).await? else { return Ok(None) };
     let leaf = leaf.to_owned();
-    let branch = store.read(move |view| Branch::read(view, conversation, &leaf, &kept)).await?;
-    let (before, rest) = branch.visible.split_at(branch.before().len());
+    let branch = store.read(move |view| Branch::read(view, &memory, conversation, &leaf, &kept)).await?;
+    let (before, rest) = branch.visible().split_at(branch.before().len());
     let (budget, cut) = sizes(settings, &Ratios::read(store).await?, window, None);
     let chunks = cut.uncovered(&branch);
     let leaves: usize = chunks.iter().map(|chunk| tokens(&before[chunk.clone()])).sum();

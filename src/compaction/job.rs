@@ -1,18 +1,17 @@
 //! The steps that compactions are made of, whoever asks for them: a compaction of Pi's, or work ahead of one.
 //!
-//! The summaries of a branch are read anew after each step, so a step is never told what another did; what another process does
-//! meanwhile is seen in the same way.
+//! Which summaries hold on a branch is looked up after each step, so a step is never told what another did; what another process
+//! does meanwhile is seen in the same way.
 
-use std::collections::HashSet;
-use std::future::Future;
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::JoinSet;
 
 use super::branch::Branch;
 use super::calibration::{self, Measured, Ratios};
-use super::claims::Claims;
-use super::passes::{self, Else, Pass};
+use super::claims::{Claims, Lease};
+use super::passes::{self, Else, Made, Material, Pass};
 use super::plan::Cut;
 use super::progress::{Progress, Watched};
 use super::summarizer::Summarizer;
@@ -22,12 +21,14 @@ use crate::dag::Span;
 use crate::error::{Code, Error, Result};
 use crate::ids::{Hash, SummaryId};
 use crate::llm::Model;
-use crate::store::View;
+use crate::store::{Batch, View};
 
 /// One summary aims at no more than this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
 /// So many of the newest chunks get longer summaries.
 const RECENT: usize = 2;
+/// So many extracts are made, and written, together.
+const BATCH: usize = 48;
 /// Most rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
 /// something was healed.
 const ROUNDS: usize = 8;
@@ -110,9 +111,10 @@ impl<'a> Job<'a> {
     /// When the store can't be read, or the branch has no such part.
     pub(super) async fn read(&self, part: &Part) -> Result<Branch> {
         let (conversation, leaf, part) = (self.work.conversation, self.leaf.clone(), part.clone());
+        let memory = Arc::clone(&self.work.memory);
         let read = move |view: &View<'_>| match &part {
-            Part::Before(entry) => Branch::read(view, conversation, &leaf, entry),
-            Part::After(entry) => Branch::read_after(view, conversation, &leaf, entry.as_deref()),
+            Part::Before(entry) => Branch::read(view, &memory, conversation, &leaf, entry),
+            Part::After(entry) => Branch::read_after(view, &memory, conversation, &leaf, entry.as_deref()),
         };
         self.work.store.read(read).await
     }
@@ -196,8 +198,9 @@ impl<'a> Job<'a> {
 
     /// Reads what only the finished block asks for, and keeps what was learnt on the way.
     async fn finish(&self, branch: Branch) -> Result<Branch> {
-        let finish = |view: &View<'_>| {
-            let (branch, found) = branch.finish(view)?;
+        let memory = Arc::clone(&self.work.memory);
+        let finish = move |view: &View<'_>| {
+            let (branch, found) = branch.finish(view, &memory)?;
             let session = calibration::of_session(view, branch.since_compaction())?;
             Ok((branch, found, session))
         };
@@ -205,9 +208,31 @@ impl<'a> Job<'a> {
         self.measured.keep(self.work.store, session).await;
         if !found.is_empty() {
             // Not noted, they are looked up again the next time.
-            drop(self.work.store.write(move |batch| batch.note_files(&found)).await);
+            let note = move |batch: &Batch<'_>| {
+                found.iter().try_for_each(|(summary, files)| batch.note_files(*summary, files))
+            };
+            drop(self.work.store.write(note).await);
         }
         Ok(branch)
+    }
+
+    /// Decides what of the DAG the block of `title` shows in `room` tokens.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) async fn unfolded(
+        &self,
+        mut branch: Branch,
+        title: &'static str,
+        focus: Option<&str>,
+        room: usize,
+    ) -> Result<Branch> {
+        let focus = focus.map(ToOwned::to_owned);
+        let unfold = move |view: &View<'_>| {
+            branch.unfold(view, title, focus.as_deref(), room)?;
+            Ok(branch)
+        };
+        self.work.store.read(unfold).await
     }
 
     /// Keeps what the answers told of the models' tokens.
@@ -238,12 +263,11 @@ impl<'a> Job<'a> {
         otherwise: Else,
     ) -> Result<()> {
         let nodes = chunks.into_iter().map(|chunk| {
-            let pass = self.pass.clone();
             let before = branch.orientation(chunk.start, passes::BEFORE);
-            let is_recent = chunk.start >= recent;
-            let messages = branch.visible[chunk].to_vec();
-            let span = Hash::of(messages.iter().map(|visible| visible.seen.hash.0.as_slice()));
-            (span, async move { pass.leaf(messages, before, is_recent, otherwise).await })
+            let recent = chunk.start >= recent;
+            let chunk = branch.visible()[chunk].to_vec();
+            let span = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
+            (span, Material::Messages { chunk, before, recent })
         });
         self.make(nodes.collect(), otherwise).await
     }
@@ -259,10 +283,9 @@ impl<'a> Job<'a> {
         otherwise: Else,
     ) -> Result<()> {
         let nodes = groups.into_iter().map(|group| {
-            let pass = self.pass.clone();
             let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
             let span = Hash::of(sources.iter().map(|source| source.hash.0.as_slice()));
-            (span, async move { pass.condensed(sources, otherwise).await })
+            (span, Material::Summaries(sources))
         });
         self.make(nodes.collect(), otherwise).await
     }
@@ -283,27 +306,25 @@ impl<'a> Job<'a> {
     }
 
     /// Makes summaries, several at once. One that another is making already is waited for where it is needed now.
-    async fn make<F>(&self, nodes: Vec<(Hash, F)>, otherwise: Else) -> Result<()>
-    where
-        F: Future<Output = Result<()>> + Send + 'static,
-    {
+    async fn make(&self, nodes: Vec<(Hash, Material)>, otherwise: Else) -> Result<()> {
         self.work.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, _)| *span).collect()).await?;
-        let mut tasks = JoinSet::new();
-        let mut others = Vec::new();
-        for ((span, node), lease) in nodes.into_iter().zip(leases) {
-            let Some(lease) = lease else {
-                others.push(span);
-                continue;
-            };
-            let progress = Arc::clone(&self.work.progress);
-            tasks.spawn(async move {
-                let _lease = lease;
-                let made = node.await;
-                progress.made();
-                made
-            });
+        let (mut ours, mut others) = (VecDeque::new(), Vec::new());
+        for ((span, sources), lease) in nodes.into_iter().zip(leases) {
+            match lease {
+                Some(lease) => ours.push_back((lease, sources)),
+                None => others.push(span),
+            }
         }
+        let at_once = self.settings().leaf_pass_concurrency.clamp(1, ours.len().max(1));
+        let queue = Arc::new(Mutex::new(ours));
+        let mut tasks = JoinSet::new();
+        for _ in 0..at_once {
+            let (pass, progress) = (self.pass.clone(), Arc::clone(&self.work.progress));
+            tasks.spawn(work_off(pass, Arc::clone(&queue), progress, otherwise));
+        }
+        // Of what is not begun when the work ends the leases end with it.
+        drop(queue);
         let (claims, cancel) = (self.claims.clone(), self.work.cancel.clone());
         let progress = Arc::clone(&self.work.progress);
         // One after the other, so that one looks into the store, and not each of hundreds.
@@ -318,6 +339,50 @@ impl<'a> Job<'a> {
         });
         finish(tasks).await
     }
+}
+
+/// Summaries to be made, oldest first, each with the lease of its span.
+type Queue = Mutex<VecDeque<(Lease, Material)>>;
+
+/// Makes one summary after the other; many at once where no model is asked any more.
+async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>, otherwise: Else) -> Result<()> {
+    loop {
+        let _turn = pass.summarizer.turn().await?;
+        let given_up = pass.summarizer.has_given_up();
+        let (leases, sources) = next(&queue, if given_up { BATCH } else { 1 });
+        let count = sources.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let made = if given_up {
+            pass.extracts(sources, otherwise).await?
+        } else {
+            let mut made = Vec::new();
+            for sources in sources {
+                made.extend(pass.summary(sources, otherwise).await?);
+            }
+            made
+        };
+        let ended: Vec<_> = leases.into_iter().filter_map(Lease::ended).collect();
+        let write = move |batch: &Batch<'_>| {
+            for Made { summary, files } in &made {
+                let id = batch.add_summary(summary)?;
+                if let Some(files) = files {
+                    batch.note_files(id, files)?;
+                }
+            }
+            ended.iter().try_for_each(|(span, owner)| batch.release(*span, owner))
+        };
+        pass.store.write(write).await?;
+        (0..count).for_each(|_| progress.made());
+    }
+}
+
+/// The next `most` of the queue.
+fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<Material>) {
+    let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+    let most = most.min(queue.len());
+    queue.drain(..most).unzip()
 }
 
 /// Where the newest of `chunks` begin, which are in order.

@@ -16,6 +16,7 @@ mod claims;
 mod extract;
 mod forecast;
 mod job;
+mod memory;
 mod parts;
 mod passes;
 mod plan;
@@ -26,9 +27,11 @@ mod redact;
 mod summarizer;
 mod tail;
 mod tree;
+mod words;
 
 pub use ahead::{Ahead, prepare};
 pub use forecast::{Forecast, forecast};
+pub use memory::Memory;
 pub use progress::Progress;
 pub use tree::{LeftBranch, LeftOutcome, LeftSummary, summarize_left};
 
@@ -66,6 +69,8 @@ pub struct Work<'a> {
     pub store: &'a Store,
     /// The session.
     pub conversation: ConversationId,
+    /// What the session remembers of its branch.
+    pub memory: Arc<Memory>,
     /// How to compact.
     pub settings: &'a Settings,
     /// Who writes the summaries.
@@ -180,9 +185,10 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     if kept != asked {
         branch = job.read(&before(&kept)).await?;
     }
-    let (mut branch, focus) = job.complete(branch, chunks).await?;
+    let (branch, focus) = job.complete(branch, chunks).await?;
+    let (branch, summary) = block(job, branch, HISTORY, focus.as_deref()).await?;
     let compaction = Compaction {
-        summary: block(job, &mut branch, HISTORY, focus.as_deref())?,
+        summary,
         first_kept_entry_id: kept,
         tokens_before: request.tokens_before.clone(),
         details: branch.details(),
@@ -191,15 +197,21 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     Ok(Some((branch, compaction)))
 }
 
-fn block(job: &Job<'_>, branch: &mut Branch, title: &str, focus: Option<&str>) -> Result<String> {
+async fn block(
+    job: &Job<'_>,
+    branch: Branch,
+    title: &'static str,
+    focus: Option<&str>,
+) -> Result<(Branch, String)> {
     if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
         return Err(Error::store("the compaction would leave messages without a summary"));
     }
     // The sections beside the summaries give way where the block would be no smaller than what it stands for.
-    let replaced = tokens_of(branch, 0) - tokens_of(branch, branch.before().len());
+    let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
     let room = if replaced > LEAST_BUDGET { job.budget.min(replaced - 1) } else { job.budget };
-    branch.unfold(title, focus, room);
-    Ok(branch.block(title, focus, room))
+    let branch = job.unfolded(branch, title, focus, room).await?;
+    let block = branch.block(title, focus, room);
+    Ok((branch, block))
 }
 
 /// What the leaf pass has to do, and the entry that the raw part begins with: the last chunk, which is not a whole one yet, waits
@@ -241,7 +253,7 @@ fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span)
 
 /// Estimated tokens of what is visible from the message at `from` on.
 fn tokens_of(branch: &Branch, from: usize) -> usize {
-    branch.visible[from..].iter().map(|visible| visible.seen.tokens).sum()
+    branch.visible()[from..].iter().map(|visible| visible.seen.tokens).sum()
 }
 
 /// `812 messages in 24 summaries (9 new), 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`

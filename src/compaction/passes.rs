@@ -1,20 +1,20 @@
-//! The two passes that make nodes: messages into a leaf summary, summaries into a condensed one. Each node is written in
-//! one transaction with its edges, as soon as it is there; what an abort leaves behind is whole.
+//! The two passes that make nodes: messages into a leaf summary, summaries into a condensed one. Each node is written
+//! with its edges, as soon as it is there; what an abort leaves behind is whole.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::extract;
 use super::plan::Cut;
-use super::prompts::{self, Material};
+use super::prompts::{self, Material as Question};
 use super::quotes;
 use super::redact::{redacted, redacted_message};
-use super::summarizer::{Summarizer, Written};
+use super::summarizer::{self, Summarizer, Written};
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
 use crate::ids::Hash;
-use crate::model::{Message, Quote, State, SummaryRecord};
-use crate::store::{NewSummary, Store, StoredSummary};
+use crate::model::{Files, Message, Quote, State, SummaryRecord};
+use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
 use crate::{text, tokens};
 
 /// What a leaf summary aims at, in tokens, and the share of its source it must not pass.
@@ -41,6 +41,28 @@ pub(super) enum Else {
     Extract,
 }
 
+/// What a summary is to be made of.
+pub(super) enum Material {
+    /// A leaf summary of `chunk`.
+    Messages {
+        /// What it stands for.
+        chunk: Vec<Visible>,
+        /// Messages that come before it, for orientation.
+        before: Vec<Visible>,
+        /// Is it one of the newest?
+        recent: bool,
+    },
+    /// A condensed summary of these, which follow each other.
+    Summaries(Vec<StoredSummary>),
+}
+
+/// A summary that was made, to be stored.
+pub(super) struct Made {
+    pub summary: NewSummary,
+    /// The files that its messages name, of a leaf summary.
+    pub files: Option<Files>,
+}
+
 /// What both passes work with.
 #[derive(Clone)]
 pub(super) struct Pass {
@@ -58,91 +80,124 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// A leaf summary of `chunk`; `before` are messages that come before it, `recent` says that it is one of the newest, and
-    /// `otherwise` what if no model answers.
+    /// The summary of `sources`; `otherwise` says what if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn leaf(
+    pub(super) async fn summary(&self, sources: Material, otherwise: Else) -> Result<Option<Made>> {
+        match sources {
+            Material::Messages { chunk, before, recent } => self.leaf(chunk, before, recent, otherwise).await,
+            Material::Summaries(sources) => self.condensed(sources, otherwise).await,
+        }
+    }
+
+    /// What is made of `sources` when no model is asked; None where `otherwise` wants nothing.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    fn without_model(&self, view: &View<'_>, sources: &Material, otherwise: Else) -> Result<Option<Made>> {
+        let size = sources.tokens();
+        if otherwise == Else::Nothing && size > sources.little() {
+            return Ok(None);
+        }
+        match sources {
+            Material::Messages { chunk, recent, .. } => {
+                let read = |visible: &Visible| Ok(Message::parse(&view.json_of(visible.seen.id)?));
+                let messages = chunk.iter().map(read).collect::<Result<Vec<_>>>()?;
+                let messages: Vec<&Message> = messages.iter().collect();
+                let written = if size <= LITTLE {
+                    Written::itself(extract::of_messages(&messages, size))
+                } else {
+                    let cap = summarizer::cap(self.leaf_target(*recent, size), size);
+                    Written::extract(extract::of_messages(&messages, cap))
+                };
+                Ok(Some(node_of_messages(chunk, &messages, written, quotes::of_messages(&messages))))
+            }
+            Material::Summaries(sources) => {
+                let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
+                let written = if size <= SCRAPS {
+                    Written::itself(texts.join("\n"))
+                } else {
+                    let cap = summarizer::cap(self.target(CONDENSED_TARGET, size), size);
+                    Written::extract(extract::of_summaries(&texts, cap))
+                };
+                Ok(Some(node_of_summaries(sources, written)))
+            }
+        }
+    }
+
+    /// What is made of each of these when no model is asked, in one look into the store.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) async fn extracts(&self, all: Vec<Material>, otherwise: Else) -> Result<Vec<Made>> {
+        let pass = self.clone();
+        let make = move |view: &View<'_>| {
+            let made = all.iter().map(|sources| pass.without_model(view, sources, otherwise));
+            made.filter_map(Result::transpose).collect()
+        };
+        self.store.read(make).await
+    }
+
+    /// A leaf summary of `chunk`; `before` are messages that come before it, `recent` says that it is one of the newest.
+    async fn leaf(
         &self,
         chunk: Vec<Visible>,
         before: Vec<Visible>,
         recent: bool,
         otherwise: Else,
-    ) -> Result<()> {
-        let _turn = self.summarizer.turn().await?;
+    ) -> Result<Option<Made>> {
         let before = self.messages(before).await?;
         let messages = self.messages(chunk.clone()).await?;
+        let said: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
+        let size = tokens_of(&chunk);
+        if size <= LITTLE {
+            let written = Written::itself(extract::of_messages(&said, size));
+            return Ok(Some(node_of_messages(&chunk, &said, written, quotes::of_messages(&said))));
+        }
         let orientation: Vec<String> = (before.into_iter())
             .map(|(_, message)| self.shown(message))
             .map(|message| format!("{}: {}", message.role.as_str(), message.headline(BEFORE_CHARS)))
             .collect();
         let history = self.written_out(&messages);
-        let material = Material {
+        let question = Question {
             depth: 0,
             history: &history,
             before: &orientation.join("\n"),
             instructions: self.instructions.as_deref(),
         };
-        let source_tokens = chunk.iter().map(|visible| visible.seen.tokens).sum();
-        let boost = if recent { self.recent_boost } else { 100 };
-        let target = self.target(LEAF_TARGET * boost / 100, source_tokens);
-        let extract = |cap| {
-            let messages: Vec<Message> = messages.iter().map(|(_, message)| message.clone()).collect();
-            extract::of_messages(&messages, cap)
+        let target = self.leaf_target(recent, size);
+        let extract = |cap| extract::of_messages(&said, cap);
+        let mut written = self.summarizer.summarise(&question, size, target, extract).await?;
+        let quotes = match (written.state, otherwise) {
+            (State::Degraded, Else::Nothing) => return Ok(None),
+            (State::Degraded, Else::Extract) => quotes::of_messages(&said),
+            (State::Ok, _) => {
+                let (text, claimed) = quotes::taken_off(&written.text);
+                written.text = text;
+                quotes::proven(claimed, &said)
+            }
         };
-        let mut written = if source_tokens <= LITTLE {
-            Written { text: extract(source_tokens), state: State::Ok, model: None, usage: None }
-        } else {
-            self.summarizer.summarise(&material, source_tokens, target, extract).await?
-        };
-        if written.state == State::Degraded && otherwise == Else::Nothing {
-            return Ok(());
-        }
-        let said: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();
-        let quotes = if source_tokens <= LITTLE || written.state == State::Degraded {
-            quotes::of_messages(&said)
-        } else {
-            let (text, claimed) = quotes::taken_off(&written.text);
-            written.text = text;
-            quotes::proven(claimed, &said)
-        };
-        let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
-        let ids = chunk.iter().map(|visible| visible.seen.id).collect();
-        self.store_node(0, written, quotes, &hashes, Sources::Messages(ids)).await
+        Ok(Some(node_of_messages(&chunk, &said, written, quotes)))
     }
 
-    /// A condensed summary of `sources`, which follow each other; `otherwise` says what if no model answers.
-    ///
-    /// # Errors
-    /// When cancelled, or the store fails.
-    pub(super) async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Else) -> Result<()> {
-        let _turn = self.summarizer.turn().await?;
-        let depth = 1 + sources.iter().map(|source| source.depth).max().unwrap_or_default();
-        let history = self.summaries_written_out(&sources);
-        let material =
-            Material { depth, history: &history, before: "", instructions: self.instructions.as_deref() };
-        let quoted = sources.iter().flat_map(|source| &source.quotes);
-        let quoted: usize = quoted.map(|quote| tokens::estimate(&quote.text)).sum();
-        let source_tokens = sources.iter().map(|source| source.tokens).sum::<usize>() + quoted;
-        let target = self.target(CONDENSED_TARGET, source_tokens);
-        let texts: Vec<String> = sources.iter().map(|source| source.text.clone()).collect();
-        let mut written = if source_tokens <= SCRAPS {
-            Written { text: texts.join("\n"), state: State::Ok, model: None, usage: None }
+    /// A condensed summary of `sources`, which follow each other.
+    async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Else) -> Result<Option<Made>> {
+        let size = tokens_of_summaries(&sources);
+        let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
+        let written = if size <= SCRAPS {
+            Written::itself(texts.join("\n"))
         } else {
+            let history = self.summaries_written_out(&sources);
+            let depth = depth_above(&sources);
+            let instructions = self.instructions.as_deref();
+            let question = Question { depth, history: &history, before: "", instructions };
             let extract = |cap| extract::of_summaries(&texts, cap);
-            self.summarizer.summarise(&material, source_tokens, target, extract).await?
+            let target = self.target(CONDENSED_TARGET, size);
+            self.summarizer.summarise(&question, size, target, extract).await?
         };
-        if written.state == State::Degraded && otherwise == Else::Nothing {
-            return Ok(());
-        }
-        let (text, claimed) = quotes::taken_off(&written.text);
-        written.text = text;
-        let quotes =
-            quotes::carried(&claimed, sources.iter().flat_map(|source| source.quotes.clone()).collect());
-        let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
-        let ids = sources.iter().map(|source| source.id).collect();
-        self.store_node(depth, written, quotes, &hashes, Sources::Summaries(ids)).await
+        let is_made = written.state == State::Ok || otherwise == Else::Extract;
+        Ok(is_made.then(|| node_of_summaries(&sources, written)))
     }
 
     /// What of `summaries`, which stand for the whole session so far, bears on what the person typed after `/compact`.
@@ -200,6 +255,11 @@ impl Pass {
         out
     }
 
+    fn leaf_target(&self, recent: bool, source_tokens: usize) -> usize {
+        let boost = if recent { self.recent_boost } else { 100 };
+        self.target(LEAF_TARGET * boost / 100, source_tokens)
+    }
+
     fn target(&self, nominal: usize, source_tokens: usize) -> usize {
         nominal.min(self.most_tokens).min(source_tokens / SHRINK).max(16)
     }
@@ -214,35 +274,73 @@ impl Pass {
         });
         read.await
     }
+}
 
-    async fn store_node(
-        &self,
-        depth: u32,
-        written: Written,
-        quotes: Vec<Quote>,
-        hashes: &[Hash],
-        sources: Sources,
-    ) -> Result<()> {
-        let summary = NewSummary {
-            hash: SummaryRecord::identity(
-                depth,
-                written.state,
-                prompts::VERSION,
-                &written.text,
-                &quotes,
-                hashes,
-            ),
-            depth,
-            tokens: tokens::estimate(&written.text),
-            text: written.text,
-            state: written.state,
-            model: written.model,
-            prompt_version: prompts::VERSION,
-            usage: written.usage.map(|usage| usage.to_string()),
-            created_at: text::now(),
-            quotes,
-            sources,
-        };
-        self.store.write(move |batch| batch.add_summary(&summary).map(drop)).await
+/// What a leaf summary that stands for `chunk` is stored as.
+fn node_of_messages(chunk: &[Visible], said: &[&Message], written: Written, quotes: Vec<Quote>) -> Made {
+    let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
+    let ids = chunk.iter().map(|visible| visible.seen.id).collect();
+    let mut files = Files::default();
+    said.iter().for_each(|message| files.extend(message.files()));
+    Made { summary: node(0, written, quotes, &hashes, Sources::Messages(ids)), files: Some(files) }
+}
+
+/// What a condensed summary of `sources` is stored as.
+fn node_of_summaries(sources: &[StoredSummary], mut written: Written) -> Made {
+    let (text, claimed) = quotes::taken_off(&written.text);
+    written.text = text;
+    let quotes = quotes::carried(&claimed, sources.iter().flat_map(|source| source.quotes.clone()).collect());
+    let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
+    let ids = sources.iter().map(|source| source.id).collect();
+    let summary = node(depth_above(sources), written, quotes, &hashes, Sources::Summaries(ids));
+    Made { summary, files: None }
+}
+
+fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sources: Sources) -> NewSummary {
+    let Written { text, state, model, usage } = written;
+    NewSummary {
+        hash: SummaryRecord::identity(depth, state, prompts::VERSION, &text, &quotes, hashes),
+        depth,
+        tokens: tokens::estimate(&text),
+        prepared: PreparedText::of(&text),
+        text,
+        state,
+        model,
+        prompt_version: prompts::VERSION,
+        usage: usage.map(|usage| usage.to_string()),
+        created_at: text::now(),
+        quotes,
+        sources,
+    }
+}
+
+fn depth_above(sources: &[StoredSummary]) -> u32 {
+    1 + sources.iter().map(|source| source.depth).max().unwrap_or_default()
+}
+
+fn tokens_of(chunk: &[Visible]) -> usize {
+    chunk.iter().map(|visible| visible.seen.tokens).sum()
+}
+
+fn tokens_of_summaries(sources: &[StoredSummary]) -> usize {
+    let quoted = sources.iter().flat_map(|source| &source.quotes);
+    let quoted: usize = quoted.map(|quote| tokens::estimate(&quote.text)).sum();
+    sources.iter().map(|source| source.tokens).sum::<usize>() + quoted
+}
+
+impl Material {
+    fn tokens(&self) -> usize {
+        match self {
+            Self::Messages { chunk, .. } => tokens_of(chunk),
+            Self::Summaries(sources) => tokens_of_summaries(sources),
+        }
+    }
+
+    /// So few tokens of it are their own summary.
+    fn little(&self) -> usize {
+        match self {
+            Self::Messages { .. } => LITTLE,
+            Self::Summaries(_) => SCRAPS,
+        }
     }
 }

@@ -5,17 +5,14 @@
 
 use std::collections::HashSet;
 
+use super::words::{RULES, TASKS};
 use crate::model::{Message, Part, Quote, QuoteKind, Role};
 
 /// Most quotes of a leaf summary, and most that a condensed one carries on.
 const MOST: usize = 8;
 const MOST_CARRIED: usize = 40;
 /// A quote has at least and at most so many characters; less says nothing, more is no quote.
-const LENGTH: std::ops::RangeInclusive<usize> = 8..=400;
-/// Words that mark a line of the user's as a rule, where no model says so.
-const RULES: &[&str] =
-    &["never ", "always ", "must ", "don't ", "do not ", "make sure", "prefer ", "only use"];
-
+const LENGTH: (usize, usize) = (8, 400);
 /// What an answer says beside its summary.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
@@ -113,18 +110,30 @@ pub(super) fn carried(claimed: &Claimed, sources: Vec<Quote>) -> Vec<Quote> {
     newest
 }
 
-/// What the user said that sounds like a rule, for a summary that no model wrote.
+/// What the user said that sounds like a rule or like something left to do, for a summary that no model wrote.
 pub(super) fn of_messages(messages: &[&Message]) -> Vec<Quote> {
     let said = messages.iter().filter(|message| message.role == Role::User);
-    let rules = said.flat_map(|message| {
+    let quotes = said.flat_map(|message| {
         let text = words(message);
-        let lines = text.lines().map(folded).filter(|line| {
-            let low = line.to_lowercase();
-            LENGTH.contains(&line.chars().count()) && RULES.iter().any(|word| low.contains(word))
-        });
-        lines.collect::<Vec<_>>()
+        let quote = |line: &str| {
+            let kind = match line {
+                _ if !is_quotable(line) => return None,
+                _ if RULES.are_in(line) => QuoteKind::Rule,
+                _ if TASKS.are_in(line) => QuoteKind::Task,
+                _ => return None,
+            };
+            Some(Quote { kind, text: line.to_owned() })
+        };
+        text.lines().filter_map(|line| quote(&folded(line))).collect::<Vec<_>>()
     });
-    once(rules.map(|text| Quote { kind: QuoteKind::Rule, text }), MOST)
+    once(quotes, MOST)
+}
+
+/// Is it neither too short nor too long? A character of a script that writes words with one or two counts double.
+fn is_quotable(text: &str) -> bool {
+    let wide = text.chars().filter(|c| *c >= '\u{2e80}').count();
+    let characters = text.chars().count();
+    characters + wide >= LENGTH.0 && characters <= LENGTH.1
 }
 
 fn words(message: &Message) -> String {
@@ -141,7 +150,7 @@ fn folded(text: &str) -> String {
 
 /// Where `quote` stands in `text` as whole words.
 fn find(text: &str, quote: &str) -> Option<usize> {
-    if !LENGTH.contains(&quote.chars().count()) {
+    if !is_quotable(quote) {
         return None;
     }
     let inside = |c: Option<char>, edge: Option<char>| {
@@ -211,6 +220,10 @@ mod tests {
     fn without_a_model_the_users_own_lines_tell_the_rules() {
         let message = Message::parse(r#"{"role":"user","content":"Hello.\nNever   push to main!\nOk"}"#);
         assert_eq!(of_messages(&[&message]), [rule("Never push to main!")]);
+        let message = Message::parse(
+            r#"{"role":"user","content":"Hallo.\nNoch zu tun: der Parser\n必须用中文\n必须"}"#,
+        );
+        assert_eq!(of_messages(&[&message]), [task("Noch zu tun: der Parser"), rule("必须用中文")]);
     }
 
     #[test]

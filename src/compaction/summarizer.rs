@@ -79,6 +79,18 @@ pub(super) struct Written {
     pub usage: Option<Value>,
 }
 
+impl Written {
+    /// So little that it is its own summary.
+    pub(super) fn itself(text: String) -> Self {
+        Self { text, state: State::Ok, model: None, usage: None }
+    }
+
+    /// What stands in for a summary that no model wrote, nor was asked for.
+    pub(super) fn extract(text: String) -> Self {
+        Self { text, state: State::Degraded, model: None, usage: None }
+    }
+}
+
 impl Summarizer {
     pub(super) fn new(model: Arc<dyn Model>, cancel: CancellationToken, settings: &Settings) -> Self {
         let limit = Duration::from_secs(u64::try_from(settings.model_timeout_seconds).unwrap_or(u64::MAX));
@@ -106,6 +118,11 @@ impl Summarizer {
         if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(turn) }
     }
 
+    /// Is it no use to ask for anything more?
+    pub(super) fn has_given_up(&self) -> bool {
+        self.fruitless.load(Ordering::Relaxed) >= GIVE_UP
+    }
+
     /// A summary of `material` of about `target` tokens, smaller than `source_tokens`; without a usable answer what
     /// `extract` makes in at most as many tokens as it is given.
     ///
@@ -124,7 +141,7 @@ impl Summarizer {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            if self.fruitless.load(Ordering::Relaxed) >= GIVE_UP {
+            if self.has_given_up() {
                 break;
             }
             let answer = self.answer(material, level, target, &mut usage, ROUNDS).await?;
@@ -147,8 +164,7 @@ impl Summarizer {
         if why.is_some() {
             self.spent().last_failure = why;
         }
-        let cap = target.min(source_tokens.saturating_sub(1)).max(1);
-        Ok(Written { text: extract(cap), state: State::Degraded, model: None, usage })
+        Ok(Written { text: extract(cap(target, source_tokens)), state: State::Degraded, model: None, usage })
     }
 
     /// The answer to one question, or, where that is larger than the window, to several. What they used is added to `usage`.
@@ -214,7 +230,7 @@ impl Summarizer {
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
-        if self.fruitless.load(Ordering::Relaxed) >= GIVE_UP {
+        if self.has_given_up() {
             return Ok(None);
         }
         match self.ask(prompt, target).await? {
@@ -292,6 +308,11 @@ impl Summarizer {
     fn spent(&self) -> MutexGuard<'_, Spent> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Most tokens of an extract of `source_tokens` in the place of a summary of about `target`.
+pub(super) fn cap(target: usize, source_tokens: usize) -> usize {
+    target.min(source_tokens.saturating_sub(1)).max(1)
 }
 
 /// A summary that is not smaller than its source is none.

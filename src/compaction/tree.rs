@@ -84,8 +84,8 @@ async fn account(job: &Job<'_>, part: &Part) -> Result<Option<LeftSummary>> {
         return Ok(None);
     }
     let chunks = job.uncovered(&branch);
-    let (mut branch, focus) = job.complete(branch, chunks).await?;
-    let summary = block(job, &mut branch, TITLE, focus.as_deref())?;
+    let (branch, focus) = job.complete(branch, chunks).await?;
+    let (branch, summary) = block(job, branch, TITLE, focus.as_deref()).await?;
     let details = branch.details();
     Ok(Some(LeftSummary {
         summary,

@@ -1,10 +1,11 @@
 //! The summaries that hold on one stretch of one branch, with their spans.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, OnceLock};
 
 use super::{Node, Sources, Span};
-use crate::ids::{MessageId, SummaryId};
+use crate::ids::{ByRow, MessageId, SummaryId};
 
 /// One piece of a frontier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,19 +34,26 @@ pub enum Piece {
 #[derive(Debug)]
 pub struct Forest {
     length: usize,
-    nodes: HashMap<SummaryId, Node>,
-    spans: HashMap<SummaryId, Span>,
+    nodes: ByRow<SummaryId, Arc<Node>>,
+    spans: ByRow<SummaryId, Span>,
+    /// Of the deepest that holds.
+    depth: u32,
+    frontier: OnceLock<Vec<Piece>>,
 }
 
 impl Forest {
     /// Finds which of `nodes` hold on `visible`. A node whose sources are not among `nodes` does not hold.
     #[must_use]
-    pub fn new(visible: &[MessageId], mut nodes: Vec<Node>) -> Self {
+    pub fn new(visible: &[MessageId], nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
+        let mut nodes: Vec<Arc<Node>> = nodes.into_iter().map(Into::into).collect();
         // Sources are of lower depth, so one pass in order of depth meets them first.
         nodes.sort_by_key(|node| (node.depth, node.id));
-        let position: HashMap<MessageId, usize> =
+        let mut position: Vec<(MessageId, usize)> =
             visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
-        let mut spans: HashMap<SummaryId, Span> = HashMap::new();
+        position.sort_unstable();
+        let mut spans: ByRow<SummaryId, Span> = ByRow::default();
+        spans.reserve(nodes.len());
+        let (mut depth, mut is_degraded) = (0, false);
         for node in &nodes {
             let span = match &node.sources {
                 Sources::Messages(messages) => run_of(messages, visible, &position),
@@ -53,11 +61,16 @@ impl Forest {
             };
             if let Some(span) = span {
                 spans.insert(node.id, span);
+                depth = node.depth;
+                is_degraded |= node.degraded;
             }
         }
         let nodes = nodes.into_iter().map(|node| (node.id, node)).collect();
-        let mut forest = Self { length: visible.len(), nodes, spans };
-        forest.drop_superseded();
+        let mut forest = Self { length: visible.len(), nodes, spans, depth, frontier: OnceLock::new() };
+        if is_degraded {
+            forest.drop_superseded();
+            forest.depth = forest.spans.keys().map(|id| forest.nodes[id].depth).max().unwrap_or_default();
+        }
         forest
     }
 
@@ -92,7 +105,11 @@ impl Forest {
     /// model wrote, then the newest prompts, then the lowest id. What overlaps a chosen span loses.
     #[must_use]
     pub fn frontier(&self) -> Vec<Piece> {
-        let mut best: HashMap<usize, SummaryId> = HashMap::new();
+        self.frontier.get_or_init(|| self.cover()).clone()
+    }
+
+    fn cover(&self) -> Vec<Piece> {
+        let mut best: ByRow<usize, SummaryId> = ByRow::default();
         let rank = |id: &SummaryId| {
             let node = &self.nodes[id];
             let length = self.spans[id].len();
@@ -125,13 +142,33 @@ impl Forest {
     /// The node of a summary that was given to [`Forest::new`].
     #[must_use]
     pub fn node(&self, id: SummaryId) -> Option<&Node> {
-        self.nodes.get(&id)
+        self.nodes.get(&id).map(AsRef::as_ref)
     }
 
     /// Where the summary holds, if it does.
     #[must_use]
     pub fn span(&self, id: SummaryId) -> Option<&Span> {
         self.spans.get(&id)
+    }
+
+    /// How many summaries hold.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The summaries that hold and that `is_known` doesn't know, sources first.
+    #[must_use]
+    pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
+        let mut ids: Vec<SummaryId> = self.spans.keys().copied().filter(|id| !is_known(*id)).collect();
+        ids.sort_by_key(|id| (self.nodes[id].depth, *id));
+        ids
+    }
+
+    /// The depth of the deepest that holds.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.depth
     }
 
     /// The degraded leaf summaries that hold, oldest first.
@@ -184,18 +221,16 @@ impl Forest {
 }
 
 /// Where `messages` stand as one unbroken run.
-fn run_of(
-    messages: &[MessageId],
-    visible: &[MessageId],
-    position: &HashMap<MessageId, usize>,
-) -> Option<Span> {
-    let start = *position.get(messages.first()?)?;
+fn run_of(messages: &[MessageId], visible: &[MessageId], position: &[(MessageId, usize)]) -> Option<Span> {
+    let first = messages.first()?;
+    let at = position.partition_point(|(id, _)| id < first);
+    let start = position.get(at).filter(|(id, _)| id == first)?.1;
     let span = start..start + messages.len();
     (visible.get(span.clone())? == messages).then_some(span)
 }
 
 /// The span of children that follow each other without a gap.
-fn chain_of(children: &[SummaryId], spans: &HashMap<SummaryId, Span>) -> Option<Span> {
+fn chain_of(children: &[SummaryId], spans: &ByRow<SummaryId, Span>) -> Option<Span> {
     let first = spans.get(children.first()?)?;
     let mut whole = first.clone();
     for child in &children[1..] {

@@ -10,9 +10,11 @@
 
 mod branch;
 mod forest;
+mod path;
 
 pub use branch::{BranchEntry, BranchMessage, MessageKind, Step, Visible, visible};
 pub use forest::{Forest, Piece};
+pub use path::Path;
 
 use std::ops::Range;
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
 use crate::commands::{Answer, Asked};
-use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Outcome, Progress, Request, Work};
+use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Progress, Request, Work};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::{Folders, Home};
@@ -81,6 +81,7 @@ pub struct Engine {
     importer: Importer,
     standing: Arc<Standing>,
     background: Background,
+    memory: Arc<Memory>,
     /// Of the compaction under way.
     progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number for it.
@@ -112,6 +113,7 @@ impl Engine {
             home,
             importer: Importer::default(),
             background: Background::default(),
+            memory: Arc::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
         })
@@ -256,6 +258,7 @@ impl Engine {
         Work {
             store: &self.store,
             conversation: self.persistor.conversation(),
+            memory: Arc::clone(&self.memory),
             settings: &self.settings,
             model: Arc::new(chain),
             cancel,

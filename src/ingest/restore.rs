@@ -7,7 +7,7 @@ use crate::dag::{Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, SummaryRecord};
-use crate::store::{Batch, NewSummary};
+use crate::store::{Batch, NewSummary, PreparedText};
 
 /// Stores the summaries that the compaction entry `entry_id` carries and the store lacks, and notes what it carries.
 ///
@@ -108,6 +108,7 @@ fn add(
         created_at: record.created_at,
         quotes: record.quotes.clone(),
         sources,
+        prepared: PreparedText::of(&record.text),
     };
     batch.add_summary(&summary).map(Some)
 }

@@ -135,6 +135,17 @@ impl Files {
         self.modified.extend(other.modified);
     }
 
+    /// Adds what `other` touched, of which most may be known.
+    pub fn add(&mut self, other: &Self) {
+        for (all, new) in [(&mut self.read, &other.read), (&mut self.modified, &other.modified)] {
+            for path in new {
+                if !all.contains(path) {
+                    all.insert(path.clone());
+                }
+            }
+        }
+    }
+
     /// The lists in the `details` of a compaction or a branch summary, as Pi writes them.
     #[must_use]
     pub fn listed(details: &Value) -> Self {

@@ -66,6 +66,24 @@ impl Prepared {
     }
 }
 
+/// What is stored of a summary's text, made ready likewise.
+#[derive(Clone, Debug)]
+pub struct PreparedText {
+    /// None where it is no smaller packed.
+    packed: Option<Vec<u8>>,
+    codec: i64,
+    parts: String,
+}
+
+impl PreparedText {
+    /// Packs a text, and takes it to pieces for the index.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let (packed, codec) = codec::encode(text);
+        Self { packed: (packed.len() < text.len()).then_some(packed), codec, parts: parts(text) }
+    }
+}
+
 /// An entry to store.
 pub struct NewEntry<'a> {
     /// Pi's id.
@@ -120,6 +138,8 @@ pub struct NewSummary {
     pub quotes: Vec<Quote>,
     /// What it was made from.
     pub sources: crate::dag::Sources,
+    /// Made of `text`.
+    pub prepared: PreparedText,
 }
 
 fn writing(error: rusqlite::Error) -> Error {
@@ -264,8 +284,8 @@ impl<'t> Batch<'t> {
             return Ok(id);
         }
         let span = self.span_of(&summary.sources)?;
-        let (packed, codec) = codec::encode(&summary.text);
-        let is_packed = packed.len() < summary.text.len();
+        let PreparedText { packed, codec, parts } = &summary.prepared;
+        let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
         let beside = Beside { quotes, files: None, usage };
@@ -283,7 +303,7 @@ impl<'t> Batch<'t> {
                     ":hash": summary.hash.0,
                     ":depth": summary.depth,
                     ":text": if is_packed { "" } else { &summary.text },
-                    ":packed": is_packed.then_some(packed),
+                    ":packed": packed,
                     ":codec": is_packed.then_some(codec),
                     ":bytes": is_packed.then_some(summary.text.len()),
                     ":beside": beside.to_sql(),
@@ -301,7 +321,8 @@ impl<'t> Batch<'t> {
             })
             .map_err(writing)?;
         self.add_edges(SummaryId(id), &summary.sources)?;
-        self.index("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", id, &summary.text)?;
+        let sql = "INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)";
+        self.index_with(sql, id, &summary.text, parts)?;
         Ok(SummaryId(id))
     }
 
@@ -312,11 +333,6 @@ impl<'t> Batch<'t> {
             .and_then(|mut insert| insert.execute(params![entry.0, summary.0]))
             .map(drop)
             .map_err(writing)
-    }
-
-    /// The row of an entry, if it is stored.
-    pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
-        self.entry(conversation, entry_id).map_err(reading)
     }
 
     /// What a child of `entry` extends: row, lineage and height of the last message at or above it.

@@ -71,24 +71,36 @@ impl View<'_> {
     }
 }
 
+impl View<'_> {
+    /// The files that a leaf summary's messages name; none where they were not looked up yet.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn files_of(&self, summary: SummaryId) -> Result<Option<Files>> {
+        self.connection
+            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
+            .map(|beside| Beside::from_sql(beside).files)
+            .map_err(reading)
+    }
+}
+
 impl Batch<'_> {
-    /// Notes the files that the messages of leaf summaries name.
+    /// Notes the files that the messages of a leaf summary name.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
-    pub fn note_files(&self, found: &[(SummaryId, Files)]) -> Result<()> {
-        let mut query = (self.connection)
+    pub fn note_files(&self, summary: SummaryId, files: &Files) -> Result<()> {
+        let beside = (self.connection)
             .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)).optional())
             .map_err(reading)?;
-        let mut update = (self.connection)
+        let beside = Beside { files: Some(files.clone()), ..Beside::from_sql(beside.flatten()) };
+        (self.connection)
             .prepare_cached("UPDATE summaries SET beside = ?2 WHERE id = ?1")
-            .map_err(writing)?;
-        for (summary, files) in found {
-            let beside = query.query_row([summary.0], |row| row.get(0)).optional().map_err(reading)?;
-            let beside = Beside { files: Some(files.clone()), ..Beside::from_sql(beside.flatten()) };
-            update.execute(params![summary.0, beside.to_sql()]).map_err(writing)?;
-        }
-        Ok(())
+            .and_then(|mut update| update.execute(params![summary.0, beside.to_sql()]))
+            .map(drop)
+            .map_err(writing)
     }
 
     /// Notes the files that an entry lists.

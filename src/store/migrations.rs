@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/004_claims.sql"),
     include_str!("migrations/005_quotes.sql"),
     include_str!("migrations/006_beside.sql"),
+    include_str!("migrations/007_rewritten.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.

@@ -6,6 +6,7 @@
 
 mod audit;
 mod batch;
+mod branch;
 mod calibration;
 mod claims;
 mod codec;
@@ -31,7 +32,7 @@ pub use audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
     FileFacts, Horizon, Index, Source,
 };
-pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared};
+pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared, PreparedText};
 #[cfg(test)]
 pub(crate) use codec::unseal;
 pub use connection::Place;

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension, Row, named_params, params};
+use rusqlite::{OptionalExtension, Row, Rows, named_params, params};
 
 use super::files::Beside;
 use super::view::{hash_at, reading};
 use super::{View, codec};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
+use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, SummaryId};
 use crate::model::{Files, Quote};
 
 /// A summary as stored, without its edges.
@@ -149,10 +149,34 @@ impl View<'_> {
                   ORDER BY id",
             )
             .map_err(reading)?;
+        let rows = query.query([lowest.0, highest.0]).map_err(reading)?;
+        self.nodes_of(rows, |message| wanted.contains(&message))
+    }
+
+    /// The summaries after `newest` that begin with a message which `shows` says is there.
+    pub fn nodes_since(&self, newest: SummaryId, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
+                   FROM summaries WHERE id > ?1
+                  ORDER BY id",
+            )
+            .map_err(reading)?;
+        self.nodes_of(query.query([newest.0]).map_err(reading)?, shows)
+    }
+
+    /// The last summary, of whatever session.
+    pub fn newest_summary(&self) -> Result<SummaryId> {
+        self.connection
+            .prepare_cached("SELECT coalesce(max(id), 0) FROM summaries")
+            .and_then(|mut query| query.query_row([], |row| row.get(0).map(SummaryId)))
+            .map_err(reading)
+    }
+
+    fn nodes_of(&self, mut rows: Rows<'_>, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
         let mut nodes = Vec::new();
-        let mut rows = query.query([lowest.0, highest.0]).map_err(reading)?;
         while let Some(row) = rows.next().map_err(reading)? {
-            if wanted.contains(&MessageId(row.get("first_message").map_err(reading)?)) {
+            if shows(MessageId(row.get("first_message").map_err(reading)?)) {
                 nodes.push(node(row).map_err(reading)?);
             }
         }
@@ -266,23 +290,12 @@ impl View<'_> {
             .map_err(reading)
     }
 
-    /// Is the summary carried by a compaction entry at or above `leaf`?
-    pub fn carried_on(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<SummaryId>> {
+    /// The summaries that a compaction entry carries.
+    pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
         let mut query = (self.connection)
-            .prepare_cached(
-                "WITH RECURSIVE up (id, parent_id) AS (
-                     SELECT id, parent_id FROM entries
-                      WHERE conversation_id = :conversation AND entry_id = :leaf
-                     UNION ALL
-                     SELECT e.id, e.parent_id FROM up JOIN entries e ON e.id = up.parent_id)
-                 SELECT DISTINCT c.summary_id FROM up JOIN carried c ON c.entry_id = up.id",
-            )
+            .prepare_cached("SELECT summary_id FROM carried WHERE entry_id = ?1")
             .map_err(reading)?;
-        let ids = query
-            .query_map(named_params! {":conversation": conversation.0, ":leaf": leaf}, |row| {
-                row.get(0).map(SummaryId)
-            })
-            .map_err(reading)?;
+        let ids = query.query_map([entry.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 

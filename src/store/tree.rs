@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use rusqlite::named_params;
 
 use super::View;
-use super::view::{branch_entry, reading};
+use super::branch::{BRANCH_ENTRY, branch_entry};
+use super::view::reading;
 use crate::dag::BranchEntry;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId};
@@ -26,17 +27,14 @@ impl View<'_> {
     /// # Errors
     /// When the database can't be read.
     pub fn tree(&self, conversation: ConversationId, last: EntryId) -> Result<Tree> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT e.id, e.parent_id, e.entry_id, e.kind, e.target, e.message_id,
-                        m.lineage, m.kind AS message_kind, m.role, m.tokens, m.timestamp
-                   FROM entries e LEFT JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = :conversation AND e.id <= :last",
-            )
-            .map_err(reading)?;
+        let sql = format!(
+            "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
+              WHERE e.conversation_id = :conversation AND e.id <= :last"
+        );
+        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
         let rows = query
             .query_map(named_params! {":conversation": conversation.0, ":last": last.0}, |row| {
-                let parent = row.get::<_, Option<i64>>("parent_id")?.map(EntryId);
+                let parent = row.get::<_, Option<i64>>(10)?.map(EntryId);
                 Ok((parent, branch_entry(row)?))
             })
             .map_err(reading)?;

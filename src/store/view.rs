@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::codec;
-use crate::dag::{BranchEntry, BranchMessage, MessageKind, Step};
+use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId};
 
@@ -105,28 +105,6 @@ fn stored_message(row: &Row<'_>) -> rusqlite::Result<Result<StoredMessage>> {
     }))
 }
 
-/// An entry row as [`View::branch`] selects it.
-pub(super) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
-    let message = match row.get::<_, Option<i64>>("message_id")? {
-        Some(id) => Some(BranchMessage {
-            id: MessageId(id),
-            hash: hash_at(row, "lineage")?,
-            kind: kind_from_sql(row.get("message_kind")?),
-            role: row.get("role")?,
-            tokens: row.get("tokens")?,
-            timestamp: row.get("timestamp")?,
-        }),
-        None => None,
-    };
-    let step = match (row.get::<_, i64>("kind")?, message) {
-        (1, Some(message)) => Step::Message(message),
-        (2, rendition) => Step::Edit { target: row.get("target")?, rendition },
-        (3, _) => Step::Compaction,
-        _ => Step::Link,
-    };
-    Ok(BranchEntry { row: EntryId(row.get("id")?), entry_id: row.get("entry_id")?, step })
-}
-
 impl<'c> View<'c> {
     pub(super) fn new(connection: &'c Connection) -> Self {
         Self { connection }
@@ -166,27 +144,17 @@ impl<'c> View<'c> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The entries from the root to `leaf`; empty when the store doesn't know `leaf`.
-    pub fn branch(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<BranchEntry>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "WITH RECURSIVE up (id, parent_id, distance) AS (
-                     SELECT id, parent_id, 0 FROM entries
-                      WHERE conversation_id = :conversation AND entry_id = :leaf
-                     UNION ALL
-                     SELECT e.id, e.parent_id, up.distance + 1 FROM up JOIN entries e ON e.id = up.parent_id)
-                 SELECT e.id, e.entry_id, e.kind, e.target, e.message_id,
-                        m.lineage, m.kind AS message_kind, m.role, m.tokens, m.timestamp
-                   FROM up
-                   JOIN entries e ON e.id = up.id
-                   LEFT JOIN messages m ON m.id = e.message_id
-                  ORDER BY up.distance DESC",
-            )
-            .map_err(reading)?;
-        let entries = query
-            .query_map(named_params! {":conversation": conversation.0, ":leaf": leaf}, branch_entry)
-            .map_err(reading)?;
-        entries.collect::<rusqlite::Result<_>>().map_err(reading)
+    /// The JSON of a message.
+    ///
+    /// # Errors
+    /// Also when there is no such row.
+    pub fn json_of(&self, id: MessageId) -> Result<String> {
+        self.connection
+            .prepare_cached("SELECT json, codec, bytes FROM messages WHERE id = ?1")
+            .and_then(|mut query| {
+                query.query_row([id.0], |row| Ok(codec::decode(row.get(0)?, row.get(1)?, row.get(2)?)))
+            })
+            .map_err(reading)?
     }
 
     /// A message with its JSON.

@@ -15,7 +15,7 @@ use crate::ids::{Hash, SummaryId};
 use crate::ingest::import::{Folders, Home};
 use crate::model::{Quote, State, SummaryRecord};
 use crate::recall::Scope;
-use crate::store::{NewSummary, Store};
+use crate::store::{NewSummary, PreparedText, Store};
 use crate::tools::{self, Block};
 use crate::{commands, tokens};
 
@@ -83,6 +83,7 @@ impl Asking {
             hash: SummaryRecord::identity(depth, state, 1, &text, &quotes, &hashes),
             depth,
             tokens: tokens::estimate(&text),
+            prepared: PreparedText::of(&text),
             text,
             state,
             model: (state == State::Ok).then(|| "scripted/model".into()),

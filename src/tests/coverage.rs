@@ -105,7 +105,7 @@ fn holding(
         .collect();
     let ids: Vec<MessageId> = seen.iter().map(|(_, id)| *id).collect();
     let nodes = view.nodes_on(&ids)?.into_iter().filter(|node| until.is_none_or(|until| node.id <= until));
-    let forest = Forest::new(&ids, nodes.collect());
+    let forest = Forest::new(&ids, nodes);
     let mut all = Vec::new();
     for id in forest.holding() {
         all.push(below(view, id)?.pop().unwrap());

@@ -1,5 +1,6 @@
 //! What the tests are built with: sessions made entry by entry, and a store of their own.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::compaction::{self, Compaction, Outcome, Work};
+use crate::compaction::{self, Compaction, Memory, Outcome, Work};
 use crate::config::Settings;
 use crate::dag::visible;
 use crate::ids::ConversationId;
@@ -100,6 +101,8 @@ impl Session {
 /// A store in a folder that goes with the test.
 pub struct TestStore {
     pub store: Store,
+    /// What the sessions remember, each for itself.
+    memories: Mutex<HashMap<ConversationId, Arc<Memory>>>,
     /// Goes with the store.
     _dir: Option<tempfile::TempDir>,
 }
@@ -108,12 +111,17 @@ impl TestStore {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
-        Self { store, _dir: Some(dir) }
+        Self { store, memories: Mutex::default(), _dir: Some(dir) }
     }
 
     /// One whose folder is another's.
     pub fn beside(store: Store) -> Self {
-        Self { store, _dir: None }
+        Self { store, memories: Mutex::default(), _dir: None }
+    }
+
+    /// What the session remembers of its branch.
+    pub fn memory(&self, conversation: ConversationId) -> Arc<Memory> {
+        Arc::clone(self.memories.lock().unwrap().entry(conversation).or_default())
     }
 
     /// Folds all entries of a session in.
@@ -233,7 +241,8 @@ impl Compact<'_> {
     /// What a compaction works with here.
     pub fn work(&self, model: Arc<dyn Model>, cancel: CancellationToken) -> Work<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
-        Work { store, conversation: self.conversation, settings, model, cancel, progress: Arc::default() }
+        let (conversation, memory) = (self.conversation, self.store.memory(self.conversation));
+        Work { store, conversation, memory, settings, model, cancel, progress: Arc::default() }
     }
 }
 

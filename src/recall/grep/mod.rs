@@ -1,7 +1,7 @@
 //! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
 
-mod literal;
 mod inside;
+mod literal;
 mod pattern;
 mod query;
 mod ranked;

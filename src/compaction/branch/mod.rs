@@ -1,0 +1,385 @@
+//! One branch with the summaries that hold on it: what every step of a compaction looks at, brought up to date after each.
+
+mod telling;
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use super::memory::{Known, Memory, Said, Summaries};
+use crate::dag::{Forest, Node, Path, Piece, Sources, Span, Visible};
+use crate::error::{Error, Result};
+use crate::ids::{ByRow, ConversationId, MessageId, SummaryId};
+use crate::model::{Files, Message};
+use crate::store::{StoredSummary, View};
+
+pub(super) use telling::HISTORY;
+
+/// A branch, as far as it is to be compacted.
+pub(super) struct Branch {
+    conversation: ConversationId,
+    path: Arc<Path>,
+    /// Places among the visible messages: all that is told of, the kept tail included.
+    told: Span,
+    /// How many of these come before the kept tail.
+    before: usize,
+    forest: Forest,
+    all: Summaries,
+    /// Those whose texts were needed.
+    summaries: ByRow<SummaryId, StoredSummary>,
+    /// Summaries that an earlier compaction on this branch carries.
+    carried: ByRow<SummaryId, usize>,
+    /// Messages stored of the session; as it was at the last compaction until [`Branch::finish`].
+    said: Said,
+    /// What the block shows in place of the frontier, once that is decided.
+    unfolded: Option<Vec<Piece>>,
+    /// What compactions of Pi's own list; from [`Branch::finish`] on, what all messages name too.
+    files: Files,
+}
+
+impl Branch {
+    /// The branch that ends with `leaf`; what comes before `first_kept` is to be compacted.
+    ///
+    /// # Errors
+    /// When the store can't be read, or `first_kept` is not on the branch.
+    pub(super) fn read(
+        view: &View<'_>,
+        memory: &Memory,
+        conversation: ConversationId,
+        leaf: &str,
+        first_kept: &str,
+    ) -> Result<Self> {
+        let known = memory.read(view, conversation, leaf)?;
+        let kept = place(view, &known.path, conversation, first_kept, leaf)?;
+        let before = known.path.seen_before(kept);
+        Self::of(view, conversation, known, 0, before)
+    }
+
+    /// What of the branch that ends with `leaf` comes after the entry `ancestor`, or all of it: a branch that is being
+    /// left, to be told of as a whole.
+    ///
+    /// # Errors
+    /// As [`Branch::read`].
+    pub(super) fn read_after(
+        view: &View<'_>,
+        memory: &Memory,
+        conversation: ConversationId,
+        leaf: &str,
+        ancestor: Option<&str>,
+    ) -> Result<Self> {
+        let known = memory.read(view, conversation, leaf)?;
+        let from = match ancestor {
+            Some(ancestor) => place(view, &known.path, conversation, ancestor, leaf)? + 1,
+            None => 0,
+        };
+        let from = known.path.seen_before(from);
+        let before = known.path.visible().len() - from;
+        Self::of(view, conversation, known, from, before)
+    }
+
+    fn of(
+        view: &View<'_>,
+        conversation: ConversationId,
+        known: Known,
+        from: usize,
+        before: usize,
+    ) -> Result<Self> {
+        let Known { path, carried, summaries: all, said, .. } = known;
+        let mut listed = Files::default();
+        for (entry, files) in view.files_listed(conversation)? {
+            if path.place(entry).is_some() {
+                listed.extend(files);
+            }
+        }
+        let mut branch = Self {
+            conversation,
+            told: from..path.visible().len(),
+            path,
+            before,
+            forest: Forest::new(&[], Vec::<Node>::new()),
+            all,
+            summaries: ByRow::default(),
+            carried,
+            said,
+            unfolded: None,
+            files: listed,
+        };
+        branch.plant(view)?;
+        Ok(branch)
+    }
+
+    /// The same branch with the summaries that hold on it by now. What it shows stands still while it is compacted.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
+        self.all.refresh(view, &self.path)?;
+        self.plant(view)?;
+        Ok(self)
+    }
+
+    /// Finds out which summaries hold, and reads those that may be shown or condensed: of a long history few.
+    fn plant(&mut self, view: &View<'_>) -> Result<()> {
+        let ids: Vec<MessageId> = self.before().iter().map(|message| message.seen.id).collect();
+        self.forest = Forest::new(&ids, self.all.nodes.values().cloned());
+        let groups = self.forest.degraded_groups().into_iter().flat_map(|(_, sources)| sources);
+        let needed: Vec<SummaryId> = groups.chain(self.frontier_ids()).collect();
+        self.load(view, needed)
+    }
+
+    fn load(&mut self, view: &View<'_>, ids: impl IntoIterator<Item = SummaryId>) -> Result<()> {
+        for id in ids {
+            if let Entry::Vacant(free) = self.summaries.entry(id) {
+                free.insert(view.summary(id)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what only the finished block asks for: how much is stored, which files the messages touched, and the summaries
+    /// that no session file has yet. The files of a leaf summary are looked up once; those that were not known yet are given
+    /// too, to be noted.
+    pub(super) fn finish(
+        mut self,
+        view: &View<'_>,
+        memory: &Memory,
+    ) -> Result<(Self, Vec<(SummaryId, Files)>)> {
+        self.said = self.said.until_now(view, self.conversation)?;
+        let mut found = Vec::new();
+        for id in self.frontier_ids() {
+            let files = self.files_below(view, id, &mut found)?;
+            self.files.add(&files);
+        }
+        memory.learn(&self.path, &self.all, self.said);
+        let new = self.new();
+        let sources = new.iter().filter_map(|id| match &self.forest.node(*id)?.sources {
+            Sources::Summaries(sources) => Some(sources.clone()),
+            Sources::Messages(_) => None,
+        });
+        let needed: Vec<SummaryId> = sources.flatten().chain(new.iter().copied()).collect();
+        self.load(view, needed)?;
+        Ok((self, found))
+    }
+
+    /// The files that the messages below a summary name; of leaf summaries where they are looked up now, `found` has them too.
+    fn files_below(
+        &mut self,
+        view: &View<'_>,
+        id: SummaryId,
+        found: &mut Vec<(SummaryId, Files)>,
+    ) -> Result<Arc<Files>> {
+        if let Some(known) = self.all.files.get(&id) {
+            return Ok(Arc::clone(known));
+        }
+        let mut files = Files::default();
+        match self.forest.node(id).map(|node| node.sources.clone()) {
+            Some(Sources::Summaries(sources)) => {
+                for source in sources {
+                    files.add(self.files_below(view, source, found)?.as_ref());
+                }
+            }
+            Some(Sources::Messages(_)) => match view.files_of(id)? {
+                Some(known) => files = known,
+                None => {
+                    files = self.files_named(view, id)?;
+                    found.push((id, files.clone()));
+                }
+            },
+            None => {}
+        }
+        let files = Arc::new(files);
+        self.all.files.insert(id, Arc::clone(&files));
+        Ok(files)
+    }
+
+    /// The files that the messages of a leaf summary name.
+    fn files_named(&self, view: &View<'_>, leaf: SummaryId) -> Result<Files> {
+        let mut files = Files::default();
+        let span = self.forest.span(leaf).cloned().unwrap_or_default();
+        for message in &self.before()[span] {
+            if matches!(message.seen.role.as_str(), "assistant" | "branchSummary") {
+                files.extend(Message::parse(&view.json_of(message.seen.id)?).files());
+            }
+        }
+        Ok(files)
+    }
+
+    /// The summaries that no compaction on this branch carries; also what is not in the frontier now: another branch may show
+    /// it.
+    fn new(&self) -> Vec<SummaryId> {
+        // Sources first.
+        self.forest.held_but(|id| self.carried.contains_key(&id))
+    }
+
+    /// What to tell the summariser of what comes before the message at `start`: the user's last request, which may be far
+    /// above, and the messages right before.
+    pub(super) fn orientation(&self, start: usize, most: usize) -> Vec<Visible> {
+        let before = &self.visible()[..start];
+        let near = &before[before.len().saturating_sub(most)..];
+        let asked = |messages: &[Visible]| messages.iter().rposition(|message| message.seen.role == "user");
+        match asked(&before[..before.len() - near.len()]) {
+            Some(at) if asked(near).is_none() => [&before[at..=at], near].concat(),
+            _ => near.to_vec(),
+        }
+    }
+
+    /// The visible messages since the last compaction: those that stand in the context one after the other.
+    pub(super) fn since_compaction(&self) -> &[Visible] {
+        let last = self.path.seen_before(self.path.last_compaction()).max(self.told.start);
+        &self.path.visible()[last..]
+    }
+
+    /// The summaries of the frontier, oldest first.
+    pub(super) fn frontier_summaries(&self) -> Vec<StoredSummary> {
+        self.frontier_ids().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
+    }
+
+    /// The entry of the user's last message, if Pi's cut would leave nothing that is visible: so it does when a turn that
+    /// is larger than the tail ends with a message that failed and was hidden. What the user asked for must stay.
+    /// None if the turn takes more than `room` tokens.
+    pub(super) fn hidden_request(&self, room: usize) -> Option<&str> {
+        let visible = self.visible();
+        if self.before < visible.len() {
+            return None;
+        }
+        let request = visible.iter().rposition(|message| message.seen.role == "user")?;
+        let turn: usize = visible[request..].iter().map(|message| message.seen.tokens).sum();
+        (turn <= room).then_some(visible[request].entry_id.as_str())
+    }
+
+    /// All visible messages, the kept tail included.
+    pub(super) fn visible(&self) -> &[Visible] {
+        &self.path.visible()[self.told.clone()]
+    }
+
+    /// The visible messages before the kept tail.
+    pub(super) fn before(&self) -> &[Visible] {
+        &self.visible()[..self.before]
+    }
+
+    pub(super) fn has_summaries(&self) -> bool {
+        self.forest.held() > 0
+    }
+
+    pub(super) fn frontier(&self) -> Vec<Piece> {
+        self.forest.frontier()
+    }
+
+    pub(super) fn summary(&self, id: SummaryId) -> Option<&StoredSummary> {
+        self.summaries.get(&id)
+    }
+
+    /// Where degraded leaf summaries hold that the frontier is made from; what it does not need is not paid for.
+    pub(super) fn degraded_spans(&self) -> Vec<Span> {
+        let used = self.used();
+        let degraded = self.forest.degraded_leaves().into_iter().filter(|id| used.contains(id));
+        degraded.filter_map(|id| self.forest.span(id).cloned()).collect()
+    }
+
+    /// The frontier and what it was made from.
+    fn used(&self) -> HashSet<SummaryId> {
+        self.forest.closure(self.frontier_ids()).into_iter().collect()
+    }
+
+    /// The depths at which degraded condensed summaries hold.
+    pub(super) fn degraded_depths(&self) -> Vec<u32> {
+        let mut depths: Vec<u32> =
+            self.forest.degraded_groups().into_iter().map(|(depth, _)| depth).collect();
+        depths.dedup();
+        depths
+    }
+
+    /// What the degraded condensed summaries of a depth were made from.
+    pub(super) fn degraded_groups(&self, depth: u32) -> Vec<Vec<SummaryId>> {
+        let groups = self.forest.degraded_groups().into_iter();
+        groups.filter(|(at, _)| *at == depth).map(|(_, children)| children).collect()
+    }
+
+    /// The oldest summaries of each unbroken run of `depth` in the frontier, `threshold` at a time, while more than that
+    /// many are left.
+    pub(super) fn groups(&self, depth: u32, threshold: usize) -> Vec<Vec<SummaryId>> {
+        let size = threshold.max(2);
+        let mut groups = Vec::new();
+        for run in self.runs(depth) {
+            let mut rest = run.as_slice();
+            while rest.len() > size {
+                let (group, later) = rest.split_at(size);
+                groups.push(group.to_vec());
+                rest = later;
+            }
+        }
+        groups
+    }
+
+    /// What to condense when the block would not fit: the oldest of the shallowest run of several, else the oldest two
+    /// of whatever depth; as many groups of that run as must go in any case, since a group can't free more than it takes.
+    /// None when there is but one piece left.
+    pub(super) fn groups_under_pressure(&self, threshold: usize, budget: usize) -> Vec<Vec<SummaryId>> {
+        let pieces = self.frontier_ids();
+        let depths: BTreeSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
+        let run = depths.into_iter().flat_map(|depth| self.runs(depth)).find(|run| run.len() > 1);
+        let run = run.unwrap_or_else(|| pieces.iter().copied().take(2).collect());
+        let tokens = |ids: &[SummaryId]| -> usize {
+            ids.iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
+        };
+        let excess = tokens(&pieces).saturating_sub(budget);
+        let mut freed = 0;
+        let mut groups: Vec<Vec<SummaryId>> = Vec::new();
+        for group in run.chunks(threshold.max(2)).filter(|group| group.len() > 1) {
+            if !groups.is_empty() && freed + tokens(group) > excess {
+                break;
+            }
+            freed += tokens(group);
+            groups.push(group.to_vec());
+        }
+        groups
+    }
+
+    /// How many summaries of the frontier have this depth.
+    pub(super) fn at_depth(&self, depth: u32) -> usize {
+        self.frontier_ids().into_iter().filter(|id| self.depth(*id) == depth).count()
+    }
+
+    fn frontier_ids(&self) -> Vec<SummaryId> {
+        ids_of(self.frontier())
+    }
+
+    /// The unbroken runs of frontier summaries of one depth.
+    fn runs(&self, depth: u32) -> Vec<Vec<SummaryId>> {
+        let mut runs: Vec<Vec<SummaryId>> = vec![Vec::new()];
+        for piece in self.frontier() {
+            match (piece, runs.last_mut()) {
+                (Piece::Summary(id, _), Some(run)) if self.depth(id) == depth => run.push(id),
+                _ => runs.push(Vec::new()),
+            }
+        }
+        runs.retain(|run| !run.is_empty());
+        runs
+    }
+
+    fn depth(&self, id: SummaryId) -> u32 {
+        self.forest.node(id).map_or(0, |node| node.depth)
+    }
+}
+
+/// The summaries among `pieces`, in order.
+fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
+    let summary = |piece| match piece {
+        Piece::Summary(id, _) => Some(id),
+        Piece::Message(_) => None,
+    };
+    pieces.into_iter().filter_map(summary).collect()
+}
+
+/// Where `entry` stands on the branch that ends with `leaf`.
+fn place(
+    view: &View<'_>,
+    path: &Path,
+    conversation: ConversationId,
+    entry: &str,
+    leaf: &str,
+) -> Result<usize> {
+    let row = view.entry_row(conversation, entry)?;
+    row.and_then(|row| path.place(row))
+        .ok_or_else(|| Error::store(format!("the entry {entry} is not on the branch of {leaf}")))
+}

@@ -1,0 +1,155 @@
+//! What is told of a branch: the block, and the details that go into the session file.
+
+use std::collections::HashSet;
+
+use super::super::assembler::{Block, Shown};
+use super::{Branch, ids_of};
+use crate::dag::{Piece, Sources, Span};
+use crate::error::Result;
+use crate::ids::SummaryId;
+use crate::model::{CompactionDetails, State, SummaryRecord};
+use crate::store::View;
+
+/// What the block of a compaction is the history of.
+pub(in super::super) const HISTORY: &str = "Conversation History";
+
+impl Branch {
+    pub(in super::super) fn fits(&self, budget: usize) -> bool {
+        let shown = self.shown(&self.frontier());
+        self.block_of(HISTORY, &shown, None, budget).fits()
+    }
+
+    /// Decides to show, in place of condensed summaries, what they were made from, as far as a block of `title` has room for all
+    /// of it: what was condensed to keep the DAG shallow is not condensed for the model too. The deepest come first, since least
+    /// is left in them, and of equals the newest.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(in super::super) fn unfold(
+        &mut self,
+        view: &View<'_>,
+        title: &str,
+        focus: Option<&str>,
+        budget: usize,
+    ) -> Result<()> {
+        let mut pieces = self.frontier();
+        let mut tried = HashSet::new();
+        loop {
+            let open = pieces.iter().enumerate().filter_map(|(at, piece)| match piece {
+                Piece::Summary(id, _) if !tried.contains(id) => Some((self.depth(*id), at, *id)),
+                _ => None,
+            });
+            let Some((_, at, id)) = open.max_by_key(|(depth, at, _)| (*depth, *at)) else { break };
+            tried.insert(id);
+            let Some(sources) = self.unfolded_at(&pieces[at]) else { continue };
+            let mut opened = pieces.clone();
+            opened.splice(at..=at, sources);
+            self.load(view, ids_of(opened.clone()))?;
+            let shown = self.shown(&opened);
+            if self.block_of(title, &shown, focus, budget).is_whole() {
+                pieces = opened;
+            }
+        }
+        self.unfolded = Some(pieces);
+        Ok(())
+    }
+
+    /// What a condensed summary was made from. None for any other piece, and where that is better not shown.
+    fn unfolded_at(&self, piece: &Piece) -> Option<Vec<Piece>> {
+        let Piece::Summary(id, _) = piece else { return None };
+        let Sources::Summaries(sources) = &self.forest.node(*id)?.sources else { return None };
+        let source = |id: &SummaryId| {
+            let fit = self.forest.node(*id).is_some_and(|node| !node.degraded);
+            fit.then(|| Some(Piece::Summary(*id, self.forest.span(*id)?.clone()))).flatten()
+        };
+        sources.iter().map(source).collect()
+    }
+
+    /// The pieces of the block, in order.
+    pub(in super::super) fn pieces(&self) -> Vec<Piece> {
+        self.unfolded.clone().unwrap_or_else(|| self.frontier())
+    }
+
+    /// The block of `title`, with what was said of the user's own question.
+    pub(in super::super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
+        let shown = self.shown(&self.pieces());
+        self.block_of(title, &shown, focus, budget).render()
+    }
+
+    /// What a session file alone has to tell: the summaries that no earlier entry carries, and the span.
+    pub(in super::super) fn details(&self) -> CompactionDetails {
+        let shown = ids_of(self.pieces());
+        CompactionDetails {
+            lcm: CompactionDetails::FORMAT,
+            summaries: self.new().into_iter().filter_map(|id| self.record(id)).collect(),
+            frontier: shown.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
+            covered: shown.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
+            read_files: self.files.only_read().cloned().collect(),
+            modified_files: self.files.modified.iter().cloned().collect(),
+        }
+    }
+
+    fn record(&self, id: SummaryId) -> Option<SummaryRecord> {
+        let (summary, node) = (self.summary(id)?, self.forest.node(id)?);
+        let sources = match &node.sources {
+            Sources::Messages(_) => {
+                let messages = &self.before()[self.forest.span(id)?.clone()];
+                messages.iter().map(|message| message.entry_id.clone()).collect()
+            }
+            Sources::Summaries(sources) => {
+                sources.iter().map(|id| Some(self.summary(*id)?.hash.to_string())).collect::<Option<_>>()?
+            }
+        };
+        Some(SummaryRecord {
+            id: summary.hash.to_string(),
+            depth: summary.depth,
+            text: summary.text.clone(),
+            tokens: summary.tokens,
+            state: if summary.degraded { State::Degraded } else { State::Ok },
+            model: summary.model.clone(),
+            prompt_version: summary.prompt_version,
+            created_at: summary.created_at,
+            usage: summary.usage.as_ref().and_then(|usage| serde_json::from_str(usage).ok()),
+            quotes: summary.quotes.clone(),
+            sources,
+        })
+    }
+
+    fn shown(&self, pieces: &[Piece]) -> Vec<Shown> {
+        let shown = |piece: &Piece| {
+            let Piece::Summary(id, span) = piece else { return None };
+            let summary = self.summary(*id)?;
+            Some(Shown {
+                hash: summary.hash,
+                depth: summary.depth,
+                degraded: summary.degraded,
+                text: summary.text.clone(),
+                quotes: summary.quotes.clone(),
+                span: span.clone(),
+                from_time: summary.from_time,
+                to_time: summary.to_time,
+            })
+        };
+        pieces.iter().filter_map(shown).collect()
+    }
+
+    fn block_of<'a>(
+        &'a self,
+        title: &'a str,
+        frontier: &'a [Shown],
+        focus: Option<&'a str>,
+        budget: usize,
+    ) -> Block<'a> {
+        Block {
+            title,
+            stored: self.said.messages,
+            summaries: self.forest.held(),
+            depth: self.forest.depth(),
+            messages: self.before,
+            frontier,
+            focus,
+            files: &self.files,
+            budget,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What an open session remembers of its branch, so that a compaction reads what is new and not all that ever was.
+//!
+//! Entries, messages and summaries are only added: what was read stays true, and what came since is read as it is needed,
+//! whoever wrote it. The store counts whatever else happens to its rows, in whichever process ([`View::rewritten`]); then
+//! everything is read anew, and so it is where edits come or go, since those may reach far back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::dag::{Node, Path};
+use crate::error::Result;
+use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
+use crate::model::Files;
+use crate::store::View;
+
+/// A branch of more entries is read anew each time; 100,000 take about 30 MB.
+const MOST: usize = 200_000;
+
+/// Kept as long as a session is open, and handed to all work on it.
+#[derive(Default)]
+pub struct Memory(Mutex<Option<Known>>);
+
+/// What is known of one branch.
+#[derive(Clone)]
+pub(super) struct Known {
+    conversation: ConversationId,
+    /// What the store counted when it was read.
+    rewritten: i64,
+    pub path: Arc<Path>,
+    /// Summaries that compactions on the branch carry, with the place of the first that does.
+    pub carried: ByRow<SummaryId, usize>,
+    pub summaries: Summaries,
+    pub said: Said,
+}
+
+/// The summaries that may hold on a branch.
+#[derive(Clone)]
+pub(super) struct Summaries {
+    /// By depth, since of lower depth is what others were made from.
+    pub nodes: BTreeMap<(u32, SummaryId), Arc<Node>>,
+    /// Files that the messages below a summary name, as far as that was asked for.
+    pub files: ByRow<SummaryId, Arc<Files>>,
+    /// The last summary of the store that was looked at.
+    newest: SummaryId,
+}
+
+/// Messages stored of the session, on whatever branch, up to an entry.
+#[derive(Clone, Copy)]
+pub(super) struct Said {
+    until: EntryId,
+    pub messages: usize,
+}
+
+impl Memory {
+    /// The branch that ends with `leaf`.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
+        let rewritten = view.rewritten()?;
+        // Taken out, so that what goes on need not be copied first.
+        let before = self.lock().take();
+        let before =
+            before.filter(|known| known.conversation == conversation && known.rewritten == rewritten);
+        let known = match before {
+            Some(known) => known.gone_on(view, leaf)?,
+            None => None,
+        };
+        let known = match known {
+            Some(known) => known,
+            None => Known::read(view, conversation, leaf, rewritten)?,
+        };
+        self.keep(&known);
+        Ok(known)
+    }
+
+    /// Keeps what was found out of the branch meanwhile, unless another was read since.
+    pub(super) fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: Said) {
+        if let Some(known) = self.lock().as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
+            known.summaries.clone_from(summaries);
+            known.said = said;
+        }
+    }
+
+    fn keep(&self, known: &Known) {
+        if known.path.entries() <= MOST {
+            *self.lock() = Some(known.clone());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn read(view: &View<'_>, conversation: ConversationId, leaf: &str, rewritten: i64) -> Result<Self> {
+        let entries = view.branch(conversation, leaf)?;
+        let mut known = Self {
+            conversation,
+            rewritten,
+            path: Arc::new(Path::of(&entries)),
+            carried: ByRow::default(),
+            summaries: Summaries { nodes: BTreeMap::new(), files: ByRow::default(), newest: SummaryId(0) },
+            said: Said { until: EntryId(0), messages: 0 },
+        };
+        known.note_carried(view, entries.iter().map(|entry| entry.row))?;
+        known.summaries.note(view, &known.path, 0)?;
+        Ok(known)
+    }
+
+    /// The branch that ends with `leaf`, from what is known; none where it must be read anew.
+    fn gone_on(mut self, view: &View<'_>, leaf: &str) -> Result<Option<Self>> {
+        let is_known = |entry| self.path.place(entry).is_some();
+        let (Some(last), new) = view.branch_since(self.conversation, leaf, is_known)? else {
+            return Ok(None);
+        };
+        let Some(kept) = self.path.place(last).map(|at| at + 1) else { return Ok(None) };
+        if kept == self.path.entries() && new.is_empty() {
+            self.summaries.refresh(view, &self.path)?;
+            return Ok(Some(self));
+        }
+        let seen = self.path.seen_before(kept);
+        if !Arc::make_mut(&mut self.path).go_on(last, &new) {
+            return Ok(None);
+        }
+        self.carried.retain(|_, at| *at < kept);
+        self.note_carried(view, new.iter().map(|entry| entry.row))?;
+        self.summaries.note(view, &self.path, seen)?;
+        Ok(Some(self))
+    }
+
+    fn note_carried(&mut self, view: &View<'_>, entries: impl Iterator<Item = EntryId>) -> Result<()> {
+        for entry in entries {
+            let Some(place) = self.path.place(entry).filter(|at| self.path.is_compaction(*at)) else {
+                continue;
+            };
+            for summary in view.carried_by(entry)? {
+                self.carried.entry(summary).or_insert(place);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Summaries {
+    /// Adds those that begin with what is seen from the place `from` on.
+    fn note(&mut self, view: &View<'_>, path: &Path, from: usize) -> Result<()> {
+        let seen: Vec<MessageId> = path.visible()[from..].iter().map(|seen| seen.seen.id).collect();
+        self.add(view.nodes_on(&seen)?);
+        if from > 0 {
+            return self.refresh(view, path);
+        }
+        self.newest = view.newest_summary()?;
+        Ok(())
+    }
+
+    /// Adds those that were made since.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<()> {
+        let newest = view.newest_summary()?;
+        if newest != self.newest {
+            self.add(view.nodes_since(self.newest, |message| path.shows(message))?);
+            self.newest = newest;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, nodes: Vec<Node>) {
+        self.nodes.extend(nodes.into_iter().map(|node| ((node.depth, node.id), Arc::new(node))));
+    }
+}
+
+impl Said {
+    /// With what was said since.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
+        let (until, new) = view.said_since(conversation, self.until)?;
+        Ok(Self { until, messages: self.messages + new })
+    }
+}

@@ -63,6 +63,10 @@
 /** Pieces of this many characters make a stream that clients must really put together. */
 const PIECE = 160;
 
+/** What is longer than this comes in few: a client may look at all of it again, and pass it on, with each. */
+const HUGE = 100_000;
+const PIECES_OF_HUGE = 10;
+
 /** @type {Record<"openai" | "anthropic", Wire>} */
 export const wires = {
   openai: { path: "/v1/chat/completions", read: readOpenAi, whole: wholeOpenAi, stream: streamOpenAi, error: openAiError },
@@ -309,8 +313,9 @@ const event = (data) => `data: ${JSON.stringify(data)}\n\n`;
  */
 function pieces(text) {
   const characters = [...text];
+  const length = characters.length > HUGE ? Math.ceil(characters.length / PIECES_OF_HUGE) : PIECE;
   const result = [];
-  for (let start = 0; start < characters.length; start += PIECE) result.push(characters.slice(start, start + PIECE).join(""));
+  for (let start = 0; start < characters.length; start += length) result.push(characters.slice(start, start + length).join(""));
   return result;
 }
 

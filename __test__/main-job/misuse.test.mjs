@@ -1,0 +1,105 @@
+/**
+ * Calls that cannot be meant, as a model makes them on the real Pi: each is answered with a tool error that says what would be
+ * right, whether Pi itself refuses the arguments or the tool does, and the next call works.
+ */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { hosts } from "../../scripts/hosts.mjs";
+import { aProject } from "../support/project.mjs";
+
+const long = "walrus ".repeat(3_000);
+
+/**
+ * Tool, arguments, and what the error says; nothing where the call is answered all the same.
+ * @type {[string, Record<string, unknown>, RegExp?][]}
+ */
+const calls = [
+  ["lcm_grep", {}, /query/],
+  ["lcm_grep", { query: "" }, /the query is empty/],
+  ["lcm_grep", { query: "   " }, /the query is empty/],
+  ["lcm_grep", { query: "walrus", limit: null, tool: null }],
+  ["lcm_grep", { query: ["walrus", "plan"] }, /query/],
+  ["lcm_grep", { query: long }],
+  ["lcm_grep", { query: "walrus AND NOT (plan OR body:*) NEAR(a b, 2)" }],
+  ["lcm_grep", { query: "'; DROP TABLE messages; -- walrus" }],
+  ["lcm_grep", { query: "=>" }, /mode "regex" finds other signs too/],
+  ["lcm_grep", { query: "(walrus", mode: "regex" }, /unclosed group.*mode "text"/],
+  ["lcm_grep", { query: "(?=walrus)", mode: "regex" }, /look-around/],
+  ["lcm_grep", { query: "(\\w{900}){900}", mode: "regex" }, /too large: use fewer or smaller repetitions/],
+  ["lcm_grep", { query: "(".repeat(20_000), mode: "regex" }, /unclosed group|nest/],
+  ["lcm_grep", { query: "walrus", mode: "fuzzy" }, /mode/],
+  ["lcm_grep", { query: "walrus", limit: "3", full: "true" }],
+  ["lcm_grep", { query: "walrus", limit: 5000 }],
+  ["lcm_grep", { query: "walrus", limit: -1 }, /limit must be a number from 0 to 1000000, not -1: leave it out for the default/],
+  ["lcm_grep", { query: "walrus", limit: 1e12 }, /limit must be a number from 0 to 1000000/],
+  ["lcm_grep", { query: "walrus", limit: "many" }, /limit/],
+  ["lcm_grep", { query: "walrus", role: "user", tool: "bash" }, /role user and tool bash exclude each other/],
+  ["lcm_grep", { query: "walrus", scope: "summaries", path: "a.ts" }, /leave one of them out/],
+  ["lcm_grep", { query: "walrus", after: "1h", before: "3d" }, /after is later than before/],
+  ["lcm_grep", { query: "walrus", after: "soon" }, /after `soon` is no time: write/],
+  ["lcm_grep", { query: "walrus", session: "nobody" }, /there is no session `nobody`/],
+  ["lcm_grep", { query: "walrus", cursor: "7:7:7" }, /leave it out to start with the first results/],
+  ["lcm_grep", { query: "walrus", colour: "red" }],
+  ["lcm_expand", {}, /summary_id/],
+  ["lcm_expand", { summary_id: "the walrus" }, /ids look like m-1a2b3c4d5e/],
+  ["lcm_expand", { summary_id: "m-0123456789" }, /there is no message m-0123456789 in this project: lcm_grep and lcm_describe show ids/],
+  ["lcm_expand", { summary_id: "s-0123456789" }, /there is no summary/],
+  ["lcm_expand", { summary_id: "m-" }, /ids look like/],
+  ["lcm_expand", { summary_id: long }, /ids look like/],
+  ["lcm_expand", { summary_id: ["m-1", "m-2"] }, /summary_id/],
+  ["lcm_expand", { summary_id: "$ID", max_tokens: -4000 }, /max_tokens must be a number from 0/],
+  ["lcm_expand", { summary_id: "$ID", max_tokens: "500", raw: "true" }],
+  ["lcm_expand", { summary_id: "$ID", cursor: "99999999" }, /belongs to no page of m-/],
+  ["lcm_expand", { summary_id: "$ID", lines: "9-2" }, /write the first and the last line, such as 100-180/],
+  ["lcm_expand", { summary_id: "$ID", lines: "5000-5010" }, /are behind the end, there are 1: write the first and the last line/],
+  ["lcm_expand", { summary_id: "$ID", around: -1 }, /around must be a number from 0/],
+  ["lcm_expand", { summary_id: "$ID", around: 2, query: "walrus" }, /exclude each other/],
+  ["lcm_expand", { summary_id: "$ID", query: long }],
+  ["lcm_describe", { section: "by_id" }, /needs a summary_id/],
+  ["lcm_describe", { section: "everything" }, /section/],
+  ["lcm_describe", { section: "recent", summary_id: "$ID" }, /take no summary_id/],
+  ["lcm_describe", { section: "by_id", summary_id: "m-zz" }, /ids look like/],
+  ["lcm_describe", {}],
+  // Last, for they stay in the context.
+  ["lcm_grep", { query: "walrus ".repeat(150_000) }],
+  ["lcm_grep", { query: "x".repeat(1_000_000), mode: "regex" }, /too large: use fewer or smaller repetitions/],
+];
+
+describe("calls that cannot be meant", () => {
+  for (const host of hosts) {
+    test(host.name, async (t) => {
+      // The megabytes stay in the context, and must not fill it.
+      const project = await aProject(t, { host, contextWindow: 20_000_000 });
+      const history = project.history();
+      history.user("Here is the walrus plan: feed it.");
+      history.assistant("Noted.");
+      history.bash("cat secrets.txt", "the password is pangolin", { excludeFromContext: true });
+      history.talk(4);
+      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+
+      /** Lets the model make one call. @param {string} name @param {Record<string, unknown>} args */
+      const answerTo = async (name, args) => {
+        project.script.turns = [{ toolCalls: [{ name, arguments: args }] }];
+        await pi.prompt("go on");
+        const { message } = (await project.session(pi)).entries.findLast(({ message }) => message?.role === "toolResult");
+        return { isError: message.isError, text: message.content.map((/** @type {any} */ part) => part.text ?? "").join("\n") };
+      };
+      const known = await answerTo("lcm_grep", { query: "walrus plan feed" });
+      const [id] = /m-[0-9a-f]{10}/.exec(known.text) ?? [];
+      assert.ok(id, known.text);
+
+      for (const [name, given, expected] of calls) {
+        /** @type {Record<string, unknown>} */
+        const args = given.summary_id === "$ID" ? { ...given, summary_id: id } : given;
+        const shown = `${name} ${JSON.stringify(args).slice(0, 100)}`;
+        const { isError, text } = await answerTo(name, args);
+        assert.doesNotMatch(text, /pangolin/, shown);
+        if (!expected) assert.equal(isError, false, `${shown}: ${text.slice(0, 300)}`);
+        else assert.match(text, expected, shown);
+        if (expected) assert.equal(isError, true, `${shown}: ${text.slice(0, 300)}`);
+        if (isError) assert.ok(text.length < 600, `${shown}: ${text.length} characters`);
+      }
+      assert.equal((await answerTo("lcm_grep", { query: "walrus plan feed" })).text.split("\n")[1], known.text.split("\n")[1], "all is as before");
+    });
+  }
+});

@@ -1,0 +1,229 @@
+/**
+ * What a model asks its three tools, on the real Pi: the shipped session, compacted, with another session beside it, and a
+ * scripted model that looks things up in the cheapest way. Each answer must stand in what the model is given after the first
+ * call, or after a second that expands what the first has found. With `UPDATE_DOCS=1` the runs are written to
+ * `docs/transcripts.md`.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { describe, test } from "node:test";
+import { extractOf } from "../../demo/extract.mjs";
+import { sessionFile } from "../../demo/make-session.mjs";
+import { hosts } from "../../scripts/hosts.mjs";
+import { root } from "../../scripts/paths.mjs";
+import { blockOf } from "../support/block.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
+
+/**
+ * A call, or how to make it from the answer to the one before.
+ * @typedef {{ tool: string, args: Record<string, unknown> }} Call
+ * @typedef {Call | ((answer: string) => Call)} Step
+ */
+
+/**
+ * @typedef {object} Question
+ * @property {string} title
+ * @property {string} asked by the user
+ * @property {Step[]} steps
+ * @property {string[]} says what stands in the last answer
+ */
+
+/**
+ * A question, the calls that were made for it, and what the model was given.
+ * @typedef {{ title: string, asked: string, calls: Call[], answers: string[] }} Run
+ */
+
+const page = path.join(root, "docs", "transcripts.md");
+
+/** The entries of the shipped session. @type {any[]} */
+const shipped = readFileSync(sessionFile, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
+
+/** The text of a stored message. @param {any} message */
+const textOf = (message) => (typeof message.content === "string" ? message.content : message.content.map((/** @type {any} */ part) => part.text ?? "").join("\n"));
+
+/** What a file was when it was first read. @param {string} file */
+function firstRead(file) {
+  const calls = shipped.flatMap(({ message }) => (message?.role === "assistant" ? message.content : []));
+  const { id } = calls.find(({ type, name, arguments: args }) => type === "toolCall" && name === "read" && args.path === file);
+  return textOf(shipped.find(({ message }) => message?.toolCallId === id).message);
+}
+
+/** @param {string} tool @param {Record<string, unknown>} args @returns {Call} */
+const call = (tool, args) => ({ tool, args });
+
+/** The first message of a kind that an answer names. @param {string} answer @param {RegExp} kind */
+const named = (answer, kind) => answer.split("\n").find((line) => kind.test(line))?.match(/m-[0-9a-f]{10}/)?.[0];
+
+/** @type {Question[]} */
+const questions = [
+  {
+    title: "An exact error",
+    asked: "What exactly did systemd say when it killed us at a deploy?",
+    steps: [call("lcm_grep", { query: "systemd stop timed out Killing" })],
+    says: ["State 'stop-sigterm' timed out. Killing.", "after 90 s"],
+  },
+  {
+    title: "Why something was decided",
+    asked: "Why did we decide to round per rate and not per line?",
+    steps: [call("lcm_grep", { query: "why did we decide to round per rate and not per line" })],
+    says: ["because the auditors compare our totals with DATEV to the cent"],
+  },
+  {
+    title: "A file's content as it was first read",
+    asked: "What was in src/queue.ts when you first read it?",
+    steps: [
+      call("lcm_grep", { query: "export class Queue", path: "src/queue.ts", tool: "read", sort: "oldest", limit: 3 }),
+      (answer) => call("lcm_expand", { summary_id: named(answer, /toolResult read/), max_tokens: 8000 }),
+    ],
+    says: [`<content>\n${firstRead("src/queue.ts")}\n</content>`],
+  },
+  {
+    title: "What the user asked for on the first day",
+    asked: "What was the first thing I asked you to do, and which rules did I give you that day?",
+    steps: [call("lcm_describe", { section: "earliest" })],
+    says: ["Morning. This is kontor, our invoice service. I need you on it all week", "Two rules before you start", "Nr. 4 scares me"],
+  },
+  {
+    title: "What led to something",
+    asked: "We once wanted the queue in Redis. What became of that?",
+    steps: [
+      call("lcm_grep", { query: "queue into Redis streams" }),
+      (answer) => call("lcm_expand", { summary_id: named(answer, /Redis/), around: 2, max_tokens: 2500 }),
+    ],
+    says: ["Call it project purple-lighthouse.", " · asked for · on another branch · "],
+  },
+  {
+    title: "One thing in something long",
+    asked: "Which positions of the import log were about Shenzhen?",
+    steps: [
+      call("lcm_grep", { query: "import log of Monday night", tool: "read", path: "logs/import-2026-11-02.log", limit: 3 }),
+      (answer) => call("lcm_expand", { summary_id: named(answer, /toolResult read/), query: "shenzhen unexpected", max_tokens: 1500 }),
+    ],
+    says: ['\\shenzhen\\\\SZ_1101_0029.xml" reason="unexpected closing tag </content> (expected </br>)', "9 of 53 lines of m-"],
+  },
+  {
+    title: "Something from another session",
+    asked: "What did we find out about the label printer, some weeks ago?",
+    steps: [call("lcm_grep", { query: "label printer prints empty labels", session: "project" })],
+    says: ["in another session", "it wants its labels 102 mm wide"],
+  },
+  {
+    title: "Something that was never said",
+    asked: "Which Kubernetes cluster do we deploy to?",
+    steps: [call("lcm_grep", { query: "Kubernetes cluster ingress" })],
+    says: ["Nothing found for `Kubernetes cluster ingress`"],
+  },
+];
+
+describe("what a model asks", () => {
+  for (const host of hosts) {
+    test(host.name, async (t) => {
+      const summary = (/** @type {Received} */ { messages }) => ({ text: extractOf(messages.at(-1)?.text ?? "") });
+      const project = await aProject(t, { host, contextWindow: 400_000, keepRecentTokens: 2_000, script: { summary } });
+      const pi = project.startPi(["--session", sessions(project)]);
+      await pi.prompt("/lcm import");
+      await pi.request("compact");
+      /** @type {Run[]} */
+      const runs = [];
+      for (const question of questions) {
+        await t.test(question.title, async () => {
+          const run = await look(project, pi, question);
+          runs.push(run);
+          assert.ok(blockOf(project.lastTurn), "the model is shown the block, not what was compacted");
+          const answer = plain(run.answers.at(-1) ?? "");
+          for (const said of question.says) assert.ok(answer.includes(said), `${said}\nis not in\n${answer.slice(0, 4000)}`);
+        });
+      }
+      if (process.env.UPDATE_DOCS && host === hosts.find(({ version }) => version === "0.87.1")) writeFileSync(page, written(runs));
+    });
+  }
+
+  test("the page shows these questions, their calls and what answers them", () => {
+    const shown = plain(readFileSync(page, "utf8"));
+    for (const { title, asked, steps, says } of questions) {
+      const told = [`## ${title}`, `> ${asked}`, ...steps.flatMap((step) => (typeof step === "function" ? [] : [lineOf(step)]))];
+      for (const line of [...told, ...says.map((said) => said.split("\n")[0])]) assert.ok(shown.includes(line), `docs/transcripts.md lacks: ${line}\nUPDATE_DOCS=1 writes it anew`);
+    }
+  });
+});
+
+/** What is pointed out in a snippet stands as it was said. @param {string} answer */
+const plain = (answer) => answer.replaceAll(/[«»]/g, "");
+
+/**
+ * The shipped session and one from some weeks before, in the project's session folder.
+ * @param {Project} project
+ */
+function sessions(project) {
+  const earlier = project.history("019a1111-0000-7000-8000-000000000001");
+  earlier.user("The label printer in the warehouse prints empty labels since Thursday.");
+  earlier.assistant("Found it: it wants its labels 102 mm wide, and since the update we send 100. I set LABEL_WIDTH to 102.");
+  earlier.user("Works, thanks.");
+  earlier.assistant("Good.");
+  earlier.write(project.sessionDir);
+  const [header, ...entries] = shipped;
+  const file = path.join(project.sessionDir, path.basename(sessionFile));
+  writeFileSync(file, [{ ...header, cwd: project.cwd }, ...entries].map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return file;
+}
+
+/**
+ * Puts a question to the model, which makes the calls, each from the answer to the one before.
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {Question} question
+ * @returns {Promise<Run>}
+ */
+async function look(project, pi, { title, asked, steps }) {
+  /** @type {Call[]} */
+  const calls = [];
+  const from = project.turns.length;
+  project.script.turns = steps.map((step) => (request) => {
+    const last = request.messages.findLast(({ role }) => role === "tool");
+    const made = typeof step === "function" ? step(last?.text ?? "") : step;
+    calls.push(made);
+    return { toolCalls: [{ name: made.tool, arguments: made.args }] };
+  });
+  await pi.prompt(asked);
+  const answers = project.turns.slice(from + 1).map(({ messages }) => messages.findLast(({ role }) => role === "tool")?.text ?? "");
+  assert.equal(answers.length, steps.length, "each call was answered");
+  return { title, asked, calls, answers };
+}
+
+/** @param {Call} call */
+const lineOf = ({ tool, args }) => `${tool} ${JSON.stringify(args)}`;
+
+/** @param {Run[]} runs */
+function written(runs) {
+  const tokens = (/** @type {string} */ answer) => Math.ceil(Buffer.byteLength(answer) / 4);
+  const rows = runs.map(({ title, calls, answers }) => `| ${title} | ${calls.map(({ tool }) => `\`${tool}\``).join(", ")} | ${answers.map(tokens).join(" + ")} |`);
+  const sections = runs.map(({ title, asked, calls, answers }) => {
+    const turns = calls.map((made, at) => `\`\`\`\`\n${lineOf(made)}\n\n${shortened(answers[at])}\n\`\`\`\``);
+    return `## ${title}\n\n> ${asked}\n\n${turns.join("\n\n")}\n`;
+  });
+  return `# What a model asks, and what it gets
+
+Runs on the real Pi: the session that ships with the demo (five days, 450 messages), compacted to its last messages, and a short
+one from before. The model is a script; its calls are what the tools' descriptions and the preamble advise, and the answers are
+what Pi gave it. \`__test__/main-job/transcripts.test.mjs\` makes these runs on every Pi and holds that each answer stands in what the
+model is given; \`UPDATE_DOCS=1\` writes this page.
+
+| question | calls | tokens of the answers, about |
+|---|---|---|
+${rows.join("\n")}
+
+Long answers are shortened here (\`[…]\`).
+
+${sections.join("\n")}`;
+}
+
+/** The head and the tail of a long answer. @param {string} answer */
+function shortened(answer) {
+  const lines = answer.split("\n").map((line) => (line.length > 700 ? `${line.slice(0, 700)} […]` : line));
+  return lines.length <= 44 ? lines.join("\n") : [...lines.slice(0, 30), `[… ${lines.length - 40} lines]`, ...lines.slice(-10)].join("\n");
+}

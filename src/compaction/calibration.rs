@@ -173,7 +173,13 @@ fn reported(json: &str) -> Option<(String, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::dag::{BranchMessage, MessageKind};
+    use crate::ids::Hash;
+    use crate::model::Message;
+    use crate::store::{Batch, NewMessage, Prepared};
 
     fn seen(real: usize) -> Seen {
         Seen { model: "p/m".into(), estimated: 1_000, real }
@@ -196,5 +202,75 @@ mod tests {
         }
         assert_eq!(ratios, before);
         assert_eq!(ratios.estimated(usize::MAX, ["p/m"]), usize::MAX);
+    }
+
+    /// An answer of a model whose prompt took so many tokens.
+    fn answer(model: &str, input: u64) -> String {
+        json!({"role": "assistant", "provider": "p", "model": model, "usage": {"input": input, "cacheRead": 1_000}})
+            .to_string()
+    }
+
+    /// What is learnt of a session of these messages, each with its estimated tokens.
+    async fn of_messages(messages: &[(String, usize)]) -> Option<Seen> {
+        let store = Store::open(None, "project", "/project").unwrap();
+        let messages = messages.to_vec();
+        let write = move |batch: &Batch<'_>| {
+            let mut visible = Vec::new();
+            for (index, (json, tokens)) in messages.iter().enumerate() {
+                let message = Message::parse(json);
+                let lineage = Hash::ROOT.child(&index.to_string());
+                let new = NewMessage {
+                    lineage,
+                    parent: None,
+                    height: 0,
+                    kind: MessageKind::Conversation,
+                    role: &message.role,
+                    tool: None,
+                    tokens: *tokens,
+                    timestamp: 0,
+                    json,
+                    searchable: "",
+                    prepared: &Prepared::of(json, ""),
+                };
+                let seen = BranchMessage {
+                    id: batch.add_message(&new)?,
+                    hash: lineage,
+                    kind: MessageKind::Conversation,
+                    role: message.role.as_str().to_owned(),
+                    tokens: *tokens,
+                    timestamp: 0,
+                };
+                visible.push(Visible { index, entry_id: index.to_string(), seen, original: lineage });
+            }
+            of_session(batch, &visible)
+        };
+        store.write(write).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_session_tells_by_how_much_its_prompt_grew_between_two_answers() {
+        let user = |tokens| (r#"{"role":"user","content":"go on"}"#.to_owned(), tokens);
+        let growing =
+            [user(700), (answer("m", 1_000), 400), user(2_500), (answer("m", 5_500), 300), user(900)];
+        // The first of the two answers and the request after it are in the second prompt, which is 4,500 longer.
+        let grown = Seen { model: "p/m".into(), estimated: 2_900, real: 4_500 };
+        assert_eq!(of_messages(&growing).await, Some(grown.clone()));
+        // Answers between them that are too near are passed over.
+        let near =
+            [&growing[..2], &[user(2_000), (answer("m", 5_000), 0)], &[user(500), (answer("m", 5_500), 300)]]
+                .concat();
+        assert_eq!(of_messages(&near).await, Some(grown));
+
+        let other = [(answer("other", 1_000), 400), user(2_500), (answer("m", 5_500), 300)];
+        let little = [(answer("m", 1_000), 400), user(500), (answer("m", 5_500), 300)];
+        let shrunk = [(answer("m", 9_000), 400), user(2_500), (answer("m", 5_500), 300)];
+        let silent = [
+            (r#"{"role":"assistant","content":[]}"#.to_owned(), 400),
+            user(2_500),
+            (answer("m", 5_500), 300),
+        ];
+        for nothing in [&other[..], &little, &shrunk, &silent, &growing[..1], &[]] {
+            assert_eq!(of_messages(nothing).await, None, "{nothing:?}");
+        }
     }
 }

@@ -2,11 +2,12 @@
 //! left behind, that account is a block too, made of the same summaries. Whoever comes back later finds them made.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::job::{Job, Part, Target};
 use super::{Work, block};
 use crate::error::{Code, Result};
+use crate::model::CompactionDetails;
 
 /// What the account of a branch that was left is called.
 const TITLE: &str = "Branch Left Behind";
@@ -47,8 +48,8 @@ pub enum LeftOutcome {
 pub struct LeftSummary {
     /// The block.
     pub summary: String,
-    /// The files it lists, as Pi names them.
-    pub details: Value,
+    /// The new summaries and what they span, as those of a compaction.
+    pub details: CompactionDetails,
     /// What the model calls used together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
@@ -63,6 +64,7 @@ pub struct LeftSummary {
 /// As [`super::run`].
 pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutcome> {
     let part = Part::After(left.common_ancestor_id);
+    let leaf = left.leaf_id.clone();
     let target = Target {
         leaf: left.leaf_id,
         window: left.context_window,
@@ -70,7 +72,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
         model: left.model,
     };
     let job = Job::begin(work, target).await?;
-    match account(&job, &part).await {
+    match account(&job, &part, leaf).await {
         Ok(Some(summary)) => Ok(LeftOutcome::Summarized { summary: Box::new(summary) }),
         Ok(None) => Ok(LeftOutcome::Declined),
         Err(error) if error.code() == Code::Cancelled => Ok(LeftOutcome::Cancelled),
@@ -78,7 +80,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
     }
 }
 
-async fn account(job: &Job<'_>, part: &Part) -> Result<Option<LeftSummary>> {
+async fn account(job: &Job<'_>, part: &Part, leaf: String) -> Result<Option<LeftSummary>> {
     let branch = job.read(part).await?;
     if branch.before().is_empty() {
         return Ok(None);
@@ -86,10 +88,6 @@ async fn account(job: &Job<'_>, part: &Part) -> Result<Option<LeftSummary>> {
     let chunks = job.uncovered(&branch);
     let (branch, focus) = job.complete(branch, chunks).await?;
     let (branch, summary) = block(job, branch, TITLE, focus.as_deref()).await?;
-    let details = branch.details();
-    Ok(Some(LeftSummary {
-        summary,
-        details: json!({"readFiles": details.read_files, "modifiedFiles": details.modified_files}),
-        usage: job.summarizer.usage(),
-    }))
+    let details = CompactionDetails { leaf: Some(leaf), ..branch.details() };
+    Ok(Some(LeftSummary { summary, details, usage: job.summarizer.usage() }))
 }

@@ -8,7 +8,7 @@ use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::model::{Content, Entry, Message, Role, parse_one, with_replacement};
+use crate::model::{CompactionDetails, Content, Entry, Message, Role, parse_one, with_replacement};
 use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared};
 
 /// Entries as they were handed over, with what was known then of the places they hang from.
@@ -37,14 +37,29 @@ impl Handover {
 /// When the database can't be written.
 pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
-        if let Content::Compaction(Some(details)) = &entry.content
+        if let Some(details) = carried(&entry.content)
             && let Some(row) = batch.entry_row(conversation, &entry.id)?
         {
-            restore(batch, conversation, &entry.id, row, details)?;
+            restore(batch, conversation, &entry.id, row, &details)?;
         }
     }
     Ok(())
 }
+
+/// The summaries that an entry carries.
+fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
+    match content {
+        Content::Compaction(details) => details.as_ref().map(Cow::Borrowed),
+        // Only the account of a branch that was left has details of ours among its own fields.
+        Content::Message(json) if json.contains(LEFT) => {
+            CompactionDetails::of_left_branch(json).map(Cow::Owned)
+        }
+        _ => None,
+    }
+}
+
+/// What stands in the account of a branch that was left.
+const LEFT: &str = "\"branch_summary\"";
 
 /// So many messages in one hand-over are worth a thread that makes them ready.
 const MANY: usize = 8;
@@ -217,10 +232,11 @@ fn add(
     };
     let new = NewEntry { entry_id: id, parent, role, head: head.map(|(id, ..)| id) };
     let row = batch.add_entry(conversation, &new)?;
-    match &entry.content {
-        Content::Compaction(Some(details)) => restore(batch, conversation, &entry.id, row, details)?,
-        Content::OtherCompaction(files) => batch.note_entry_files(row, files)?,
-        _ => {}
+    if let Content::OtherCompaction(files) = &entry.content {
+        batch.note_entry_files(row, files)?;
+    }
+    if let Some(details) = carried(&entry.content) {
+        restore(batch, conversation, &entry.id, row, &details)?;
     }
     Ok((row, head))
 }

@@ -1,5 +1,5 @@
-//! Summaries out of a session file: a compaction entry of ours carries its new summaries, so that a database that was
-//! lost is rebuilt without a model call.
+//! Summaries out of a session file: a compaction entry of ours carries its new summaries, and so does our account of a branch that
+//! was left, so that a database that was lost is rebuilt without a model call.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, SummaryRecord};
 use crate::store::{Batch, NewSummary, PreparedText};
 
-/// Stores the summaries that the compaction entry `entry_id` carries and the store lacks, and notes what it carries.
+/// Stores the summaries that the entry `entry_id` carries and the store lacks, and notes what it carries.
 ///
 /// A summary is taken only if it is, to the last bit, what its id says: made from these very sources. What does not fit
 /// (a hand-edited file, a source that is gone) is left out; the next compaction makes it anew.
@@ -30,7 +30,8 @@ pub(super) fn restore(
             None => {
                 if messages.is_none() {
                     // A branch that can't be read is the doctor's business, and must not keep the entry out.
-                    messages = Some(shown_on(batch, conversation, entry_id).unwrap_or_default());
+                    let leaf = details.leaf.as_deref().unwrap_or(entry_id);
+                    messages = Some(shown_on(batch, conversation, leaf).unwrap_or_default());
                 }
                 add_leaf(batch, record, hash, messages.as_ref().unwrap_or(&HashMap::new()))?
             }
@@ -46,7 +47,7 @@ fn hash_of(id: &str) -> Option<Hash> {
     Hash::from_slice(&hex::decode(id).ok()?).ok()
 }
 
-/// What each entry of the branch shows at the compaction.
+/// What each entry of the branch shows that ends with an entry.
 fn shown_on(
     batch: &Batch<'_>,
     conversation: ConversationId,

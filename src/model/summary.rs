@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::ids::Hash;
 
@@ -121,7 +122,7 @@ impl SummaryRecord {
     }
 }
 
-/// The `details` of a compaction entry of ours.
+/// The `details` of a compaction entry of ours, or of our account of a branch that was left.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDetails {
@@ -137,11 +138,26 @@ pub struct CompactionDetails {
     pub read_files: Vec<String>,
     /// Files changed, as Pi names the list.
     pub modified_files: Vec<String>,
+    /// The entry that the branch ends with which the summaries are of, where that is not the entry's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaf: Option<String>,
 }
 
 impl CompactionDetails {
     /// The version this engine writes.
     pub const FORMAT: u32 = FORMAT;
+
+    /// Those of our account of a branch that was left, out of its entry's JSON; `None` where it is not of ours.
+    #[must_use]
+    pub fn of_left_branch(entry: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Left<'a> {
+            #[serde(borrow)]
+            details: &'a RawValue,
+        }
+        let left: Left<'_> = serde_json::from_str(entry).ok()?;
+        Self::parse(left.details.get()).filter(|details| details.leaf.is_some())
+    }
 
     /// Reads the details of a compaction entry; `None` where they are not ours or of a newer format.
     #[must_use]

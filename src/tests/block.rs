@@ -346,7 +346,10 @@ async fn a_branch_that_is_left_is_told_of_by_summaries_that_are_there_when_it_is
     let summary = told(account(&store, conversation, (session.leaf(), Some("e40")), &model).await);
     assert!(summary.summary.starts_with("## Branch Left Behind"), "{}", summary.summary);
     assert!(summary.summary.contains("covers 22 messages, none missing, 0 degraded"), "{}", summary.summary);
-    assert_eq!(summary.details, json!({"readFiles": [], "modifiedFiles": ["left.rs"]}));
+    assert_eq!(
+        (summary.details.read_files.len(), &*summary.details.modified_files),
+        (0, &["left.rs".to_owned()][..])
+    );
     let prompts = model.prompts();
     assert!(prompts.iter().any(|prompt| prompt.contains("LEFT done")));
     assert!(prompts.iter().all(|prompt| !prompt.split("<history-").nth(1).unwrap().contains("question 38 ")));
@@ -360,4 +363,36 @@ async fn a_branch_that_is_left_is_told_of_by_summaries_that_are_there_when_it_is
     assert_eq!(nothing, LeftOutcome::Declined);
     let whole = told(account(&store, conversation, (session.leaf(), None), &silent).await);
     assert!(whole.summary.contains("covers 62 messages, none missing"), "{}", whole.summary);
+}
+
+#[tokio::test]
+async fn the_summaries_of_a_branch_that_was_left_are_restored_from_the_session_file() {
+    let session = Session::new().chat(40, 30);
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let left = session.leaf().to_owned();
+    let model = ScriptedModel::helpful();
+    let summary = told(account(&store, conversation, (&left, Some("e40")), &model).await);
+    let fields =
+        json!({"fromId": "e40", "summary": &summary.summary, "details": &summary.details, "fromHook": true});
+    let session = session.at("e40").entry("branch_summary", fields).chat(2, 30);
+
+    let lost = TestStore::new();
+    let conversation = lost.ingest("one", &session).await;
+    let silent = ScriptedModel::failing();
+    let again = told(account(&lost, conversation, (&left, Some("e40")), &silent).await);
+    assert_eq!(silent.prompts(), [""; 0]);
+    // The session goes on beside it.
+    let of_branch = |block: &str| block.split_once(" stored | ").unwrap().1.to_owned();
+    assert_eq!(of_branch(&again.summary), of_branch(&summary.summary));
+    assert_eq!(again.details, summary.details);
+
+    // What was meddled with is not taken.
+    let mut forged = session.clone();
+    let account = forged.entries.iter_mut().find(|entry| entry["type"] == "branch_summary").unwrap();
+    account["details"]["summaries"][0]["text"] = json!("Lies");
+    let other = TestStore::new();
+    let conversation = other.ingest("one", &forged).await;
+    let totals = other.store.read(move |view| view.totals(conversation)).await.unwrap();
+    assert!((1..summary.details.summaries.len()).contains(&totals.summaries), "{totals:?}");
 }

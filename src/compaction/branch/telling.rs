@@ -86,6 +86,7 @@ impl Branch {
             covered: shown.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
             read_files: self.files.only_read().cloned().collect(),
             modified_files: self.files.modified.iter().cloned().collect(),
+            leaf: None,
         }
     }
 

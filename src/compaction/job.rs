@@ -262,14 +262,17 @@ impl<'a> Job<'a> {
         recent: usize,
         otherwise: Else,
     ) -> Result<()> {
+        let extracts: HashSet<Span> = branch.degraded_spans().into_iter().collect();
         let nodes = chunks.into_iter().map(|chunk| {
+            // Of what has one no extract need be made again.
+            let otherwise = if extracts.contains(&chunk) { Else::Nothing } else { otherwise };
             let before = branch.orientation(chunk.start, passes::BEFORE);
             let recent = chunk.start >= recent;
             let chunk = branch.visible()[chunk].to_vec();
             let span = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-            (span, Material::Messages { chunk, before, recent })
+            (span, Material::Messages { chunk, before, recent }, otherwise)
         });
-        self.make(nodes.collect(), otherwise).await
+        self.make(nodes.collect()).await
     }
 
     /// A condensed summary of each group; `otherwise` says what if no model answers.
@@ -285,9 +288,9 @@ impl<'a> Job<'a> {
         let nodes = groups.into_iter().map(|group| {
             let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
             let span = Hash::of(sources.iter().map(|source| source.hash.0.as_slice()));
-            (span, Material::Summaries(sources))
+            (span, Material::Summaries(sources), otherwise)
         });
-        self.make(nodes.collect(), otherwise).await
+        self.make(nodes.collect()).await
     }
 
     /// Condenses where a depth has grown too many, from the leaves up.
@@ -306,14 +309,14 @@ impl<'a> Job<'a> {
     }
 
     /// Makes summaries, several at once. One that another is making already is waited for where it is needed now.
-    async fn make(&self, nodes: Vec<(Hash, Material)>, otherwise: Else) -> Result<()> {
+    async fn make(&self, nodes: Vec<(Hash, Material, Else)>) -> Result<()> {
         self.work.progress.plan(nodes.len());
-        let leases = self.claims.take(nodes.iter().map(|(span, _)| *span).collect()).await?;
+        let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
         let (mut ours, mut others) = (VecDeque::new(), Vec::new());
-        for ((span, sources), lease) in nodes.into_iter().zip(leases) {
+        for ((span, sources, otherwise), lease) in nodes.into_iter().zip(leases) {
             match lease {
-                Some(lease) => ours.push_back((lease, sources)),
-                None => others.push(span),
+                Some(lease) => ours.push_back((lease, (sources, otherwise))),
+                None => others.push((span, otherwise)),
             }
         }
         let at_once = self.settings().leaf_pass_concurrency.clamp(1, ours.len().max(1));
@@ -321,7 +324,7 @@ impl<'a> Job<'a> {
         let mut tasks = JoinSet::new();
         for _ in 0..at_once {
             let (pass, progress) = (self.pass.clone(), Arc::clone(&self.work.progress));
-            tasks.spawn(work_off(pass, Arc::clone(&queue), progress, otherwise));
+            tasks.spawn(work_off(pass, Arc::clone(&queue), progress));
         }
         // Of what is not begun when the work ends the leases end with it.
         drop(queue);
@@ -329,7 +332,7 @@ impl<'a> Job<'a> {
         let progress = Arc::clone(&self.work.progress);
         // One after the other, so that one looks into the store, and not each of hundreds.
         tasks.spawn(async move {
-            for span in others {
+            for (span, otherwise) in others {
                 if otherwise == Else::Extract {
                     claims.wait(span, &cancel).await?;
                 }
@@ -341,11 +344,11 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Summaries to be made, oldest first, each with the lease of its span.
-type Queue = Mutex<VecDeque<(Lease, Material)>>;
+/// Summaries to be made, oldest first, each with the lease of its span, and with what becomes of it if no model answers.
+type Queue = Mutex<VecDeque<(Lease, (Material, Else))>>;
 
 /// Makes one summary after the other; many at once where no model is asked any more.
-async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>, otherwise: Else) -> Result<()> {
+async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>) -> Result<()> {
     loop {
         let _turn = pass.summarizer.turn().await?;
         let given_up = pass.summarizer.has_given_up();
@@ -355,10 +358,10 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>, otherw
             return Ok(());
         }
         let made = if given_up {
-            pass.extracts(sources, otherwise).await?
+            pass.extracts(sources).await?
         } else {
             let mut made = Vec::new();
-            for sources in sources {
+            for (sources, otherwise) in sources {
                 made.extend(pass.summary(sources, otherwise).await?);
             }
             made
@@ -379,7 +382,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>, otherw
 }
 
 /// The next `most` of the queue.
-fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<Material>) {
+fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Else)>) {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     let most = most.min(queue.len());
     queue.drain(..most).unzip()

@@ -149,27 +149,30 @@ impl Summaries {
         let seen: Vec<MessageId> = path.visible()[from..].iter().map(|seen| seen.seen.id).collect();
         self.add(view.nodes_on(&seen)?);
         if from > 0 {
-            return self.refresh(view, path);
+            return self.refresh(view, path).map(drop);
         }
         self.newest = view.newest_summary()?;
         Ok(())
     }
 
-    /// Adds those that were made since.
+    /// Adds those that were made since, and says which they are.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<()> {
+    pub(super) fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
         let newest = view.newest_summary()?;
-        if newest != self.newest {
-            self.add(view.nodes_since(self.newest, |message| path.shows(message))?);
-            self.newest = newest;
+        if newest == self.newest {
+            return Ok(Vec::new());
         }
-        Ok(())
+        let new = view.nodes_since(self.newest, |message| path.shows(message))?;
+        self.newest = newest;
+        Ok(self.add(new))
     }
 
-    fn add(&mut self, nodes: Vec<Node>) {
-        self.nodes.extend(nodes.into_iter().map(|node| ((node.depth, node.id), Arc::new(node))));
+    fn add(&mut self, nodes: Vec<Node>) -> Vec<Arc<Node>> {
+        let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
+        self.nodes.extend(nodes.iter().map(|node| ((node.depth, node.id), Arc::clone(node))));
+        nodes
     }
 }
 

@@ -130,10 +130,10 @@ impl Pass {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) async fn extracts(&self, all: Vec<Material>, otherwise: Else) -> Result<Vec<Made>> {
+    pub(super) async fn extracts(&self, all: Vec<(Material, Else)>) -> Result<Vec<Made>> {
         let pass = self.clone();
         let make = move |view: &View<'_>| {
-            let made = all.iter().map(|sources| pass.without_model(view, sources, otherwise));
+            let made = all.iter().map(|(sources, otherwise)| pass.without_model(view, sources, *otherwise));
             made.filter_map(Result::transpose).collect()
         };
         self.store.read(make).await
@@ -302,7 +302,10 @@ fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sourc
         hash: SummaryRecord::identity(depth, state, prompts::VERSION, &text, &quotes, hashes),
         depth,
         tokens: tokens::estimate(&text),
-        prepared: PreparedText::of(&text),
+        prepared: match state {
+            State::Ok => PreparedText::of(&text),
+            State::Degraded => PreparedText::at_once(&text),
+        },
         text,
         state,
         model,

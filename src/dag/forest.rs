@@ -33,11 +33,15 @@ pub enum Piece {
 /// ```
 #[derive(Debug)]
 pub struct Forest {
-    length: usize,
+    visible: Vec<MessageId>,
+    /// The visible messages by their rows, each with its place.
+    places: Vec<(MessageId, usize)>,
     nodes: ByRow<SummaryId, Arc<Node>>,
     spans: ByRow<SummaryId, Span>,
     /// Of the deepest that holds.
     depth: u32,
+    /// Does any of them hold, or did, that no model wrote?
+    is_degraded: bool,
     frontier: OnceLock<Vec<Piece>>,
 }
 
@@ -48,30 +52,62 @@ impl Forest {
         let mut nodes: Vec<Arc<Node>> = nodes.into_iter().map(Into::into).collect();
         // Sources are of lower depth, so one pass in order of depth meets them first.
         nodes.sort_by_key(|node| (node.depth, node.id));
-        let mut position: Vec<(MessageId, usize)> =
+        let mut places: Vec<(MessageId, usize)> =
             visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
-        position.sort_unstable();
-        let mut spans: ByRow<SummaryId, Span> = ByRow::default();
-        spans.reserve(nodes.len());
-        let (mut depth, mut is_degraded) = (0, false);
-        for node in &nodes {
-            let span = match &node.sources {
-                Sources::Messages(messages) => run_of(messages, visible, &position),
-                Sources::Summaries(children) => chain_of(children, &spans),
-            };
-            if let Some(span) = span {
-                spans.insert(node.id, span);
-                depth = node.depth;
-                is_degraded |= node.degraded;
-            }
-        }
-        let nodes = nodes.into_iter().map(|node| (node.id, node)).collect();
-        let mut forest = Self { length: visible.len(), nodes, spans, depth, frontier: OnceLock::new() };
-        if is_degraded {
+        places.sort_unstable();
+        let mut forest = Self {
+            visible: visible.to_vec(),
+            places,
+            nodes: ByRow::default(),
+            spans: ByRow::default(),
+            depth: 0,
+            is_degraded: false,
+            frontier: OnceLock::new(),
+        };
+        forest.nodes.reserve(nodes.len());
+        forest.spans.reserve(nodes.len());
+        nodes.into_iter().for_each(|node| forest.add(node));
+        if forest.is_degraded {
             forest.drop_superseded();
             forest.depth = forest.spans.keys().map(|id| forest.nodes[id].depth).max().unwrap_or_default();
         }
         forest
+    }
+
+    /// The same with `nodes` that were made since; what these were made from is among them or was there.
+    #[must_use]
+    pub fn grown(mut self, mut nodes: Vec<Arc<Node>>) -> Self {
+        if self.is_degraded || nodes.iter().any(|node| node.degraded) {
+            // One that takes the place of another changes more than itself.
+            let all = self.nodes.into_values().chain(nodes);
+            return Self::new(&self.visible, all);
+        }
+        nodes.sort_by_key(|node| (node.depth, node.id));
+        nodes.into_iter().for_each(|node| self.add(node));
+        self.frontier = OnceLock::new();
+        self
+    }
+
+    fn add(&mut self, node: Arc<Node>) {
+        let span = match &node.sources {
+            Sources::Messages(messages) => self.run_of(messages),
+            Sources::Summaries(children) => chain_of(children, &self.spans),
+        };
+        if let Some(span) = span {
+            self.spans.insert(node.id, span);
+            self.depth = self.depth.max(node.depth);
+            self.is_degraded |= node.degraded;
+        }
+        self.nodes.insert(node.id, node);
+    }
+
+    /// Where `messages` stand as one unbroken run.
+    fn run_of(&self, messages: &[MessageId]) -> Option<Span> {
+        let first = messages.first()?;
+        let at = self.places.partition_point(|(id, _)| id < first);
+        let start = self.places.get(at).filter(|(id, _)| id == first)?.1;
+        let span = start..start + messages.len();
+        (self.visible.get(span.clone())? == messages).then_some(span)
     }
 
     /// A degraded summary that was made anew no longer counts, nor does what was condensed from it.
@@ -123,7 +159,7 @@ impl Forest {
         }
         let mut pieces = Vec::new();
         let mut at = 0;
-        while at < self.length {
+        while at < self.visible.len() {
             match best.get(&at) {
                 Some(id) => {
                     let span = self.spans[id].clone();
@@ -220,15 +256,6 @@ impl Forest {
     }
 }
 
-/// Where `messages` stand as one unbroken run.
-fn run_of(messages: &[MessageId], visible: &[MessageId], position: &[(MessageId, usize)]) -> Option<Span> {
-    let first = messages.first()?;
-    let at = position.partition_point(|(id, _)| id < first);
-    let start = position.get(at).filter(|(id, _)| id == first)?.1;
-    let span = start..start + messages.len();
-    (visible.get(span.clone())? == messages).then_some(span)
-}
-
 /// The span of children that follow each other without a gap.
 fn chain_of(children: &[SummaryId], spans: &ByRow<SummaryId, Span>) -> Option<Span> {
     let first = spans.get(children.first()?)?;
@@ -282,6 +309,34 @@ mod tests {
             forest.frontier(),
             [Piece::Summary(SummaryId(3), 0..8), Piece::Message(8), Piece::Message(9)]
         );
+    }
+
+    #[test]
+    fn a_forest_that_grows_is_the_one_that_is_planted_at_once() {
+        let extract = Node { degraded: true, ..leaf(2, 4..8) };
+        let all = vec![
+            leaf(1, 0..4),
+            extract,
+            condensed(3, 1, [1, 2]),
+            leaf(4, 4..8),
+            leaf(5, 8..12),
+            condensed(6, 1, [1, 4, 5]),
+            leaf(7, 3..9),
+        ];
+        let visible = messages(0..14);
+        for cut in 0..=all.len() {
+            let (first, then) = all.split_at(cut);
+            let grown =
+                Forest::new(&visible, first.to_vec()).grown(then.iter().cloned().map(Arc::new).collect());
+            let whole = Forest::new(&visible, all.clone());
+            assert_eq!(grown.frontier(), whole.frontier(), "{cut}");
+            assert_eq!((grown.holding(), grown.depth()), (whole.holding(), whole.depth()), "{cut}");
+        }
+        let sound: Vec<Node> = all.into_iter().filter(|node| ![2, 3].contains(&node.id.0)).collect();
+        let once = Forest::new(&visible, sound[..2].to_vec());
+        assert_eq!(once.frontier().len(), 8);
+        let grown = once.grown(sound[2..].iter().cloned().map(Arc::new).collect());
+        assert_eq!(grown.frontier(), Forest::new(&visible, sound).frontier());
     }
 
     #[test]

@@ -79,7 +79,16 @@ impl PreparedText {
     /// Packs a text, and takes it to pieces for the index.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let (packed, codec) = codec::encode(text);
+        Self::with(codec::encode(text), text)
+    }
+
+    /// The same for a text that is needed at once and made anew later: more quickly, and packed less well.
+    #[must_use]
+    pub fn at_once(text: &str) -> Self {
+        Self::with(codec::encode_quickly(text), text)
+    }
+
+    fn with((packed, codec): (Vec<u8>, i64), text: &str) -> Self {
         Self { packed: (packed.len() < text.len()).then_some(packed), codec, parts: parts(text) }
     }
 }

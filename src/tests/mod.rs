@@ -19,6 +19,7 @@ mod fold;
 mod grep;
 mod import;
 mod ingest;
+mod memory;
 mod misuse;
 mod opening;
 mod private;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::memory::{Known, Memory, Said, Summaries};
-use crate::dag::{Forest, Node, Path, Piece, Sources, Span, Visible};
+use crate::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use crate::error::{Error, Result};
 use crate::ids::{ByRow, ConversationId, MessageId, SummaryId};
 use crate::model::{Files, Message};
@@ -91,12 +91,14 @@ impl Branch {
                 listed.extend(files);
             }
         }
+        let seen = &path.visible()[from..from + before];
+        let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
             conversation,
             told: from..path.visible().len(),
             path,
             before,
-            forest: Forest::new(&[], Vec::<Node>::new()),
+            forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
             summaries: ByRow::default(),
             carried,
@@ -104,7 +106,7 @@ impl Branch {
             unfolded: None,
             files: listed,
         };
-        branch.plant(view)?;
+        branch.load_needed(view)?;
         Ok(branch)
     }
 
@@ -113,15 +115,14 @@ impl Branch {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn refreshed(mut self, view: &View<'_>) -> Result<Self> {
-        self.all.refresh(view, &self.path)?;
-        self.plant(view)?;
+        let new = self.all.refresh(view, &self.path)?;
+        self.forest = self.forest.grown(new);
+        self.load_needed(view)?;
         Ok(self)
     }
 
-    /// Finds out which summaries hold, and reads those that may be shown or condensed: of a long history few.
-    fn plant(&mut self, view: &View<'_>) -> Result<()> {
-        let ids: Vec<MessageId> = self.before().iter().map(|message| message.seen.id).collect();
-        self.forest = Forest::new(&ids, self.all.nodes.values().cloned());
+    /// Reads the summaries that may be shown or condensed: of a long history few.
+    fn load_needed(&mut self, view: &View<'_>) -> Result<()> {
         let groups = self.forest.degraded_groups().into_iter().flat_map(|(_, sources)| sources);
         let needed: Vec<SummaryId> = groups.chain(self.frontier_ids()).collect();
         self.load(view, needed)
@@ -151,7 +152,7 @@ impl Branch {
             self.files.add(&files);
         }
         memory.learn(&self.path, &self.all, self.said);
-        let new = self.new();
+        let new = self.uncarried();
         let sources = new.iter().filter_map(|id| match &self.forest.node(*id)?.sources {
             Sources::Summaries(sources) => Some(sources.clone()),
             Sources::Messages(_) => None,
@@ -206,7 +207,7 @@ impl Branch {
 
     /// The summaries that no compaction on this branch carries; also what is not in the frontier now: another branch may show
     /// it.
-    fn new(&self) -> Vec<SummaryId> {
+    fn uncarried(&self) -> Vec<SummaryId> {
         // Sources first.
         self.forest.held_but(|id| self.carried.contains_key(&id))
     }
@@ -333,6 +334,11 @@ impl Branch {
             groups.push(group.to_vec());
         }
         groups
+    }
+
+    /// Tokens of the texts of the frontier.
+    fn frontier_tokens(&self) -> usize {
+        self.frontier_ids().iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
     }
 
     /// How many summaries of the frontier have this depth.

@@ -15,6 +15,10 @@ pub(in super::super) const HISTORY: &str = "Conversation History";
 
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
+        // Of far too many it need not be written out.
+        if self.frontier_tokens() > 2 * budget {
+            return false;
+        }
         let shown = self.shown(&self.frontier());
         self.block_of(HISTORY, &shown, None, budget).fits()
     }
@@ -81,7 +85,7 @@ impl Branch {
         let shown = ids_of(self.pieces());
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,
-            summaries: self.new().into_iter().filter_map(|id| self.record(id)).collect(),
+            summaries: self.uncarried().into_iter().filter_map(|id| self.record(id)).collect(),
             frontier: shown.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
             covered: shown.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
             read_files: self.files.only_read().cloned().collect(),

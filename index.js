@@ -8,7 +8,7 @@
 
 import { registerCommands, registerOff } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
-import { modelsOf } from "./shim/models.js";
+import { withModels } from "./shim/models.js";
 import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { showProgress, showStatus } from "./shim/status.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
@@ -219,7 +219,7 @@ export default function losslessContext(pi) {
     // Right after a compaction Pi does not know how full the context is.
     if (session.closing || !leafId || !usage?.tokens) return;
     const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage) };
-    unwrap(await engine.prepare(JSON.stringify(request), modelsOf(ctx, session.leaving.signal)));
+    unwrap(await withModels(ctx, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
   }
 
   /**
@@ -312,7 +312,7 @@ export default function losslessContext(pi) {
       };
       const shown = showProgress(ctx, session, engine, tell);
       const answer = await cancellable(engine, signal, (operation) =>
-        engine.compact(operation, JSON.stringify(request), modelsOf(ctx, signal)),
+        withModels(ctx, signal, (models) => engine.compact(operation, JSON.stringify(request), models)),
       ).finally(shown);
       const outcome = unwrap(answer);
       if (outcome.kind === "cancelled") return { cancel: true };
@@ -332,7 +332,7 @@ export default function losslessContext(pi) {
       const left = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow, model: modelOf(ctx) };
       const outcome = unwrap(
         await cancellable(engine, signal, (operation) =>
-          engine.summarizeLeft(operation, JSON.stringify(left), modelsOf(ctx, signal)),
+          withModels(ctx, signal, (models) => engine.summarizeLeft(operation, JSON.stringify(left), models)),
         ),
       );
       if (outcome.kind === "cancelled") return { cancel: true };

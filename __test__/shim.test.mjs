@@ -330,7 +330,11 @@ function working(t, answer) {
   return host;
 }
 
-test("leaving stops the model calls that are made ahead", async (t) => {
+/**
+ * The same, with work ahead under way whose model never answers, and the signals of its calls.
+ * @param {TestContext} t
+ */
+async function waiting(t) {
   /** @type {AbortSignal[]} */
   const signals = [];
   const host = working(t, (_context, { signal }) => {
@@ -340,8 +344,23 @@ test("leaving stops the model calls that are made ahead", async (t) => {
   await host.emit("session_start", { reason: "startup" });
   await host.emit("turn_end");
   await eventually(() => assert.ok(signals.length > 0));
+  return { host, signals };
+}
+
+test("leaving stops the model calls that are made ahead", async (t) => {
+  const { host, signals } = await waiting(t);
   await host.emit("session_shutdown", { reason: "quit" });
   assert.deepEqual([...new Set(signals.map(({ aborted }) => aborted))], [true]);
+});
+
+test("work ahead that is stopped takes the model calls along that it began", async (t) => {
+  const { host, signals } = await waiting(t);
+  const abort = new AbortController();
+  const compaction = host.emit("session_before_compact", host.compaction(4, abort.signal));
+  setTimeout(() => abort.abort(), 100);
+  assert.deepEqual(await compaction, [{ cancel: true }]);
+  await eventually(() => assert.ok(signals.every(({ aborted }) => aborted)));
+  await host.emit("session_shutdown", { reason: "quit" });
 });
 
 test("work ahead that hangs where a key is looked up keeps neither Escape nor leaving from working", async (t) => {

@@ -7,7 +7,7 @@
  * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
  *
  * @param {ExtensionContext} ctx
- * @param {AbortSignal | undefined} abort
+ * @param {AbortSignal} abort
  * @returns {(call: string) => Promise<string>}
  */
 export function modelsOf(ctx, abort) {
@@ -23,6 +23,24 @@ export function modelsOf(ctx, abort) {
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
+}
+
+/**
+ * The same for one piece of work. When that has ended, whatever it ended by, nobody waits for what is still being asked.
+ *
+ * @template T
+ * @param {ExtensionContext} ctx
+ * @param {AbortSignal | undefined} abort
+ * @param {(models: (call: string) => Promise<string>) => Promise<T>} work
+ * @returns {Promise<T>}
+ */
+export async function withModels(ctx, abort, work) {
+  const ended = new AbortController();
+  try {
+    return await work(modelsOf(ctx, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
+  } finally {
+    ended.abort();
+  }
 }
 
 /**
@@ -45,14 +63,13 @@ function isExtensions(registry, model) {
  * @param {any} registry whose shape differs between versions of Pi
  * @param {Model | undefined} model
  * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number }} request
- * @param {AbortSignal | undefined} abort
+ * @param {AbortSignal} abort
  */
 async function askPi(registry, model, request, abort) {
   if (!model) throw new Error("no model is chosen");
   const content = [{ type: "text", text: request.prompt }];
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
-  const limit = AbortSignal.timeout(request.timeoutMs);
-  const signal = abort ? AbortSignal.any([abort, limit]) : limit;
+  const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // What to try again, and when, the engine decides.
   const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none", maxRetries: 0 };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();

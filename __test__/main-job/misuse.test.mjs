@@ -10,14 +10,16 @@ import { aProject } from "../support/project.mjs";
 const long = "walrus ".repeat(3_000);
 
 /**
- * Tool, arguments, and what the error says; nothing where the call is answered all the same.
- * @type {[string, Record<string, unknown>, RegExp?][]}
+ * Tool, arguments, and what the error says; nothing where the call is answered all the same, or what it is answered.
+ * @type {[string, Record<string, unknown>, RegExp?, "answered"?][]}
  */
 const calls = [
   ["lcm_grep", {}, /query/],
   ["lcm_grep", { query: "" }, /the query is empty/],
   ["lcm_grep", { query: "   " }, /the query is empty/],
-  ["lcm_grep", { query: "walrus", limit: null, tool: null }],
+  // Hosts make other things of null: nothing, zero, or the word.
+  ["lcm_grep", { query: "walrus", limit: null, tool: null, path: null, session: null, after: null, cursor: null, full: null }, /walrus.* plan/, "answered"],
+  ["lcm_expand", { summary_id: "$ID", around: null, lines: null, depth: null, max_tokens: null, cursor: null, raw: null }, /\nHere is the walrus plan: feed it\.\n/, "answered"],
   ["lcm_grep", { query: ["walrus", "plan"] }, /query/],
   ["lcm_grep", { query: long }],
   ["lcm_grep", { query: "walrus AND NOT (plan OR body:*) NEAR(a b, 2)" }],
@@ -88,7 +90,7 @@ describe("calls that cannot be meant", () => {
       const [id] = /m-[0-9a-f]{10}/.exec(known.text) ?? [];
       assert.ok(id, known.text);
 
-      for (const [name, given, expected] of calls) {
+      for (const [name, given, expected, answered] of calls) {
         /** @type {Record<string, unknown>} */
         const args = given.summary_id === "$ID" ? { ...given, summary_id: id } : given;
         const shown = `${name} ${JSON.stringify(args).slice(0, 100)}`;
@@ -96,7 +98,7 @@ describe("calls that cannot be meant", () => {
         assert.doesNotMatch(text, /pangolin/, shown);
         if (!expected) assert.equal(isError, false, `${shown}: ${text.slice(0, 300)}`);
         else assert.match(text, expected, shown);
-        if (expected) assert.equal(isError, true, `${shown}: ${text.slice(0, 300)}`);
+        if (expected) assert.equal(isError, !answered, `${shown}: ${text.slice(0, 300)}`);
         if (isError) assert.ok(text.length < 600, `${shown}: ${text.length} characters`);
       }
       assert.equal((await answerTo("lcm_grep", { query: "walrus plan feed" })).text.split("\n")[1], known.text.split("\n")[1], "all is as before");

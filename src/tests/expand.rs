@@ -115,11 +115,10 @@ proptest! {
             assert_eq!(whole, text);
             let asked = json!({"summary_id": id, "max_tokens": max_tokens, "lines": format!("{first}-{}", first + more)});
             let written: Vec<&str> = text.split_inclusive('\n').collect();
-            if let Some(from) = written.get(first - 1..) {
-                if !from.is_empty() {
-                    let (some, _) = all_pages(&asking, asked).await;
-                    assert_eq!(some, from[..from.len().min(more + 1)].concat());
-                }
+            let from = written.get(first - 1..).unwrap_or_default();
+            if !from.is_empty() {
+                let (some, _) = all_pages(&asking, asked).await;
+                assert_eq!(some, from[..from.len().min(more + 1)].concat());
             }
         });
     }
@@ -342,7 +341,7 @@ async fn absurd_page_sizes_are_brought_into_bounds() {
     let asking = Asking::about(&Session::new().user(&"word ".repeat(50_000))).await;
     let id = asking.message(0).await;
     for (max_tokens, most) in
-        [(json!(0), 200), (json!("999999"), 8_000), (json!(3.7), 200), (json!(1e6), 8_000)]
+        [(json!(0), 4_000), (json!("999999"), 8_000), (json!(3.7), 200), (json!(1e6), 8_000)]
     {
         let answer = asking.expand(json!({"summary_id": id, "max_tokens": max_tokens})).await;
         let tokens = crate::tokens::estimate(&answer);

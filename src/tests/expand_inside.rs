@@ -1,10 +1,12 @@
 //! Only what matches, inside a message or inside a summary.
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::asking::Asking;
 use super::support::Session;
-use crate::tokens;
+use crate::error::Code;
+use crate::{tokens, tools};
 
 /// A log with a line that says `needle` after each `every` lines.
 fn log(lines: usize, every: usize) -> String {
@@ -89,6 +91,19 @@ async fn inside_a_summary_the_messages_under_it_are_looked_through_and_the_best_
         .expand(json!({"summary_id": top, "query": "why decided SQLite file", "max_tokens": 200}))
         .await;
     assert!(one.contains("«Decided: SQLite»") && next(&one).is_some(), "{one}");
+}
+
+#[tokio::test]
+async fn looking_inside_stops_when_nobody_waits() {
+    let asking = Asking::about(&Session::new().user("one").assistant("two")).await;
+    let id = asking.message(0).await;
+    let cancel = CancellationToken::new();
+    let arguments = json!({"summary_id": id, "query": "one"}).to_string();
+    let ask =
+        async || tools::call(&asking.store.store, &asking.scope, "lcm_expand", &arguments, &cancel).await;
+    assert!(ask().await.is_ok());
+    cancel.cancel();
+    assert_eq!(ask().await.unwrap_err().code(), Code::Cancelled);
 }
 
 #[tokio::test]

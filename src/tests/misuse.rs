@@ -191,3 +191,21 @@ async fn what_is_no_object_of_arguments_is_told_so() {
     }
     assert!(asking.describe(json!(null)).await.starts_with("This session: "));
 }
+
+#[tokio::test]
+async fn null_is_left_out_whatever_the_host_makes_of_it() {
+    let asked = asked().await;
+    let found = asked.grep(json!({"query": "port 8443"})).await;
+    for null in [json!(null), json!("null"), json!("")] {
+        let arguments = json!({
+            "query": "port 8443", "session": &null, "tool": &null, "path": &null, "after": &null, "before": &null,
+            "cursor": &null, "limit": 0
+        });
+        assert_eq!(asked.grep(arguments).await, found, "{null}");
+    }
+    let id = asked.message(0).await;
+    let whole = asked.expand(json!({"summary_id": id})).await;
+    let nulls = json!({"summary_id": id, "lines": "null", "cursor": "null", "max_tokens": 0, "around": 0});
+    assert_eq!(asked.expand(nulls).await, whole);
+    assert!(asked.expand(json!({"summary_id": id, "query": "null"})).await.starts_with("No line of "));
+}

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::parameters::{self, read, schema};
 use super::{Block, lines};
@@ -32,7 +33,7 @@ struct Parameters {
     #[serde(default, deserialize_with = "parameters::count")]
     around: Option<usize>,
     /// Only the lines with these words.
-    #[serde(default, deserialize_with = "parameters::word")]
+    #[serde(default, deserialize_with = "parameters::words")]
     query: Option<String>,
     /// Of a message only these lines, e.g. 100-180.
     #[serde(default, deserialize_with = "parameters::word")]
@@ -62,7 +63,12 @@ pub(super) fn spec() -> Value {
     })
 }
 
-pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Result<Vec<Block>> {
+pub(super) async fn answer(
+    store: &Store,
+    scope: &Scope,
+    arguments: &str,
+    cancel: &CancellationToken,
+) -> Result<Vec<Block>> {
     let parameters: Parameters = read(NAME, arguments)?;
     let kept = Kept::of(&parameters);
     let request = Request {
@@ -75,10 +81,10 @@ pub(super) async fn answer(store: &Store, scope: &Scope, arguments: &str) -> Res
         around: parameters.around.unwrap_or_default(),
         query: parameters.query,
     };
-    let scope = scope.clone();
+    let (scope, cancel) = (scope.clone(), cancel.clone());
     store
         .read(move |view| {
-            Ok(match expand(view, &scope, &request)? {
+            Ok(match expand(view, &scope, &request, &cancel)? {
                 Expansion::Message(page) => message(page, &request, &kept),
                 Expansion::Summary(mut page) => {
                     let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
@@ -120,11 +126,11 @@ impl Kept {
         arguments.insert("summary_id".into(), id.into());
         arguments.insert("cursor".into(), cursor.into());
         arguments.extend(self.0.clone());
-        call(Value::Object(arguments))
+        call(&Value::Object(arguments))
     }
 }
 
-fn call(arguments: Value) -> String {
+fn call(arguments: &Value) -> String {
     format!("{NAME} {arguments}")
 }
 
@@ -168,7 +174,7 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
                 out.push('\n');
             }
             Section::Message(card, slice, _) => {
-                push_section(&mut out, &(lines::message(card) + place), slice)
+                push_section(&mut out, &(lines::message(card) + place), slice);
             }
         }
         out.push('\n');
@@ -228,7 +234,7 @@ fn neighbourhood(page: Neighbourhood, request: &Request, kept: &Kept) -> Vec<Blo
     for message in page.messages.iter().filter(|message| message.slice.left() > 0) {
         let (handle, slice) = (&message.card.handle, &message.slice);
         let next = kept.next(handle, &slice.range.end.to_string());
-        let _ = writeln!(out, "{} bytes left of {handle}: {next}", slice.left());
+        let _ = writeln!(out, "{} left of {handle}: {next}", count(slice.left(), "byte"));
     }
     let ends = [
         ("before", "Nothing was said before", page.messages.first(), page.has_earlier),
@@ -238,7 +244,7 @@ fn neighbourhood(page: Neighbourhood, request: &Request, kept: &Kept) -> Vec<Blo
         let handle = &end?.card.handle;
         Some(match has_more {
             true => {
-                format!("More {side}: {}", call(json!({"summary_id": handle, "around": request.around})))
+                format!("More {side}: {}", call(&json!({"summary_id": handle, "around": request.around})))
             }
             false => format!("{nothing} {handle}."),
         })
@@ -308,5 +314,5 @@ fn further(excerpts: &[Excerpt]) -> Option<String> {
     });
     let (card, line) = message?;
     let lines = format!("{}-{}", line.saturating_sub(AROUND_A_LINE).max(1), line + AROUND_A_LINE);
-    Some(call(json!({"summary_id": card.handle, "lines": lines})))
+    Some(call(&json!({"summary_id": card.handle, "lines": lines})))
 }

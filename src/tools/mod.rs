@@ -55,7 +55,7 @@ pub async fn call(
     }
     match name {
         lcm_grep::NAME => lcm_grep::answer(store, scope, arguments, cancel).await,
-        lcm_expand::NAME => lcm_expand::answer(store, scope, arguments).await,
+        lcm_expand::NAME => lcm_expand::answer(store, scope, arguments, cancel).await,
         lcm_describe::NAME => lcm_describe::answer(store, scope, arguments).await,
         other => {
             let other = crate::text::one_line(other, 60);

@@ -138,7 +138,7 @@ fn truth(value: &Value) -> Option<bool> {
     }
 }
 
-/// A count: a number, or a string that holds one. A fraction is cut off.
+/// A count: a number, or a string that holds one. A fraction is cut off; of zero some hosts mean null, so it is left out.
 pub(super) fn count<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<usize>, D::Error> {
@@ -149,7 +149,7 @@ pub(super) fn count<'de, D: Deserializer<'de>>(
         clippy::cast_sign_loss,
         reason = "saturates, and bounds follow"
     )]
-    Ok(Some(number as usize))
+    Ok(Some(number as usize).filter(|count| *count > 0))
 }
 
 /// Yes or no: a boolean, or a string that holds one.
@@ -157,8 +157,15 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::R
     truth(&Value::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("neither true nor false"))
 }
 
-/// A word: a string, or a number that was meant as one.
+/// A word: a string, or a number that was meant as one. Some hosts make the word `null` of null.
 pub(super) fn word<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<String>, D::Error> {
+    Ok(words(deserializer)?.filter(|word| word != "null"))
+}
+
+/// Words of any kind, where there are some.
+pub(super) fn words<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<String>, D::Error> {
     match Value::deserialize(deserializer)? {

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio_util::sync::CancellationToken;
+
 use super::{
     Budget, DEEPEST, HEADER, Heading, Place, Request, budget_tokens, foreign_cursor, headings, read_message,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ids::MessageId;
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::resolve::Target;
@@ -93,7 +95,13 @@ struct Text {
     is_echo: bool,
 }
 
-pub(super) fn find(view: &View<'_>, sight: &Sight<'_>, target: Target, request: &Request) -> Result<Inside> {
+pub(super) fn find(
+    view: &View<'_>,
+    sight: &Sight<'_>,
+    target: Target,
+    request: &Request,
+    cancel: &CancellationToken,
+) -> Result<Inside> {
     let query = request.query.as_deref().unwrap_or_default();
     let lookup = Lookup::new(query);
     let (mut headings, place, handle) = texts_of(view, sight, target)?;
@@ -101,7 +109,7 @@ pub(super) fn find(view: &View<'_>, sight: &Sight<'_>, target: Target, request: 
         |headings: &[Heading]| headings.iter().filter(|h| matches!(h, Heading::Message(_))).count();
     let all = messages(&headings);
     headings.truncate(headings.len() - all + all.min(MOST_MESSAGES));
-    let matches = matches(view, &headings, &lookup, headings.len() > 1)?;
+    let matches = matches(view, &headings, &lookup, cancel)?;
     let from = match &request.cursor {
         Some(cursor) => cursor.trim().strip_prefix('q').and_then(|from| from.parse().ok()),
         None => Some(0),
@@ -158,12 +166,15 @@ fn matches(
     view: &View<'_>,
     headings: &[Heading],
     lookup: &Lookup,
-    without_echoes: bool,
+    cancel: &CancellationToken,
 ) -> Result<Vec<Match>> {
     let mut found = Vec::new();
     for (at, heading) in headings.iter().enumerate() {
+        if cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
         let text = read(view, *heading)?;
-        if without_echoes && text.is_echo {
+        if headings.len() > 1 && text.is_echo {
             continue;
         }
         for (line, written) in text.text.lines().enumerate() {

@@ -11,6 +11,8 @@ mod around;
 mod inside;
 mod lines;
 
+use tokio_util::sync::CancellationToken;
+
 use super::grep::Place;
 use super::page::{Budget, HEADER, Slice};
 use super::resolve::{Target, resolve};
@@ -150,13 +152,20 @@ enum Heading {
 ///
 /// # Errors
 /// [`crate::error::Code::Invalid`] for an id that names nothing or several things, for a cursor that no page gave, and for what
-/// cannot be asked at once.
-pub fn expand(view: &View<'_>, scope: &Scope, request: &Request) -> Result<Expansion> {
+/// cannot be asked at once; [`crate::error::Code::Cancelled`] when `cancel` was raised.
+pub fn expand(
+    view: &View<'_>,
+    scope: &Scope,
+    request: &Request,
+    cancel: &CancellationToken,
+) -> Result<Expansion> {
     contradictions(request)?;
     let target = resolve(view, scope, &request.id)?;
     let sight = Sight::new(view, scope)?;
     match target {
-        _ if request.query.is_some() => inside::find(view, &sight, target, request).map(Expansion::Inside),
+        _ if request.query.is_some() => {
+            inside::find(view, &sight, target, request, cancel).map(Expansion::Inside)
+        }
         Target::Message(id) if request.around > 0 => {
             around::show(view, &sight, id, request).map(Expansion::Around)
         }

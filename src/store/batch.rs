@@ -50,6 +50,8 @@ pub struct Prepared {
     codec: i64,
     /// Each passage of the searchable text, with its parts.
     passages: Vec<(Range<usize>, String)>,
+    /// Is there a line so long that it was cut between two of them?
+    has_broken_line: bool,
 }
 
 impl Prepared {
@@ -57,11 +59,13 @@ impl Prepared {
     #[must_use]
     pub fn of(json: &str, searchable: &str) -> Self {
         let (packed, codec) = codec::encode(json);
-        let ranges = passages(searchable).into_iter();
+        let ranges = passages(searchable);
+        let is_broken_at = |end: usize| end < searchable.len() && !searchable[..end].ends_with('\n');
         Self {
             packed,
             codec,
-            passages: ranges.map(|range| (range.clone(), parts(&searchable[range]))).collect(),
+            has_broken_line: ranges.iter().any(|range| is_broken_at(range.end)),
+            passages: ranges.into_iter().map(|range| (range.clone(), parts(&searchable[range]))).collect(),
         }
     }
 }
@@ -211,7 +215,7 @@ impl<'t> Batch<'t> {
         if let Some(id) = self.message_by_lineage(message.lineage)? {
             return Ok(id);
         }
-        let Prepared { packed, codec, passages } = message.prepared;
+        let Prepared { packed, codec, passages, has_broken_line } = message.prepared;
         let passages = match message.kind {
             MessageKind::Conversation => passages.as_slice(),
             _ => &[],
@@ -244,6 +248,12 @@ impl<'t> Batch<'t> {
                 })
             })
             .map_err(writing)?;
+        if *has_broken_line && first_passage.is_some() {
+            self.connection
+                .prepare_cached("INSERT OR IGNORE INTO broken_lines (message_id) VALUES (?1)")
+                .and_then(|mut insert| insert.execute([id]))
+                .map_err(writing)?;
+        }
         for (rowid, (range, parts)) in (first_passage.unwrap_or_default()..).zip(passages) {
             let body = &message.searchable[range.clone()];
             self.index_with(

@@ -125,11 +125,10 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection> {
         .map_err(|error| Error::storing(format!("failed to read {}", path.display()), error))
 }
 
-/// Makes the index's words readable, as a table of this connection's own.
+/// Makes it readable where the index's words stand, as a table of this connection's own.
 fn list_words(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
-        "CREATE VIRTUAL TABLE temp.index_words USING fts5vocab(main, messages_fts, row);
-         CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
+        "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
     )
 }
 

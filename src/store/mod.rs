@@ -23,9 +23,11 @@ mod sessions;
 mod sizes;
 mod stretches;
 mod summaries;
+mod tails;
 mod tree;
 mod trouble;
 mod view;
+mod vocabulary;
 mod worker;
 
 pub use audit::{
@@ -45,6 +47,8 @@ pub use sessions::SessionFacts;
 pub use sizes::Sizes;
 pub use stretches::{Around, Stretches};
 pub use summaries::{DepthCount, Edges, StoredSummary};
+pub use tails::Kept;
 pub use tree::Tree;
 pub use view::{Conversation, StoredMessage, Totals, View};
+pub use vocabulary::Pages;
 pub use worker::Store;

@@ -46,13 +46,42 @@ impl View<'_> {
         &self,
         before: Option<MessageId>,
         filter: &Filter,
+        visit: impl FnMut(Packed) -> Result<bool>,
+    ) -> Result<()> {
+        self.packed_messages(None, before, filter, visit).map(drop)
+    }
+
+    /// The same of `messages`, in their order.
+    ///
+    /// # Errors
+    /// As [`View::newest_messages`].
+    pub fn messages_among(
+        &self,
+        messages: &[MessageId],
+        filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
+        for message in messages {
+            if !self.packed_messages(Some(*message), None, filter, &mut visit)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn packed_messages(
+        &self,
+        only: Option<MessageId>,
+        before: Option<MessageId>,
+        filter: &Filter,
+        mut visit: impl FnMut(Packed) -> Result<bool>,
+    ) -> Result<bool> {
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
                   WHERE m.kind = 0
-                    AND m.id < coalesce(:before, 9223372036854775807)
+                    AND m.id BETWEEN coalesce(:only, -9223372036854775808)
+                                 AND coalesce(:only, :before - 1, 9223372036854775807)
                     AND (:role IS NULL OR m.role = :role)
                     AND (:tool IS NULL OR m.tool_name = :tool)
                     AND (:from IS NULL OR m.timestamp >= :from)
@@ -66,14 +95,14 @@ impl View<'_> {
         let mut rows = query
             .query(named_params! {
                 ":conversation": filter.conversation.map(|c| c.0), ":before": before.map(|message| message.0),
-                ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
+                ":only": only.map(|message| message.0), ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
             })
             .map_err(reading)?;
         while let Some(row) = rows.next().map_err(reading)? {
             if !visit(Packed::at(row).map_err(reading)?)? {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

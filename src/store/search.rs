@@ -144,35 +144,6 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Calls `visit` with the words of the index from `from` up to, not including, `to`, in order, until it returns `false`.
-    /// They are stems. Each costs the length of its list of passages.
-    pub fn index_words(&self, from: &str, to: &str, mut visit: impl FnMut(&str) -> bool) -> Result<()> {
-        self.connection
-            .prepare_cached("SELECT term FROM temp.index_words WHERE term >= ?1 AND term < ?2")
-            .and_then(|mut query| {
-                let mut rows = query.query([from, to])?;
-                while let Some(row) = rows.next()? {
-                    if !visit(row.get_ref(0)?.as_str()?) {
-                        break;
-                    }
-                }
-                Ok(())
-            })
-            .map_err(reading)
-    }
-
-    /// The rows of passages with a word of the index, as the index writes it; each once, `most` at most.
-    pub fn passages_with(&self, word: &str, most: usize) -> Result<Vec<i64>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT doc FROM temp.index_places WHERE term = ?1 LIMIT ?2")
-            .map_err(reading)?;
-        let rows = query.query_map(params![word, most], |row| row.get(0)).map_err(reading)?;
-        let mut rows: Vec<i64> = rows.collect::<rusqlite::Result<_>>().map_err(reading)?;
-        rows.sort_unstable();
-        rows.dedup();
-        Ok(rows)
-    }
-
     /// The best summaries for an FTS5 `expression`, best first.
     pub fn search_summaries(
         &self,

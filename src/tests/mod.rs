@@ -21,6 +21,7 @@ mod import;
 mod ingest;
 mod memory;
 mod misuse;
+mod narrowing;
 mod opening;
 mod private;
 mod soak;

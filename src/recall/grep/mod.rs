@@ -2,6 +2,7 @@
 
 mod inside;
 mod literal;
+mod narrow;
 mod pattern;
 mod query;
 mod ranked;
@@ -257,6 +258,12 @@ pub fn grep(
     Ok(findings)
 }
 
+/// The messages that are read for a pattern, where they are not all.
+#[cfg(test)]
+pub(crate) fn narrowed(view: &View<'_>, pattern: &str) -> Result<Option<Vec<MessageId>>> {
+    literal::Required::of(pattern).map_or(Ok(None), |required| narrow::candidates(view, &required))
+}
+
 /// The session whose id begins so.
 fn session(view: &View<'_>, id: &str) -> Result<ConversationId> {
     let shown = crate::text::one_line(id, 60);
@@ -331,7 +338,7 @@ impl Search<'_> {
         before.reverse();
         let named = before.into_iter().chain(after).map(|id| {
             let stored = self.view.message(id)?;
-            let text = crate::model::Message::parse(&stored.json).searchable();
+            let text = crate::model::searchable(&stored.json);
             Ok((MessageCard::of(&stored), crate::text::one_line(&text, HEADLINE)))
         });
         named.collect()

@@ -3,17 +3,19 @@
 use regex::{Regex, RegexBuilder};
 
 use super::literal::Required;
-use super::scan;
 use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet};
+use super::{narrow, scan};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
 use crate::recall::cards::{MessageCard, SummaryCard};
-use crate::store::StoredSummary;
+use crate::store::{Packed, StoredSummary};
 use crate::text;
 
 /// Bytes that a compiled expression may take.
 const SIZE_LIMIT: usize = 1 << 20;
+/// Messages that are read before the index is asked where a match can be.
+const READ_FIRST: usize = 1_000;
 /// Matches of one text that are pointed out.
 const POINTED_OUT: usize = 32;
 
@@ -66,39 +68,60 @@ fn messages(
 ) -> Result<()> {
     let required = Required::of(&search.question.query);
     let sieve = required.as_ref().and_then(Required::sieve);
-    let (cancel, width) = (search.cancel, search.width());
+    let (cancel, width, filter) = (search.cancel, search.width(), search.filter());
+    let look = |packed: Packed| {
+        if cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        let id = packed.id;
+        let json = packed.unpack()?;
+        if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
+            return Ok(None);
+        }
+        Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, snippet)))
+    };
     let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
-    scan::in_order(
-        |take| {
-            search.view.newest_messages(before, &search.filter(), |packed| {
-                if may_be(packed.id) { take(packed) } else { Ok(true) }
-            })
-        },
-        |packed| {
-            if cancel.is_cancelled() {
-                return Err(Error::cancelled());
+    // Where matches are dense, an answer is full before the index could tell anything.
+    let (mut read, mut last) = (0, None);
+    let newest = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        search.view.newest_messages(before, &filter, |packed| {
+            (read, last) = (read + 1, Some(packed.id));
+            Ok((!may_be(packed.id) || take(packed)?) && read < READ_FIRST)
+        })
+    };
+    scan::in_order(newest, look, |one| found(search, findings, one))?;
+    if read < READ_FIRST || findings.next.is_some() {
+        return Ok(());
+    }
+    let among = match &required {
+        Some(required) => narrow::candidates(search.view, required)?,
+        None => None,
+    };
+    let older = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        let visit = |packed: Packed| Ok(!may_be(packed.id) || take(packed)?);
+        match &among {
+            Some(messages) => {
+                let from = messages.partition_point(|message| Some(*message) >= last);
+                search.view.messages_among(&messages[from..], &filter, visit)
             }
-            let id = packed.id;
-            let json = packed.unpack()?;
-            if sieve.as_ref().is_some_and(|sieve| !sieve.lets_through(&json)) {
-                return Ok(None);
-            }
-            Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, snippet)))
-        },
-        |(id, snippet)| {
-            search.go_on()?;
-            if !search.lets_through(id)? {
-                return Ok(true);
-            }
-            findings.hits.push(Hit {
-                found: Found::Message(MessageCard::of(&search.view.message(id)?), search.covering(id)?),
-                place: search.place(id)?,
-                snippet,
-                beside: search.beside(id)?,
-            });
-            Ok(!full(search, findings, || format!("m{}", id.0)))
-        },
-    )
+            None => search.view.newest_messages(last, &filter, visit),
+        }
+    };
+    scan::in_order(older, look, |one| found(search, findings, one))
+}
+
+/// Adds a match; says whether there is room for more.
+fn found(search: &Search<'_>, findings: &mut Findings, (id, snippet): (MessageId, Snippet)) -> Result<bool> {
+    search.go_on()?;
+    if search.lets_through(id)? {
+        findings.hits.push(Hit {
+            found: Found::Message(MessageCard::of(&search.view.message(id)?), search.covering(id)?),
+            place: search.place(id)?,
+            snippet,
+            beside: search.beside(id)?,
+        });
+    }
+    Ok(!full(search, findings, || format!("m{}", id.0)))
 }
 
 fn summaries(

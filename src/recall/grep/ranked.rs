@@ -8,7 +8,7 @@ use super::weigh::{closeness, frequent_words, role_weight};
 use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::model::{Message, passages};
+use crate::model::{passages, searchable};
 use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::Filter;
 use crate::text;
@@ -192,7 +192,7 @@ fn weigh(
     found: &[(usize, f64)],
 ) -> Result<Candidate> {
     let stored = search.view.message(message)?;
-    let text = Message::parse(&stored.json).searchable();
+    let text = searchable(&stored.json);
     let ranges = passages(&text);
     let weighed = found.iter().take(WEIGHED_PASSAGES).map(|(passage, score)| {
         let shown = ranges.get(*passage).map_or("", |range| &text[range.clone()]);
@@ -224,7 +224,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
     match target {
         Target::Message(id, passage) => {
             let stored = search.view.message(id)?;
-            let text = Message::parse(&stored.json).searchable();
+            let text = searchable(&stored.json);
             let within = passages(&text).get(passage).cloned().unwrap_or(0..0);
             Ok(Hit {
                 found: Found::Message(MessageCard::of(&stored), search.covering(id)?),

@@ -5,29 +5,30 @@
 //! that would take long does not lead anywhere by itself; together, frequent terms find the newest passages that have all of
 //! them. What the index does not know is looked for in words that begin with it, contain it, or are misspelt like it.
 
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Search;
 use super::query::{Mark, Query, Role, Term, quote};
 use super::words::{SUFFIXES, words};
 use crate::error::Result;
-use crate::store::View;
+use crate::store::{Pages, View};
 
 /// Matches that are counted, of one term.
 const COUNTED: usize = 30_000;
 /// Matches that are counted, of all terms together.
 const COUNTED_IN_ALL: usize = 200_000;
-/// Matches of a word up to which a phrase that has it is looked for everywhere.
-const RARE: usize = 1_000;
+/// Matches of its rarest word that a phrase, or words together, are looked for among; the newest where there are more.
+const WALKED: i64 = 10_000;
+/// Newest passages that tell how frequent a word is that is too frequent to be counted.
+const SAMPLE: i64 = 20_000;
 /// Matches that the index ranks, of all terms together.
 const RANKED: usize = 3_000;
 /// Matches that are added up, of all terms together.
 const ADDED_UP: usize = 60_000;
 /// Of passages that have all the frequent terms, the newest.
 const NEWEST: usize = 1_000;
-/// Newest passages in which a phrase of nothing but frequent words is looked for.
-const WINDOW: i64 = 300_000;
+/// Passages of a store in which phrases are looked for like words.
+const SMALL: i64 = 100_000;
 /// Letters of a word that is looked for inside others, or misspelt.
 const LONG_ENOUGH: usize = 4;
 /// Words of the index that stand for one that it does not know.
@@ -36,9 +37,9 @@ const MOST_CONTAINING: usize = 40;
 const MOST_ALIKE: usize = 8;
 /// What a word counts that is only spelt like the one asked for.
 const ALIKE_WEIGHT: f64 = 0.8;
-/// How long the index's words may be read for one search. Where there are so many that it does not suffice, those with the
+/// Pages of the index's words that are read for one search, some hundred words each. Where there are more, those with the
 /// same beginning have been read.
-const READING: Duration = Duration::from_millis(40);
+const PAGES: usize = 6_000;
 
 /// What a query reaches.
 #[derive(Debug, Default)]
@@ -64,17 +65,21 @@ struct Known<'a> {
 /// Finds what `query` reaches among all passages.
 pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Reach> {
     let mut reach = Reach::default();
-    let mut counter =
-        Counter { view: search.view, left: COUNTED_IN_ALL, passages: search.view.last_passage()? };
-    let mut vocabulary = Vocabulary { view: search.view, until: Instant::now() + READING };
+    let mut counter = Counter {
+        view: search.view,
+        left: COUNTED_IN_ALL,
+        passages: search.view.last_passage()?,
+        counted: HashMap::new(),
+    };
+    let mut vocabulary = Vocabulary { view: search.view, pages: Pages(PAGES) };
     let mut known = Vec::new();
     for term in &query.terms {
         search.go_on()?;
-        if counter.passages > WINDOW && term.tokens.len() > 1 {
+        if counter.passages > SMALL && term.tokens.len() > 1 {
             known.extend(reach.find_in_large_store(term, &mut counter)?);
             continue;
         }
-        let matches = counter.count_up(&term.expression, 0)?;
+        let matches = counter.count_up(&term.expression)?;
         if matches > 0 {
             known.push(Known { term, expression: term.expression.clone(), weight: term.weight, matches });
         } else if term.role == Role::Asked {
@@ -102,7 +107,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Reach> {
     }
     search.go_on()?;
     if !frequent.is_empty() {
-        reach.add_newest(&counter, &frequent)?;
+        reach.add_newest(&mut counter, &frequent)?;
     }
     reach.add_up();
     Ok(reach)
@@ -136,11 +141,11 @@ impl Reach {
         term: &'a Term,
         counter: &mut Counter<'_>,
     ) -> Result<Option<Known<'a>>> {
-        let rows = counter.view.newest_passages(&term.expression, counter.from(term)?, RANKED)?;
+        let rows = counter.view.newest_passages(&term.expression, counter.from(&term.tokens)?, RANKED)?;
         let worth = term.weight * counter.telling(rows.len());
         let is_word = words(&term.text).nth(1).is_none();
         let expression = quote(&term.text);
-        let matches = if is_word { counter.count_up(&expression, 0)? } else { 0 };
+        let matches = if is_word { counter.count_up(&expression)? } else { 0 };
         let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
         let is_found = matches > 0 || !rows.is_empty();
         self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, worth)));
@@ -154,7 +159,7 @@ impl Reach {
     fn find_by_rarest<'a>(&mut self, term: &'a Term, counter: &mut Counter<'_>) -> Result<Option<Known<'a>>> {
         let mut counted = Vec::new();
         for token in &term.tokens {
-            counted.push((counter.count_up(token, 0)?, token));
+            counted.push((counter.count_up(token)?, token));
         }
         counted.sort_by_key(|(matches, _)| *matches);
         let mut known = counted.into_iter().filter(|(matches, _)| *matches > 0);
@@ -177,9 +182,7 @@ impl Reach {
             return Ok(None);
         }
         let begun = format!("{} *", quote(&term.text));
-        // The same holds for a phrase that goes on somehow.
-        let from = if term.tokens.len() > 1 { (counter.passages - WINDOW).max(0) } else { 0 };
-        let matches = counter.count_up(&begun, from)?;
+        let matches = counter.count_up(&begun)?;
         if matches > 0 {
             return Ok(Some(Known { term, expression: begun, weight: term.weight, matches }));
         }
@@ -199,9 +202,10 @@ impl Reach {
     }
 
     /// The newest passages that have all frequent terms; where nothing else was found, also those that have one.
-    fn add_newest(&mut self, counter: &Counter<'_>, frequent: &[Known<'_>]) -> Result<()> {
+    fn add_newest(&mut self, counter: &mut Counter<'_>, frequent: &[Known<'_>]) -> Result<()> {
         let nothing_else = self.passages.is_empty();
-        let from = (counter.passages - WINDOW).max(0);
+        let expressions: Vec<String> = frequent.iter().map(|known| known.expression.clone()).collect();
+        let from = counter.from(&expressions)?;
         let joined = |between: &str| {
             let all: Vec<String> = frequent.iter().map(|known| format!("({})", known.expression)).collect();
             all.join(between)
@@ -247,29 +251,46 @@ struct Counter<'a> {
     left: usize,
     /// Passages of the whole store, about.
     passages: i64,
+    counted: HashMap<String, usize>,
 }
 
 impl Counter<'_> {
-    /// From which passage on a phrase is looked for: one with a rare word is quickly told, one of frequent words alone
-    /// would be looked for through all of the index.
-    fn from(&mut self, term: &Term) -> Result<i64> {
-        for token in &term.tokens {
-            if self.count_up(token, 0)? < RARE {
-                return Ok(0);
-            }
+    /// From which passage on all of `expressions` are looked for together: so that the rarest of them has a bounded number of
+    /// matches behind it, which are all that is looked at.
+    fn from(&mut self, expressions: &[String]) -> Result<i64> {
+        let mut rarest = i64::MAX;
+        for expression in expressions {
+            rarest = rarest.min(self.estimate(expression)?);
         }
-        Ok((self.passages - WINDOW).max(0))
+        let window = self.passages.saturating_mul(WALKED) / rarest.max(1);
+        Ok((self.passages - window).max(0))
+    }
+
+    /// How many passages match; of very many, as the newest tell.
+    fn estimate(&mut self, expression: &str) -> Result<i64> {
+        let matches = self.count_up(expression)?;
+        if matches < COUNTED {
+            return Ok(i64::try_from(matches).unwrap_or(i64::MAX));
+        }
+        let newest = (self.passages - SAMPLE).max(0);
+        let having = self.view.count_passages(expression, newest, COUNTED)?;
+        Ok(i64::try_from(having).unwrap_or(i64::MAX).saturating_mul(self.passages) / SAMPLE)
     }
 
     /// How many passages match, `COUNTED` where there are more.
-    fn count_up(&mut self, expression: &str, from: i64) -> Result<usize> {
+    fn count_up(&mut self, expression: &str) -> Result<usize> {
+        if let Some(matches) = self.counted.get(expression) {
+            return Ok(*matches);
+        }
         if self.left == 0 {
             return Ok(COUNTED);
         }
         let most = COUNTED.min(self.left);
-        let matches = self.view.count_passages(expression, from, most)?;
+        let matches = self.view.count_passages(expression, 0, most)?;
         self.left -= matches;
-        Ok(if matches == most { COUNTED } else { matches })
+        let matches = if matches == most { COUNTED } else { matches };
+        self.counted.insert(expression.to_owned(), matches);
+        Ok(matches)
     }
 
     /// What it tells that a passage has a term which so many have, as bm25 weighs a passage of usual length.
@@ -280,10 +301,10 @@ impl Counter<'_> {
     }
 }
 
-/// The words of the index, read for a bounded time.
+/// The words of the index, as far as they are read for one search.
 struct Vocabulary<'a> {
     view: &'a View<'a>,
-    until: Instant,
+    pages: Pages,
 }
 
 impl Vocabulary<'_> {
@@ -291,39 +312,34 @@ impl Vocabulary<'_> {
     fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
         let stems = stems(wanted);
         let allowed = if wanted.chars().count() >= 8 { 2 } else { 1 };
-        let (mut containing, mut alike) = (Vec::new(), Vec::<(usize, String)>::new());
+        let (mut containing, mut alike) = (BTreeSet::new(), BTreeSet::new());
         let first = wanted.chars().next().map(String::from).unwrap_or_default();
         for (from, to) in ranges(wanted) {
             let is_same_letter = from.starts_with(&first);
-            self.view.index_words(&from, &to, |word| {
+            self.view.index_words(&from, to.as_deref(), &mut self.pages, |word| {
+                let Ok(word) = std::str::from_utf8(word) else { return true };
                 // Its own ending is no part of the index's word.
                 if word.contains(wanted) || stems.iter().any(|stem| word.ends_with(stem.as_str())) {
-                    containing.push(word.to_owned());
-                } else if is_same_letter && word.len().abs_diff(wanted.len()) <= LONGEST_SUFFIX {
-                    let distance =
-                        stems.iter().map(|stem| strsim::osa_distance(stem, word)).min().unwrap_or(usize::MAX);
-                    if distance <= allowed {
-                        alike.push((distance, word.to_owned()));
-                    }
+                    containing.insert(word.to_owned());
+                } else if is_same_letter {
+                    let near = stems.iter().filter(|stem| word.len().abs_diff(stem.len()) <= allowed * 4);
+                    let distance = near.map(|stem| strsim::osa_distance(stem, word)).min();
+                    alike.extend(distance.filter(|far| *far <= allowed).map(|far| (far, word.to_owned())));
                 }
-                containing.len() < MOST_CONTAINING && Instant::now() < self.until
+                containing.len() < MOST_CONTAINING
             })?;
         }
         if !containing.is_empty() {
-            return Ok((containing, 1.0));
+            return Ok((containing.into_iter().collect(), 1.0));
         }
-        alike.sort();
         let nearest = alike.first().map_or(0, |(distance, _)| *distance);
         let alike = alike.into_iter().take_while(|(distance, _)| *distance == nearest).take(MOST_ALIKE);
         Ok((alike.map(|(_, word)| word).collect(), ALIKE_WEIGHT))
     }
 }
 
-/// Bytes that a stem may be shorter than its word, about.
-const LONGEST_SUFFIX: usize = 7;
-
 /// Where words like `wanted` stand in the index, the likeliest first: the same two letters, the same first one, all others.
-fn ranges(wanted: &str) -> Vec<(String, String)> {
+fn ranges(wanted: &str) -> Vec<(String, Option<String>)> {
     let beginning = |letters: usize| wanted.chars().take(letters).collect::<String>();
     let behind = |text: &str| {
         let mut next = text.to_owned();
@@ -334,11 +350,11 @@ fn ranges(wanted: &str) -> Vec<(String, String)> {
     let (one, two) = (beginning(1), beginning(2));
     let (end, end_of_two) = (behind(&one), behind(&two));
     vec![
-        (two.clone(), end_of_two.clone()),
-        (one.clone(), two),
-        (end_of_two, end.clone()),
-        (String::new(), one),
-        (end, "\u{10ffff}".to_owned()),
+        (two.clone(), Some(end_of_two.clone())),
+        (one.clone(), Some(two)),
+        (end_of_two, Some(end.clone())),
+        (String::new(), Some(one)),
+        (end, None),
     ]
 }
 

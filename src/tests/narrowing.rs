@@ -1,0 +1,94 @@
+//! What is passed over unread never holds a match: narrowing against a plain look at all texts.
+
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+use tokio::runtime::Runtime;
+
+use super::asking::Asking;
+use super::support::Session;
+use crate::model::searchable;
+use crate::recall::grep::narrowed;
+
+/// Words with the endings that stemming cuts, letters that the index folds, digits, underscores, ideographs.
+const TEXT: &str = "([ -~\n]|[a-z]{1,6}(ational|ization|iveness|ability|bly|ment|ing|ting|ed|ies|es|s|y|er|ion)?|[A-Z][a-z]{2,5}[A-Z][a-z]{2,4}|[a-z]{2,4}_[a-z]{2,4}|[0-9a-f]{4,9}|[éÉñßK\u{212a}ſç\u{301}ǅ²½]|[日本構築失敗가나東]{1,4}|かがキ|\u{3099}|・|…){0,40}";
+
+/// Pieces of what the texts hold, whole words or not, and in other cases.
+fn literals(texts: &[String], dice: &[(usize, usize, bool)]) -> Vec<(String, bool)> {
+    let all: Vec<char> = texts.join("\n").chars().collect();
+    let piece = |(at, length, any_case): &(usize, usize, bool)| {
+        let from = at % all.len().max(1);
+        let text: String = all[from..(from + 3 + length % 14).min(all.len())].iter().collect();
+        (text, *any_case)
+    };
+    dice.iter().map(piece).filter(|(text, _)| !text.is_empty()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn narrowing_never_loses_a_match(
+        texts in proptest::collection::vec(TEXT, 1..8),
+        long in TEXT,
+        dice in proptest::collection::vec((any::<usize>(), any::<usize>(), any::<bool>()), 24),
+    ) {
+        // A line of a thousand characters is cut within words.
+        let mut line = long.replace('\n', " ");
+        while !line.is_empty() && line.len() < 1_200 {
+            let _ = write!(line, "{}", long.replace('\n', "x"));
+            line.push('w');
+        }
+        let texts: Vec<String> = texts.into_iter().chain([line]).collect();
+        let session = texts.iter().fold(Session::new(), |session, text| session.user(text));
+        Runtime::new().unwrap().block_on(async {
+            let asking = Asking::about(&session).await;
+            for (literal, any_case) in literals(&texts, &dice) {
+                let pattern = format!("{}{}", if any_case { "(?i)" } else { "" }, regex::escape(&literal));
+                let regex = regex::Regex::new(&pattern).unwrap();
+                let (lost, narrowed) = asking.store.store.read(move |view| {
+                    let narrowed = narrowed(view, &pattern)?;
+                    let mut lost = Vec::new();
+                    view.newest_messages(None, &crate::store::Filter::default(), |packed| {
+                        let (id, text) = (packed.id, searchable(&packed.unpack()?));
+                        let is_left = narrowed.as_ref().is_none_or(|left| left.contains(&id));
+                        if regex.is_match(&text) && !is_left {
+                            lost.push(text);
+                        }
+                        Ok(true)
+                    })?;
+                    Ok((lost, narrowed.is_some()))
+                }).await.unwrap();
+                assert!(lost.is_empty(), "{literal:?} (narrowed: {narrowed}) is in {lost:?}");
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn a_rare_literal_leaves_few_messages_and_says_where_it_can_be() {
+    let mut session = Session::new();
+    for n in 0..60 {
+        session = session.user(&format!("Message {n} tells of the compactions and of handle{n}."));
+    }
+    let session = session.user("It ended with EADDRINUSE, then with getUserNames(), then 构建失败了.");
+    let session = session.user(&format!("{} brokenWord {}", "x ".repeat(240), "y ".repeat(300)));
+    let asking = Asking::about(&session).await;
+    for (pattern, most) in [
+        ("EADDRINUSE", 2),
+        ("(?i)addrinuse", 2),
+        ("UserName", 2),
+        ("构建失", 2),
+        ("handle7\\b", 3),
+        ("nothing like this|zqxv", 1),
+        ("compaction", 61),
+    ] {
+        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern)).await.unwrap();
+        let narrowed = narrowed.unwrap_or_else(|| panic!("{pattern} is not narrowed"));
+        assert!(!narrowed.is_empty() && narrowed.len() <= most, "{pattern}: {}", narrowed.len());
+        assert!(narrowed.is_sorted_by(|one, other| one > other), "{pattern}");
+    }
+    for pattern in ["\\w+", "ation", "x?", "the"] {
+        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern)).await.unwrap();
+        assert!(narrowed.is_none(), "{pattern}");
+    }
+}

@@ -74,6 +74,9 @@ row_id!(
     SummaryId
 );
 
+/// A random number, in place of a purged message's text.
+pub type Nonce = [u8; 32];
+
 /// A SHA-256 value that names a message or a summary in every store alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
@@ -111,6 +114,12 @@ impl Hash {
     #[must_use]
     pub fn edited(&self, replacement: &str) -> Self {
         Self::of([b"context_edit".as_slice(), &self.0, replacement.as_bytes()])
+    }
+
+    /// The lineage of what a purged message leaves below the message of this lineage: of what was said nothing is in it.
+    #[must_use]
+    pub fn purged(&self, nonce: &Nonce) -> Self {
+        Self::of([b"purged".as_slice(), &self.0, nonce])
     }
 
     /// Reads 32 stored bytes back.

@@ -4,10 +4,12 @@
 //! with one value, which says itself in words (`Display`) and as JSON (`Serialize`).
 
 mod args;
+mod backup;
 mod compact;
 mod doctor;
 mod help;
 pub mod import;
+mod purge;
 pub mod size;
 mod stats;
 mod tree;
@@ -47,8 +49,16 @@ pub struct Command {
 type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
 
 /// Every sub-command, in the order in which help lists them.
-const COMMANDS: &[Command] =
-    &[help::COMMAND, stats::COMMAND, tree::COMMAND, compact::COMMAND, doctor::COMMAND, import::COMMAND];
+const COMMANDS: &[Command] = &[
+    help::COMMAND,
+    stats::COMMAND,
+    tree::COMMAND,
+    compact::COMMAND,
+    doctor::COMMAND,
+    import::COMMAND,
+    backup::COMMAND,
+    purge::COMMAND,
+];
 
 /// Who asks, and what is asked.
 pub struct Asked<'a> {

@@ -49,6 +49,8 @@ pub(super) struct Block<'a> {
     pub depth: u32,
     /// Visible messages that the block stands for.
     pub messages: usize,
+    /// Messages among them that were purged: nobody can be told of those.
+    pub purged: usize,
     /// The frontier, in order.
     pub frontier: &'a [Shown],
     /// What a model said to what the user asked of the compaction.
@@ -152,8 +154,9 @@ impl Block<'_> {
             missing => format!("{missing} missing"),
         };
         let degraded = self.frontier.iter().filter(|shown| shown.degraded).count();
+        let purged = if self.purged > 0 { format!(", {} purged", self.purged) } else { String::new() };
         format!(
-            "{} stored | {} | DAG depth {} | covers {covered} messages, {missing}, {degraded} degraded",
+            "{} stored | {} | DAG depth {} | covers {covered} messages, {missing}, {degraded} degraded{purged}",
             text::count(self.stored, "message"),
             text::count(self.summaries, "summary"),
             self.depth,
@@ -282,7 +285,18 @@ mod tests {
     pub fn block<'a>(frontier: &'a [Shown], files: &'a Files, budget: usize) -> Block<'a> {
         let messages = frontier.len() * 5;
         let title = "Conversation History";
-        Block { title, stored: 99, summaries: 3, depth: 1, messages, frontier, focus: None, files, budget }
+        Block {
+            title,
+            stored: 99,
+            summaries: 3,
+            depth: 1,
+            messages,
+            purged: 0,
+            frontier,
+            focus: None,
+            files,
+            budget,
+        }
     }
 
     #[test]

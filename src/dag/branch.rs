@@ -15,6 +15,8 @@ pub enum MessageKind {
     System,
     /// Another message as a context edit shows it; on no lineage.
     Edited,
+    /// What was said is gone for good; its place in the lineage is left.
+    Purged,
 }
 
 /// A message as it stands on a branch.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{BranchEntry, Step, Visible, visible};
+use super::{BranchEntry, MessageKind, Step, Visible, visible};
 use crate::ids::{EntryId, MessageId};
 
 /// The entries of a branch, root to leaf, as far as a compaction looks at them.
@@ -12,6 +12,8 @@ pub struct Path {
     /// Places of compactions, and of edits.
     compactions: Vec<usize>,
     edits: Vec<usize>,
+    /// Places of messages that were purged.
+    purged: Vec<usize>,
     /// What can be seen of it.
     visible: Vec<Visible>,
     /// The visible messages by their rows, each with its place among them.
@@ -46,6 +48,7 @@ impl Path {
         }
         self.rows.truncate(kept);
         self.compactions.truncate(self.compactions.partition_point(|at| *at < kept));
+        self.purged.truncate(self.purged_before(kept));
         let seen = self.seen_before(kept);
         if seen < self.visible.len() {
             self.visible.truncate(seen);
@@ -61,6 +64,9 @@ impl Path {
             match entry.step {
                 Step::Compaction => self.compactions.push(self.rows.len()),
                 Step::Edit { .. } => self.edits.push(self.rows.len()),
+                Step::Message(ref message) if message.kind == MessageKind::Purged => {
+                    self.purged.push(self.rows.len());
+                }
                 Step::Link | Step::Message(_) => {}
             }
             self.is_rising &= self.rows.last().is_none_or(|last| *last < entry.row);
@@ -115,6 +121,12 @@ impl Path {
         self.visible.partition_point(|seen| seen.index < place)
     }
 
+    /// How many messages that were purged stand before a place.
+    #[must_use]
+    pub fn purged_before(&self, place: usize) -> usize {
+        self.purged.partition_point(|at| *at < place)
+    }
+
     /// Is the entry at this place a compaction?
     #[must_use]
     pub fn is_compaction(&self, place: usize) -> bool {
@@ -144,7 +156,7 @@ fn forebode(entries: &[BranchEntry]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dag::{BranchMessage, MessageKind};
+    use crate::dag::BranchMessage;
     use crate::ids::Hash;
 
     /// Entries of the rows; messages are named as their rows, and `c` is a compaction, `-` a link, `e` an edit that hides the

@@ -8,8 +8,7 @@ use super::report::{Check, Remedy, Report};
 use super::{Doctor, Findings, sessions};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId};
-use crate::store::{Batch, Place, Text};
-use crate::text;
+use crate::store::{Batch, Place, Text, backup_name};
 
 /// What came of mending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +50,7 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     if !before.calls_for(Remedy::Fix) {
         return Ok(Outcome::Helpless(before));
     }
-    let backup = backup_of(database);
+    let backup = backup_name(database);
     let path = backup.clone();
     doctor.store.read(move |view| view.back_up(&path)).await?;
     let done = doctor.mend(found).await.map_err(|error| {
@@ -62,14 +61,6 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     })?;
     let (after, _) = doctor.examine().await?;
     Ok(Outcome::Mended(Box::new(Mended { before, backup, done, after })))
-}
-
-/// `<name>.20261120T091200000Z.bak`, beside the database.
-fn backup_of(database: &Path) -> PathBuf {
-    let time: String = text::timestamp(text::now()).chars().filter(char::is_ascii_alphanumeric).collect();
-    let mut name = database.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{time}.bak"));
-    database.with_file_name(name)
 }
 
 impl Doctor {

@@ -47,6 +47,8 @@ pub(super) struct Walk {
     pub damaged: HashSet<MessageId>,
     /// Messages of which other things are noted than their texts give, and those.
     pub facts: Vec<(MessageId, Facts)>,
+    /// Messages that were purged.
+    purged: usize,
     horizon: Horizon,
     at: MessageId,
     number: usize,
@@ -63,6 +65,7 @@ impl Walk {
             bones,
             damaged: HashSet::new(),
             facts: Vec::new(),
+            purged: 0,
             horizon,
             at: MessageId(i64::MIN),
             number: 0,
@@ -81,6 +84,9 @@ impl Walk {
             self.message(view, &message)?;
             Ok(size < SLICE)
         })?;
+        if !seen && self.purged > 0 {
+            self.check.notes.push(format!("{} of them purged", self.purged));
+        }
         Ok(seen)
     }
 
@@ -90,6 +96,10 @@ impl Walk {
         if let Some(hash) = message.lineage {
             let AuditedMessage { parent, kind, timestamp: time, .. } = *message;
             self.bones.insert(message.id, Bone { hash, parent, kind, time });
+        }
+        if message.kind == MessageKind::Purged {
+            self.purged(message);
+            return Ok(());
         }
         let name = || name(message);
         let mut is_not_its_text = |what| {
@@ -127,6 +137,26 @@ impl Walk {
         let parsed = Message::parse(json);
         self.facts(message, &parsed);
         self.passages(view, message, &parsed)
+    }
+
+    /// What a purged message leaves: its lineage is made of the random number and of the lineage above, and nothing of what was
+    /// said is noted.
+    fn purged(&mut self, message: &AuditedMessage) {
+        self.purged += 1;
+        let above = match (message.parent, message.above) {
+            (Some(_), None) => {
+                self.check.find(Remedy::Anew, "the message above is not there", || name(message));
+                return;
+            }
+            (_, above) => above,
+        };
+        let (lineage, height) =
+            above.map_or((Hash::ROOT, 0), |(lineage, height)| (lineage, height.saturating_add(1)));
+        let proven = message.nonce.map(|nonce| lineage.purged(&nonce));
+        let says_nothing = message.bytes == 0 && message.passages == 0 && message.first_passage.is_none();
+        if proven.is_none() || proven != message.lineage || height != message.height || !says_nothing {
+            self.check.find(Remedy::Anew, "it was purged, and is not in its place", || name(message));
+        }
     }
 
     /// Holds what is noted of a message beside its text against that.
@@ -206,6 +236,10 @@ fn rendition_of(
     noted: Option<Hash>,
 ) -> Option<Hash> {
     let original = view.message(original).ok()?;
+    if original.json == json {
+        // Pi shows some messages as they were whatever an edit says, and nothing but the edit's own text gives the identity.
+        return noted;
+    }
     let mut hashes = replacements(&original.json, json).into_iter().map(|edit| lineage.edited(&edit));
     hashes.find(|hash| Some(*hash) == noted)
 }

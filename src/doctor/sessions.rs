@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::report::{Check, Remedy};
+use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{Content, Entry};
@@ -164,11 +165,17 @@ impl Stored {
             check.find(Remedy::Fix, "the file has a message that is not stored", name);
             return;
         }
+        let is_purged = |entry: &AuditedEntry| matches!(entry.shown, Some((MessageKind::Purged, _)));
         let same = match &entry.content {
+            // What stands in its place is proven as the message it is.
+            Content::Message(_) if is_purged(stored) => true,
             Content::Message(json) => above.is_none_or(|above| stored.lineage == Some(above.child(json))),
             Content::Edit { target, replacement: Some(replacement) } => {
                 let original = self.entries.get(target).filter(|target| target.kind == 1);
                 match original.and_then(|original| original.lineage) {
+                    Some(_) if original.is_some_and(is_purged) => {
+                        stored.kind == 2 && stored.message.is_none()
+                    }
                     Some(original) => stored.lineage == Some(original.edited(replacement)),
                     None => stored.kind == 0,
                 }
@@ -176,13 +183,18 @@ impl Stored {
             Content::Edit { replacement: None, .. } => stored.kind == 2 && stored.message.is_none(),
             Content::Compaction(_) | Content::OtherCompaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
+            // No file has one.
+            Content::Purged(_) => is_purged(stored),
         };
         if same && let Some(message) = stored.message.filter(|message| self.doubts.damaged.contains(message))
         {
             let text = match &entry.content {
                 Content::Edit { replacement, .. } => replacement.clone().map(Text::Replaced),
                 Content::Message(json) => Some(Text::Said(json.clone())),
-                Content::Compaction(_) | Content::OtherCompaction(_) | Content::Other => None,
+                Content::Compaction(_)
+                | Content::OtherCompaction(_)
+                | Content::Purged(_)
+                | Content::Other => None,
             };
             self.texts.extend(text.map(|text| (message, text)));
         }

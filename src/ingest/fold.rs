@@ -9,7 +9,7 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, Content, Entry, Message, Role, parse_one, with_replacement};
-use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared};
+use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared, beside_purged};
 
 /// Entries as they were handed over, with what was known then of the places they hang from.
 #[derive(Debug, Default)]
@@ -174,7 +174,7 @@ fn free_id<'e>(
         Some(stored) => batch.message(stored).map_or(true, |stored| stored.json == *json),
         None => false,
     };
-    if is_same {
+    if is_same || batch.is_purged_beside(conversation, &entry.id)? {
         return Ok(None);
     }
     let beside = format!("{} {}", entry.id, Hash::plain(json.as_bytes()));
@@ -206,13 +206,30 @@ fn add(
     above: Head,
 ) -> Result<(EntryId, Head)> {
     let mut head = above;
+    let mut id = Cow::from(id);
     let role = match &entry.content {
         Content::Message(json) => {
             let ready = ready.unwrap_or_else(|| Ready::of(json));
             let new = new_message(json, &ready, entry.timestamp, above);
-            let id = batch.add_message(&new)?;
-            head = Some((id, new.lineage, new.height));
-            EntryRole::Message(id)
+            let shown = match batch.purged_as(conversation, &entry.id, &new)? {
+                Some(purged) => {
+                    if *id != *entry.id {
+                        id = Cow::from(beside_purged(&entry.id, purged.0));
+                    }
+                    purged
+                }
+                None => (batch.add_message(&new)?, new.lineage, new.height),
+            };
+            head = Some(shown);
+            EntryRole::Message(shown.0)
+        }
+        Content::Purged(nonce) => {
+            let purged = batch.add_purged(above, nonce, entry.timestamp)?;
+            head = Some(purged);
+            EntryRole::Message(purged.0)
+        }
+        Content::Edit { target, .. } if batch.shows_purged(conversation, target)? => {
+            EntryRole::Edit { target, rendition: None }
         }
         Content::Edit { target, replacement } => {
             let rendition = match replacement {
@@ -230,9 +247,11 @@ fn add(
         Content::Compaction(_) | Content::OtherCompaction(_) => EntryRole::Compaction,
         Content::Other => EntryRole::Link,
     };
-    let new = NewEntry { entry_id: id, parent, role, head: head.map(|(id, ..)| id) };
+    let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
     let row = batch.add_entry(conversation, &new)?;
-    if let Content::OtherCompaction(files) = &entry.content {
+    if let Content::OtherCompaction(files) = &entry.content
+        && !batch.is_below_purged(row)?
+    {
         batch.note_entry_files(row, files)?;
     }
     if let Some(details) = carried(&entry.content) {

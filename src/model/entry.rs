@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::message::read_json;
 use super::{CompactionDetails, Files, Message, Role};
 use crate::error::{Error, Result};
+use crate::ids::Nonce;
 use crate::text;
 
 /// One entry as it is handed over.
@@ -42,6 +43,8 @@ pub enum Content {
     Compaction(Option<CompactionDetails>),
     /// A compaction that is not of ours, with the files it lists.
     OtherCompaction(Files),
+    /// A message that was purged from the old database which this entry comes out of.
+    Purged(Nonce),
     /// A label, a model change, anything unknown.
     Other,
 }

@@ -9,7 +9,7 @@ use super::view::{kind_from_sql, reading};
 use super::{View, codec, migrations};
 use crate::dag::MessageKind;
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
 
 /// Complaints of SQLite's that are read, at most.
 const COMPLAINTS: usize = 100;
@@ -75,6 +75,8 @@ pub struct AuditedMessage {
     pub bytes: i64,
     /// Its JSON, or why that can't be had.
     pub json: Result<String>,
+    /// Of a purged one: what stands in place of that.
+    pub nonce: Option<Nonce>,
     /// Row id of its first passage in the index.
     pub first_passage: Option<i64>,
     /// How many passages it has there.
@@ -202,8 +204,11 @@ fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
 
 fn audited_message(row: &Row<'_>) -> rusqlite::Result<AuditedMessage> {
     let bytes: i64 = row.get("bytes")?;
-    let json = codec::decode(row.get("json")?, row.get("codec")?, bytes);
+    let (stored, codec_id): (Vec<u8>, i64) = (row.get("json")?, row.get("codec")?);
+    let nonce = stored.as_slice().try_into().ok().filter(|_| codec_id == codec::PURGED);
+    let json = codec::decode(stored, codec_id, bytes);
     Ok(AuditedMessage {
+        nonce,
         id: MessageId(row.get("id")?),
         lineage: hash_in(row, "lineage")?,
         parent: row.get::<_, Option<i64>>("parent_id")?.map(MessageId),

@@ -1,4 +1,4 @@
-//! What one writing transaction can add. There is no method that changes or removes a message.
+//! What one writing transaction can add. There is no method here that changes or removes a message.
 
 use std::ops::{Deref, Range};
 
@@ -11,7 +11,7 @@ use super::{View, codec};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use crate::model::{Quote, Role, State, parts, passages};
+use crate::model::{Quote, Role, State, SummaryRecord, parts, passages};
 
 /// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
 pub struct Batch<'t> {
@@ -297,10 +297,16 @@ impl<'t> Batch<'t> {
     /// Stores a summary with its edges unless it is there, and says which row it is.
     ///
     /// # Errors
-    /// Also when a source is missing.
+    /// Also when a source is missing, or has another identity than its own holds: what was purged while the summary was made
+    /// must not come back by it.
     pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
+        }
+        let NewSummary { depth, state, prompt_version, text, quotes, .. } = summary;
+        let sources = self.identities(&summary.sources)?;
+        if SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, &sources) != summary.hash {
+            return Err(Error::store("something that was being summarised has been purged meanwhile"));
         }
         let span = self.span_of(&summary.sources)?;
         let PreparedText { packed, codec, parts } = &summary.prepared;

@@ -30,6 +30,8 @@ const PLAIN: i64 = 0;
 /// Without a dictionary, as the first versions did.
 const ZSTD: i64 = 1;
 const ZSTD_WITH_DICTIONARY: i64 = 2;
+/// Nothing that was said: a random number in its place.
+pub(super) const PURGED: i64 = -1;
 
 static ENCODER: LazyLock<EncoderDictionary<'static>> =
     LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
@@ -96,6 +98,7 @@ pub(super) fn decode(stored: Vec<u8>, codec: i64, length: i64) -> Result<String>
         PLAIN => Ok(stored),
         ZSTD => zstd::bulk::decompress(&stored, length),
         ZSTD_WITH_DICTIONARY => unpack(&stored, length),
+        PURGED => return Err(Error::store("a message that was purged has no text")),
         other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
     };
     let bytes = bytes.map_err(|error| Error::storing("a stored message cannot be unpacked", error))?;

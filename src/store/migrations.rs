@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/005_quotes.sql"),
     include_str!("migrations/006_beside.sql"),
     include_str!("migrations/007_rewritten.sql"),
+    include_str!("migrations/008_purged.sql"),
     include_str!("migrations/009_broken_lines.sql"),
 ];
 

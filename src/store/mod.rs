@@ -5,6 +5,7 @@
 //! transaction), and neither can be held across an `await`.
 
 mod audit;
+mod backup;
 mod batch;
 mod branch;
 mod calibration;
@@ -16,8 +17,12 @@ mod importing;
 mod migrations;
 mod packed;
 mod project;
+mod purge;
+mod purged;
+mod rebase;
 mod repair;
 mod salvage;
+mod scour;
 mod search;
 mod sessions;
 mod sizes;
@@ -34,12 +39,15 @@ pub use audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
     FileFacts, Horizon, Index, Source,
 };
+pub use backup::{BackupFacts, backup_name};
 pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared, PreparedText};
 #[cfg(test)]
 pub(crate) use codec::unseal;
 pub use connection::Place;
 pub use packed::Packed;
 pub use project::real_path;
+pub use purge::{Purge, PurgePlan, PurgedSession};
+pub use purged::beside_purged;
 pub use repair::{Bereft, Text};
 pub use salvage::{OldSession, OldStore};
 pub use search::{Filter, Hit, SummaryHit};

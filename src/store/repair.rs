@@ -2,50 +2,17 @@
 //! themselves it may do two things only: put the text back that a row had, where the row's hash proves it, and store one again
 //! whose row is gone. What is noted of one beside its text follows from that, and is noted again.
 
-use std::fs::OpenOptions;
-use std::path::Path;
-
-use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, params};
 
 use super::summaries::text_of;
 use super::view::reading;
-use super::{Batch, Facts, NewMessage, View, codec};
+use super::{Batch, Facts, NewMessage, codec};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{Message, passages, with_replacement};
 
 fn mending(error: rusqlite::Error) -> Error {
     Error::storing("failed to mend the history store", error)
-}
-
-impl View<'_> {
-    /// Copies the database, as this view sees it, into a new file that its owner alone can read.
-    ///
-    /// # Errors
-    /// When there is such a file, or it can't be written; what was written of it is gone then.
-    pub fn back_up(&self, path: &Path) -> Result<()> {
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
-            Error::storing(format!("failed to write the backup {}", path.display()), error)
-        };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        drop(options.open(path).map_err(|error| failed(error.into()))?);
-        self.copy_into(path).map_err(|error| {
-            let _ = std::fs::remove_file(path);
-            failed(error.into())
-        })
-    }
-
-    fn copy_into(&self, path: &Path) -> rusqlite::Result<()> {
-        let mut copy = Connection::open(path)?;
-        let backup = Backup::new(self.connection, &mut copy)?;
-        while backup.step(4096)? != StepResult::Done {}
-        drop(backup);
-        copy.close().map_err(|(_, error)| error)
-    }
 }
 
 /// The text of a message, as a session file has it.

@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 
+use super::backup::open_unchanged;
 use super::{codec, connection, migrations};
 use crate::error::{Error, Result};
-use crate::ids::Hash;
+use crate::ids::{Hash, Nonce};
 use crate::model::{Content, Entry, replacements};
 
 /// Rows that are asked for where the database can't say how many there are.
@@ -60,17 +61,7 @@ impl OldStore {
     /// When it is none, or so damaged that SQLite can't open it.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be opened: {error}"));
-        // Without a log nothing is written beside it either.
-        let log =
-            path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-        let uri = format!(
-            "file:{}?{}",
-            path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23"),
-            if log.exists() { "mode=ro" } else { "mode=ro&immutable=1" }
-        );
-        let flags =
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
+        let connection = open_unchanged(path).map_err(failed)?;
         let mark: i64 =
             connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
         if mark != connection::APPLICATION_ID {
@@ -156,6 +147,9 @@ impl OldStore {
 
     /// What an entry says, and when; `None` where that can't be read.
     fn content(&self, entry: &OldEntry, shown: &HashMap<&str, i64>) -> Option<(Content, i64)> {
+        if let Some((nonce, timestamp)) = entry.message.and_then(|message| self.purged(message)) {
+            return Some((Content::Purged(nonce), timestamp));
+        }
         match (entry.kind, entry.message, &entry.target) {
             (1, Some(message), _) => {
                 self.message(message).map(|message| (Content::Message(message.json), message.timestamp))
@@ -174,6 +168,14 @@ impl OldStore {
             (3, ..) => Some((Content::Compaction(None), 0)),
             _ => None,
         }
+    }
+
+    /// What stands in place of a message that was purged, and when that was said.
+    fn purged(&self, id: i64) -> Option<(Nonce, i64)> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4")
+            .ok()?;
+        query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).ok()
     }
 
     fn message(&self, id: i64) -> Option<OldMessage> {

@@ -70,6 +70,7 @@ pub(super) fn kind_to_sql(kind: MessageKind) -> i64 {
         MessageKind::Private => 1,
         MessageKind::System => 2,
         MessageKind::Edited => 3,
+        MessageKind::Purged => 4,
     }
 }
 
@@ -78,6 +79,7 @@ pub(super) fn kind_from_sql(kind: i64) -> MessageKind {
         0 => MessageKind::Conversation,
         1 => MessageKind::Private,
         3 => MessageKind::Edited,
+        4 => MessageKind::Purged,
         _ => MessageKind::System,
     }
 }
@@ -289,8 +291,8 @@ impl<'c> View<'c> {
                 "SELECT EXISTS (SELECT 1 FROM summaries)
                      OR EXISTS (SELECT 1 FROM conversations c
                                  WHERE c.id <> ?1
-                                   AND EXISTS (SELECT 1 FROM entries e
-                                                WHERE e.conversation_id = c.id AND e.message_id IS NOT NULL))",
+                                   AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                                WHERE e.conversation_id = c.id AND m.kind <> 4))",
             )
             .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
             .map_err(reading)

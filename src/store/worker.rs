@@ -14,7 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
-use super::{Batch, View, migrations, trouble};
+use super::{Batch, View, migrations, scour, trouble};
 use crate::error::{Code, Error, Result};
 
 /// Work for the writer.
@@ -79,7 +79,13 @@ impl Store {
             Some(dir) => connection::open_project(dir, name, cwd, &passed)?,
             None => connection::open_memory(cwd)?,
         };
+        let is_to_be_scoured = scour::is_pending(&connection);
         let (jobs, writer) = start_writer(connection)?;
+        if is_to_be_scoured {
+            let work = Box::new(|connection: &mut Connection| drop(scour::scour(connection)));
+            // The writer has only just begun to wait for work.
+            let _ = jobs.send(Job { work, unhurried: true });
+        }
         Ok(Self(Arc::new(Shared {
             place,
             jobs: Mutex::new(Some(jobs)),
@@ -199,8 +205,26 @@ impl Store {
                 let _ = connection::tidy_up(connection);
             }
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            if scour::is_pending(connection) {
+                let _ = scour::scour(connection);
+            }
             let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());
+        });
+        self.queue(Job { work, unhurried: false })?;
+        done.await.map_err(|_| Error::closed())
+    }
+
+    /// Writes the file anew after a purge, so that nothing is left in it or in its log of what was removed; says whether that is
+    /// done. If another process holds it up, the next start does it.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub async fn scour(&self) -> Result<bool> {
+        let (answer, done) = oneshot::channel();
+        // The next checkpoint or start tries again what failed.
+        let work = Box::new(move |connection: &mut Connection| {
+            let _ = answer.send(scour::scour(connection).unwrap_or_default());
         });
         self.queue(Job { work, unhurried: false })?;
         done.await.map_err(|_| Error::closed())

@@ -24,6 +24,7 @@ mod misuse;
 mod narrowing;
 mod opening;
 mod private;
+mod purge;
 mod soak;
 mod support;
 mod tidy;

@@ -138,6 +138,17 @@ impl Branch {
         pieces.iter().filter_map(shown).collect()
     }
 
+    /// Messages that were purged, of those that are told of.
+    fn purged(&self) -> usize {
+        let visible = self.visible();
+        let end = visible.get(self.before).map_or(self.path.entries(), |kept| kept.index);
+        let start = match (self.told.start, visible.first()) {
+            (0, _) | (_, None) => 0,
+            (_, Some(first)) => first.index,
+        };
+        self.path.purged_before(end).saturating_sub(self.path.purged_before(start))
+    }
+
     fn block_of<'a>(
         &'a self,
         title: &'a str,
@@ -151,6 +162,7 @@ impl Branch {
             summaries: self.forest.held(),
             depth: self.forest.depth(),
             messages: self.before,
+            purged: self.purged(),
             frontier,
             focus,
             files: &self.files,

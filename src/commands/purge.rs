@@ -1,0 +1,275 @@
+//! `/lcm purge`: what is removed for good, once the user has agreed, and where it still stands.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::{Answer, Asked, Command, Confirm};
+use crate::dag::Step;
+use crate::error::{Error, Result};
+use crate::ids::{Handle, HandleKind};
+use crate::recall::Scope;
+use crate::store::{Place, Purge, PurgePlan, View};
+use crate::text::{count, grouped, minute, one_line, parse_iso, time_span};
+
+/// Names in a row that are told.
+const NAMED: usize = 5;
+
+pub(super) const COMMAND: Command = Command {
+    name: "purge",
+    help: "remove a message, a session, or all before a date, for good; asks first",
+    usage: &[
+        (
+            "purge m-1a2b3c4d5e",
+            "a message, with every summary that was made from it; Pi's id of its entry in this session will do too",
+        ),
+        ("purge SESSION", "everything a session shows, by Pi's id of the session or the beginning of that"),
+        ("purge before 2026-11-20", "everything that was said before a day or time (UTC)"),
+        ("purge … --yes", "without asking; where nobody can be asked, the only way"),
+    ],
+    arguments: &[("before", "everything that was said before a day"), ("--yes", "without asking")],
+    is_long: true,
+    answer: |asked| Box::pin(run(asked)),
+};
+
+/// What would be removed, or was.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Purged {
+    /// What the user asked for.
+    what: String,
+    done: bool,
+    messages: usize,
+    summaries: usize,
+    /// ms.
+    from: Option<i64>,
+    to: Option<i64>,
+    sessions: Vec<String>,
+    /// Is nothing left of it in the file and its log? Known when it is done.
+    complete: Option<bool>,
+    still: Still,
+}
+
+/// Where it still stands.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Still {
+    /// Pi holds it in the context of the session that is open.
+    in_this_session: bool,
+    session_files: Vec<PathBuf>,
+    backups: Vec<PathBuf>,
+    /// Messages of Pi's that tell of a branch that was left.
+    branch_summaries: Vec<String>,
+}
+
+async fn run(asked: &Asked<'_>) -> Result<Answer> {
+    let words: Vec<&str> = asked.rest.split_whitespace().collect();
+    let agreed = words.contains(&"--yes");
+    let words: Vec<&str> = words.into_iter().filter(|word| *word != "--yes").collect();
+    let (scope, what) = (asked.scope.clone(), words.join(" "));
+    let (wish, database) = (what.clone(), asked.store().place().clone());
+    let look = move |view: &View<'_>| {
+        let purge = read(view, &scope, &wish)?;
+        let plan = view.purge_plan(purge)?;
+        let still = still(view, &scope, &plan, &database)?;
+        Ok((purge, plan, still))
+    };
+    let (purge, plan, still) = asked.store().read(look).await?;
+    if plan.messages.is_empty() {
+        return Err(Error::invalid(format!("there is nothing to remove: no message is stored for {what}")));
+    }
+    let mut purged = Purged::of(what, &plan, still);
+    if !agreed {
+        let confirm = Confirm {
+            title: format!("Remove {} for good?", count(purged.messages, "message")),
+            message: purged.to_string(),
+            line: format!("purge {} --yes", purged.what),
+        };
+        return Ok(Answer::of(&purged).asking(confirm));
+    }
+    let plan = asked.store().write(move |batch| batch.purge(purge)).await?;
+    purged = Purged::of(purged.what, &plan, purged.still);
+    purged.done = true;
+    purged.complete = Some(asked.store().scour().await?);
+    Ok(Answer::of(&purged))
+}
+
+/// What `wish` means, asked from `scope`.
+fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
+    let unclear = |why: String| Error::invalid(format!("{why}; /lcm help purge tells what it takes"));
+    if let Some(date) = wish.strip_prefix("before ") {
+        let time = ["", "Z", ":00Z", "T00:00:00Z"].iter().find_map(|end| parse_iso(&format!("{date}{end}")));
+        return time.map(Purge::Before).ok_or_else(|| {
+            unclear(format!(
+                "{} is no day such as 2026-11-20, nor a time such as 2026-11-20T09:30Z",
+                one_line(date, 40)
+            ))
+        });
+    }
+    if wish.is_empty() || wish == "before" || wish.contains(' ') {
+        return Err(unclear("/lcm purge takes a message's id, a session's id, or before and a day".into()));
+    }
+    if let Ok(handle) = Handle::parse(wish) {
+        if handle.kind == HandleKind::Summary {
+            return Err(unclear(format!(
+                "{handle} is a summary: it goes with the messages it was made from"
+            )));
+        }
+        return match view.purgeable_like(&handle)?.as_slice() {
+            [message] => Ok(Purge::Message(*message)),
+            [] => Err(unclear(format!("there is no message {handle}"))),
+            _ => Err(unclear(format!("{handle} fits more than one message: give more of its digits"))),
+        };
+    }
+    if let Some(message) = view.purgeable_at(scope.conversation, wish)? {
+        return Ok(Purge::Message(message));
+    }
+    match view.sessions_like(wish)?.as_slice() {
+        [session] => Ok(Purge::Session(*session)),
+        [] => Err(unclear(format!("there is no session and no message {}", one_line(wish, 40)))),
+        _ => Err(unclear(format!("several sessions begin with {}: give more of the id", one_line(wish, 40)))),
+    }
+}
+
+/// Where what is removed stands beside the store, as far as that can be known.
+fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> Result<Still> {
+    let mut still = Still::default();
+    if let Some(leaf) = &scope.leaf {
+        let branch = view.branch(scope.conversation, leaf)?;
+        still.in_this_session = branch.iter().any(|entry| match &entry.step {
+            Step::Message(message) => plan.messages.contains(&message.id),
+            _ => false,
+        });
+    }
+    let mut branches = BTreeSet::new();
+    for session in &plan.sessions {
+        still.session_files.extend(session.file.as_ref().map(PathBuf::from).filter(|file| file.exists()));
+        for (id, hash) in view.branch_summaries(session.conversation)? {
+            if !plan.messages.contains(&id) {
+                branches.insert(hash.message_handle());
+            }
+        }
+    }
+    still.branch_summaries = branches.into_iter().collect();
+    still.backups = view.backups()?.into_iter().filter(|path| path.exists()).collect();
+    if let Place::File(database) = database {
+        for path in beside(database) {
+            if !still.backups.contains(&path) {
+                still.backups.push(path);
+            }
+        }
+    }
+    Ok(still)
+}
+
+/// Backups that lie beside the database, the doctor's among them.
+fn beside(database: &Path) -> Vec<PathBuf> {
+    let name = format!("{}.", database.file_name().unwrap_or_default().to_string_lossy());
+    let files = database.parent().and_then(|dir| dir.read_dir().ok()).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = files
+        .filter(|file| {
+            let file = file.file_name();
+            let file = file.to_string_lossy();
+            file.starts_with(&name) && file.ends_with(".bak")
+        })
+        .map(|file| file.path())
+        .collect();
+    found.sort();
+    found
+}
+
+impl Purged {
+    fn of(what: String, plan: &PurgePlan, still: Still) -> Self {
+        Self {
+            what,
+            done: false,
+            messages: plan.messages.len(),
+            summaries: plan.summaries.len(),
+            from: plan.times.map(|(from, _)| from),
+            to: plan.times.map(|(_, to)| to),
+            sessions: plan.sessions.iter().map(|session| session.session_id.clone()).collect(),
+            complete: None,
+            still,
+        }
+    }
+}
+
+impl fmt::Display for Purged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = match (self.from, self.to) {
+            (Some(from), Some(to)) if from == to => format!(" of {}", minute(from)),
+            (Some(from), Some(to)) => format!(" of {}", time_span(from, to)),
+            _ => String::new(),
+        };
+        let (messages, summaries) = (grouped(self.messages), count(self.summaries, "summary"));
+        let noun = if self.messages == 1 { "message" } else { "messages" };
+        let removed = format!("{messages} {noun}{time}, and {summaries} made from them or told of them");
+        match self.done {
+            true => write!(f, "Removed for good: {removed}.")?,
+            false => write!(f, "This would remove for good: {removed}.")?,
+        }
+        if self.sessions.len() > 1 {
+            write!(
+                f,
+                " They stand in {}, and are removed from each: {}.",
+                count(self.sessions.len(), "session"),
+                listed(&self.sessions)
+            )?;
+        }
+        match self.complete {
+            Some(true) => f.write_str("\nNothing of it is left in the database and its log. Short ids (m-…, s-…) of what came after have changed.")?,
+            Some(false) => f.write_str(
+                "\nIncomplete: another process reads the database, so its log may still hold it. That is finished at the next start, or when this session ends.",
+            )?,
+            None => {}
+        }
+        self.still.fmt(f)?;
+        if !self.done {
+            f.write_str("\nThis can't be undone. /lcm purge ")?;
+            write!(f, "{} --yes does it.", self.what)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Still {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paths = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.display().to_string()).collect()
+        };
+        let mut lines = Vec::new();
+        if self.in_this_session {
+            lines.push(
+                "the session that is open: Pi holds it in the context and goes on sending it to the model, until it is compacted away".to_owned(),
+            );
+        }
+        if !self.session_files.is_empty() {
+            lines.push(format!(
+                "Pi's own session files, which are Pi's to delete: {}",
+                listed(&paths(&self.session_files))
+            ));
+        }
+        if !self.backups.is_empty() {
+            lines.push(format!("backups: {}", listed(&paths(&self.backups))));
+        }
+        if !self.branch_summaries.is_empty() {
+            lines.push(format!(
+                "Pi's summaries of branches that were left may tell of it: {}",
+                listed(&self.branch_summaries)
+            ));
+        }
+        if !lines.is_empty() {
+            write!(f, "\nIt still stands in\n- {}", lines.join("\n- "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The first few, and how many more.
+fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let named = names[..names.len() - more].join(", ");
+    if more == 0 { named } else { format!("{named} and {} more", grouped(more)) }
+}

@@ -1,0 +1,653 @@
+//! Purging: what was said is nowhere in the files any more, can't be guessed from what is left, and nothing brings it back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use super::world::{World, events, knobs, marks};
+use crate::compaction::Outcome;
+use crate::dag::{MessageKind, Step};
+use crate::ids::{ConversationId, Hash, MessageId};
+use crate::ingest::{Handover, fold};
+use crate::model::parse_batch;
+use crate::store::{Purge, PurgePlan, Store};
+
+/// What must be nowhere afterwards. The index cuts off what a word has in common with its neighbour, so its end counts.
+const SECRET: &str = "quokka7741";
+const TAIL: &[u8] = b"okka7741";
+
+/// A store in a folder with the file of its one session, in which a secret was told, summarised and condensed.
+struct Told {
+    dir: tempfile::TempDir,
+    store: Store,
+    session: Session,
+    conversation: ConversationId,
+}
+
+impl Told {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+        let session = Session::new()
+            .message(json!({"role": "system", "content": "You are Pi"}))
+            .chat(6, 30)
+            .user(&format!("the pass phrase is {SECRET} and stays so"))
+            .assistant("I shall remember it")
+            .entry(
+                "context_edit",
+                json!({"targetId": "e14", "replacement": {"content": format!("hint: {SECRET}!")}}),
+            )
+            .chat(20, 40);
+        let told = Self { dir, store, session, conversation: ConversationId(1) };
+        told.ingest("one", &told.session).await;
+        let mut told = told;
+        for _ in 0..2 {
+            told = told.compact(&echoing()).await.0;
+            told.session = told.session.clone().chat(8, 40);
+            told.ingest("one", &told.session).await;
+        }
+        assert!(told.ask::<i64>("SELECT max(depth) FROM summaries") > 0);
+        assert!(told.ask::<i64>("SELECT count(*) FROM carried") > 0);
+        told
+    }
+
+    async fn ingest(&self, id: &str, session: &Session) {
+        let (id, json) = (id.to_owned(), session.json());
+        let file = self.dir.path().join(format!("{id}.jsonl"));
+        let header = json!({"type": "session", "version": 3, "id": id, "cwd": "/project"});
+        let lines = std::iter::once(&header).chain(&session.entries).map(|line| format!("{line}\n"));
+        fs::write(&file, lines.collect::<String>()).unwrap();
+        let file = file.to_string_lossy().into_owned();
+        let work = self.store.write(move |batch| {
+            let conversation = batch.conversation_row(&id, Some(&file), None, 0)?;
+            fold(batch, conversation, &Handover { entries: parse_batch(&json)?, orphans: Default::default() })
+        });
+        work.await.unwrap();
+    }
+
+    /// Compacts all of it, as Pi would write it down; gives the block too.
+    async fn compact(mut self, model: &std::sync::Arc<ScriptedModel>) -> (Self, String, Value) {
+        let test_store = TestStore::beside(self.store.clone());
+        let leaf = self.session.leaf().to_owned();
+        let compact = Compact::new(&test_store, self.conversation, &leaf, &leaf);
+        let compaction = compacted(compact.run(model).await);
+        let details = json!(compaction.details);
+        let fields = json!({"summary": compaction.summary, "details": details});
+        self.session = self.session.entry("compaction", fields);
+        self.ingest("one", &self.session).await;
+        (self, compaction.summary, details)
+    }
+
+    async fn message_of(&self, entry: &str) -> MessageId {
+        let (entry, conversation) = (entry.to_owned(), self.conversation);
+        let found = self.store.read(move |view| view.purgeable_at(conversation, &entry)).await.unwrap();
+        found.unwrap()
+    }
+
+    async fn purge(&self, entry: &str) -> PurgePlan {
+        let message = self.message_of(entry).await;
+        self.purge_all(Purge::Message(message)).await
+    }
+
+    async fn purge_all(&self, purge: Purge) -> PurgePlan {
+        let planned = self.store.read(move |view| view.purge_plan(purge)).await.unwrap();
+        let plan = self.store.write(move |batch| batch.purge(purge)).await.unwrap();
+        assert_eq!(plan, planned);
+        assert!(self.store.scour().await.unwrap());
+        plan
+    }
+
+    fn database(&self) -> std::path::PathBuf {
+        self.dir.path().join("project.db")
+    }
+
+    fn ask<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+        Connection::open(self.database()).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+
+    async fn doctor(&self) -> String {
+        doctor(&self.store, "doctor").await
+    }
+
+    /// The secret is nowhere: not as bytes of the files, not in a row once it is unpacked, not among the words of an index.
+    async fn assert_gone(&self) {
+        for ending in ["", "-wal", "-shm"] {
+            let bytes = fs::read(format!("{}{ending}", self.database().display())).unwrap_or_default();
+            assert!(!bytes.windows(TAIL.len()).any(|window| window == TAIL), "in X.db{ending}");
+        }
+        assert!(!everything(&self.store).await.contains("okka7741"));
+        let words = words(&self.database());
+        assert!(words.len() > 20 && !words.iter().any(|word| word.contains("okka")), "{words:?}");
+    }
+}
+
+/// A model that says what it was told, as far as it is short enough.
+fn echoing() -> std::sync::Arc<ScriptedModel> {
+    ScriptedModel::new(|request| {
+        let said = if request.prompt.contains(SECRET) { SECRET } else { "nothing new" };
+        Ok(crate::llm::Reply {
+            text: format!("They said {said}.\nExpand for details about: all {}", request.prompt.len()),
+            model: Some("scripted/model".into()),
+            usage: None,
+        })
+    })
+}
+
+async fn doctor(store: &Store, line: &str) -> String {
+    let scope = crate::recall::Scope { conversation: ConversationId(1), leaf: None };
+    super::asking::ask(store, &scope, line).await.unwrap().text
+}
+
+/// Every text that is stored, unpacked.
+async fn everything(store: &Store) -> String {
+    let read = store.read(|view| {
+        let mut all = String::new();
+        view.audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
+            all.push_str(message.json.as_deref().unwrap_or_default());
+            Ok(true)
+        })?;
+        for row in view.summary_rows()? {
+            all.push_str(&format!("{:?}", view.summary(crate::ids::SummaryId(row))?));
+        }
+        for session in view.audited_conversations()? {
+            all.push_str(&format!("{:?}", view.files_listed(session.id)?));
+        }
+        Ok(all)
+    });
+    read.await.unwrap()
+}
+
+/// The words of both indexes.
+fn words(database: &Path) -> Vec<String> {
+    let connection = Connection::open(database).unwrap();
+    let mut words = Vec::new();
+    for index in ["messages_fts", "summaries_fts"] {
+        let table = format!("CREATE VIRTUAL TABLE temp.{index}_words USING fts5vocab(main, {index}, row)");
+        connection.execute_batch(&table).unwrap();
+        let mut query = connection.prepare(&format!("SELECT term FROM temp.{index}_words")).unwrap();
+        words.extend(query.query_map([], |row| row.get(0)).unwrap().map(|word| word.unwrap()));
+    }
+    words
+}
+
+/// Every row that says what is stored, but for names of rows that nothing hangs from.
+async fn digest(store: &Store) -> BTreeSet<String> {
+    let read = store.read(|view| {
+        let mut rows = BTreeSet::new();
+        for session in view.audited_conversations()? {
+            for entry in view.audit_entries(session.id, crate::ids::EntryId(i64::MAX))? {
+                rows.insert(format!("{} {entry:?}", session.session_id));
+            }
+        }
+        for row in view.summary_rows()? {
+            rows.insert(format!("{:?}", view.summary(crate::ids::SummaryId(row))?));
+        }
+        Ok(rows)
+    });
+    read.await.unwrap()
+}
+
+#[tokio::test]
+async fn what_was_purged_is_nowhere_in_the_files_any_more() {
+    let told = Told::new().await;
+    let before = told.ask::<i64>("SELECT count(*) FROM summaries");
+    assert!(everything(&told.store).await.matches(SECRET).count() > 3);
+    assert!(words(&told.database()).iter().any(|word| word.contains("quokka")));
+    let plan = told.purge("e14").await;
+    assert_eq!((plan.messages.len(), plan.renditions.len(), plan.sessions.len()), (1, 1, 1));
+    assert!(plan.summaries.len() > 2, "{plan:?}");
+    let left = told.ask::<i64>("SELECT count(*) FROM summaries");
+    assert_eq!(before - left, i64::try_from(plan.summaries.len()).unwrap());
+    assert!(left > 0, "those of other messages stay");
+    told.assert_gone().await;
+    let report = told.doctor().await;
+    assert!(report.ends_with("All is as it must be.") && report.contains(", 1 of them purged"), "{report}");
+    assert_eq!(told.ask::<i64>("PRAGMA freelist_count"), 0);
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
+}
+
+/// Whoever has the file and knows all but the secret, and guesses that, finds nothing in the file that says so.
+#[tokio::test]
+async fn nothing_that_is_left_confirms_a_guess() {
+    let told = Told::new().await;
+    let identities = |told: &Told| -> BTreeSet<Hash> {
+        let connection = Connection::open(told.database()).unwrap();
+        let mut query = connection
+            .prepare("SELECT lineage FROM messages UNION ALL SELECT hash FROM summaries UNION ALL SELECT span FROM claims")
+            .unwrap();
+        let rows = query.query_map([], |row| row.get(0).map(Hash)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    let before = identities(&told);
+    let rows = told.store.read(|view| {
+        let branch = view.branch(ConversationId(1), "e15")?;
+        let hash = |entry: &str| match &branch.iter().find(|one| one.entry_id == entry).unwrap().step {
+            Step::Message(message) => (message.id, message.hash),
+            step => panic!("{step:?}"),
+        };
+        let (secret, next) = (hash("e14"), hash("e15"));
+        Ok((hash("e13").1, view.message(secret.0)?.json, view.message(next.0)?.json))
+    });
+    let (above, guess, next) = rows.await.unwrap();
+    let guessed = above.child(&guess);
+    let follows = [
+        guessed,
+        guessed.child(&next),
+        guessed.edited(&json!({"content": format!("hint: {SECRET}!")}).to_string()),
+    ];
+    assert!(follows.iter().all(|hash| before.contains(hash)));
+    told.purge("e14").await;
+    let after = identities(&told);
+    assert!(follows.iter().all(|hash| !after.contains(hash)));
+    // Of everything below and of all summaries there nothing is called as it was.
+    let above = told.store.read(|view| {
+        Ok(view
+            .branch(ConversationId(1), "e13")?
+            .into_iter()
+            .filter_map(|entry| match entry.step {
+                Step::Message(message) => Some(message.hash),
+                _ => None,
+            })
+            .collect::<BTreeSet<_>>())
+    });
+    let above = above.await.unwrap();
+    let same: BTreeSet<Hash> = before.intersection(&after).copied().collect();
+    let summaries = told.store.read(|view| {
+        view.summary_rows()?
+            .into_iter()
+            .map(|row| Ok(view.summary(crate::ids::SummaryId(row))?.hash))
+            .collect::<crate::error::Result<BTreeSet<_>>>()
+    });
+    let summaries = summaries.await.unwrap();
+    assert!(same.iter().all(|hash| above.contains(hash) || summaries.contains(hash)));
+    assert!(above.is_subset(&same));
+    // Those that are called as before stand for what came before.
+    let last = told.ask::<i64>("SELECT id FROM messages WHERE kind = 4");
+    let kept = told.ask::<i64>(&format!("SELECT count(*) FROM summaries WHERE last_message < {last}"));
+    assert_eq!(same.intersection(&summaries).count(), usize::try_from(kept).unwrap());
+}
+
+#[tokio::test]
+async fn nothing_brings_it_back() {
+    let told = Told::new().await;
+    told.purge("e14").await;
+    let before = digest(&told.store).await;
+
+    // The session itself, handed over again as a whole.
+    told.ingest("one", &told.session).await;
+    assert_eq!(digest(&told.store).await, before);
+    // The doctor has the session's file, with all its summaries.
+    assert!(doctor(&told.store, "doctor --fix").await.ends_with("There is nothing to mend."));
+    assert_eq!(digest(&told.store).await, before);
+    // With a lost summary, the file is folded in again.
+    Connection::open(told.database())
+        .unwrap()
+        .execute("UPDATE summaries SET depth = 3 WHERE id = (SELECT min(id) FROM summaries)", [])
+        .unwrap();
+    let mended = doctor(&told.store, "doctor --fix").await;
+    assert!(mended.contains("\nDone\n") && mended.ends_with("All is as it must be."), "{mended}");
+    told.assert_gone().await;
+
+    // A fork from the end, and one from the message right after.
+    told.ingest("fork", &told.session).await;
+    let mut short = Session::new();
+    short.entries = told.session.entries[..15].to_vec();
+    told.ingest("short", &short.at("e15").user("elsewhere")).await;
+    told.assert_gone().await;
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind = 4"), 1);
+    assert_eq!(
+        told.ask::<i64>(
+            "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id WHERE m.kind = 4"
+        ),
+        3
+    );
+    let report = told.doctor().await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+    // All that came after is shared, under its new identity.
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
+}
+
+#[tokio::test]
+async fn an_old_database_with_what_a_purge_left_is_taken_over_as_it_is() {
+    let told = Told::new().await;
+    told.purge("e14").await;
+    told.store.close().await;
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+    import(&store, &told.database()).await;
+    let lineages = |path: &Path| -> BTreeSet<Vec<u8>> {
+        let connection = Connection::open(path).unwrap();
+        let mut query = connection.prepare("SELECT lineage FROM messages").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let mut expected = lineages(&told.database());
+    assert_eq!(lineages(&dir.path().join("project.db")), expected);
+    // Nor does the session's file bring it into the new one.
+    import(&store, &told.dir.path().join("one.jsonl")).await;
+    assert!(!everything(&store).await.contains("okka7741"));
+    assert_eq!(std::mem::take(&mut expected), lineages(&dir.path().join("project.db")));
+}
+
+async fn import(store: &Store, path: &Path) {
+    let home = crate::ingest::import::Home {
+        store: store.clone(),
+        cwd: "/project".into(),
+        db_dir: path.parent().unwrap().into(),
+        session_id: "open".into(),
+    };
+    let folders =
+        crate::ingest::import::Folders { session_dir: "/nowhere".into(), all_sessions: "/nowhere".into() };
+    let importer = crate::commands::import::Importer::default();
+    let answer = importer.run(&home, &folders, &path.to_string_lossy()).await.unwrap().text;
+    assert!(answer.starts_with("1 session"), "{answer}");
+}
+
+#[tokio::test]
+async fn work_goes_on_around_it() {
+    let mut told = Told::new().await;
+    told.purge("e14").await;
+    // A late edit of it, one of its neighbour, a branch right below it, and a fork of that.
+    let late = json!({"targetId": "e14", "replacement": {"content": format!("again {SECRET}")}});
+    told.session = told.session.entry("context_edit", late);
+    let edit = json!({"targetId": "e15", "replacement": {"content": "put briefly"}});
+    told.session = told.session.entry("context_edit", edit).chat(2, 30);
+    told.ingest("one", &told.session).await;
+    let end = told.session.leaf().to_owned();
+    told.session = told.session.at("e14").user("another way").assistant("indeed").chat(3, 30);
+    told.ingest("one", &told.session).await;
+    told.assert_gone().await;
+
+    let (told, block, details) = told.compact(&echoing()).await;
+    assert!(block.contains(", none missing, 0 degraded, 1 purged\n"), "{block}");
+    assert!(!block.contains(SECRET) && !details.to_string().contains(SECRET));
+    let mut told = told;
+    told.session = told.session.at(&end);
+    let (told, block, details) = told.compact(&echoing()).await;
+    assert!(block.contains(", none missing, 0 degraded, 1 purged\n"), "{block}");
+    assert!(!block.contains(SECRET) && !details.to_string().contains(SECRET));
+    told.assert_gone().await;
+    let report = told.doctor().await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+    let visible =
+        told.store.read(move |view| Ok(crate::dag::visible(&view.branch(ConversationId(1), &end)?)));
+    let visible = visible.await.unwrap();
+    assert!(
+        visible.iter().all(|message| message.entry_id != "e14" && message.seen.kind != MessageKind::Purged)
+    );
+}
+
+#[tokio::test]
+async fn what_was_being_summarised_meanwhile_is_not_stored() {
+    let told = Told::new().await;
+    let rows = told.store.read(|view| {
+        let branch = view.branch(ConversationId(1), "e15")?;
+        Ok(crate::dag::visible(&branch).into_iter().rev().take(2).collect::<Vec<_>>())
+    });
+    let mut pair = rows.await.unwrap();
+    pair.reverse();
+    let hashes: Vec<Hash> = pair.iter().map(|message| message.seen.hash).collect();
+    let summary = crate::store::NewSummary {
+        hash: crate::model::SummaryRecord::identity(0, crate::model::State::Ok, 1, SECRET, &[], &hashes),
+        depth: 0,
+        text: SECRET.into(),
+        tokens: 3,
+        state: crate::model::State::Ok,
+        model: None,
+        prompt_version: 1,
+        usage: None,
+        created_at: 0,
+        quotes: Vec::new(),
+        prepared: crate::store::PreparedText::of(SECRET),
+        sources: crate::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
+    };
+    told.purge("e13").await;
+    let stored = told.store.write(move |batch| batch.add_summary(&summary)).await;
+    assert!(stored.unwrap_err().to_string().contains("has been purged meanwhile"));
+}
+
+#[tokio::test]
+async fn a_session_and_a_time_are_purged_as_a_whole() {
+    let told = Told::new().await;
+    let other = Session::new().chat(4, 20).user(&format!("{SECRET} here too")).assistant("so it is");
+    told.ingest("two", &other).await;
+    let plan = told.purge_all(Purge::Session(ConversationId(1))).await;
+    assert_eq!(plan.sessions.iter().map(|session| session.session_id.as_str()).collect::<Vec<_>>(), ["one"]);
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM summaries"), 0);
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
+    told.ingest("one", &told.session).await;
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 10);
+    let early = told.ask::<i64>("SELECT min(timestamp) FROM messages WHERE kind <> 4");
+    assert_eq!(told.purge_all(Purge::Before(early)).await.messages.len(), 0);
+    told.purge_all(Purge::Before(i64::MAX)).await;
+    told.ingest("two", &other).await;
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 0);
+    told.assert_gone_entirely();
+    let report = told.doctor().await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+}
+
+impl Told {
+    fn assert_gone_entirely(&self) {
+        assert_eq!(words(&self.database()), [""; 0]);
+        let bytes = fs::read(self.database()).unwrap();
+        assert!(!bytes.windows(TAIL.len()).any(|window| window == TAIL));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
+    let told = Told::new().await;
+    let reader = Connection::open(told.database()).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
+    let message = told.message_of("e14").await;
+    told.store.write(move |batch| batch.purge(Purge::Message(message))).await.unwrap();
+    assert!(!told.store.scour().await.unwrap());
+    assert_eq!(told.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'"), "log");
+    told.store.close().await;
+    // Whoever reads still sees what there was.
+    assert!(
+        reader
+            .query_row("SELECT count(*) FROM messages WHERE kind = 4", [], |row| row.get::<_, i64>(0))
+            .unwrap()
+            == 0
+    );
+    reader.execute_batch("COMMIT").unwrap();
+    let store = Store::open(Some(told.dir.path()), "project", "/project").unwrap();
+    store.flush().await.unwrap();
+    drop(reader);
+    let told = Told { store, dir: told.dir, session: told.session, conversation: told.conversation };
+    told.assert_gone().await;
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
+}
+
+/// Two entries of one id, as a damaged file may have them: the second is stored beside the first, under a name with a hash.
+#[tokio::test]
+async fn the_second_of_two_entries_of_one_id_is_purged_with_its_name() {
+    let told = Told::new().await;
+    let mut twice = Session::new().chat(2, 5);
+    let mut second = twice.entries[3].clone();
+    second["message"]["content"] = json!([{"type": "text", "text": format!("{SECRET} again")}]);
+    twice.entries.push(second);
+    told.ingest("two", &twice).await;
+    let entry = told.ask::<String>("SELECT entry_id FROM entries WHERE length(entry_id) > 60");
+    let message =
+        told.store.read(move |view| view.purgeable_at(ConversationId(2), &entry)).await.unwrap().unwrap();
+    told.purge("e14").await;
+    told.purge_all(Purge::Message(message)).await;
+    for session in ["two", "two", "three", "three"] {
+        told.ingest(session, &twice).await;
+        told.assert_gone().await;
+    }
+    assert_eq!(told.ask::<i64>("SELECT count(*) FROM entries WHERE length(entry_id) > 60"), 0);
+    let report = told.doctor().await;
+    assert!(report.contains("Messages       ok"), "{report}");
+}
+
+#[tokio::test]
+async fn the_command_asks_first_and_tells_where_it_still_stands() {
+    let told = Told::new().await;
+    let backup = ask(&told, "backup").await.text;
+    let copy = told.dir.path().read_dir().unwrap().flatten().map(|file| file.path());
+    let mut copy = copy;
+    let copy = copy.find(|path| path.extension().is_some_and(|ending| ending == "bak")).unwrap();
+    assert!(backup.starts_with(&format!("The history was copied to {}: ", copy.display())), "{backup}");
+    assert!(fs::read(&copy).unwrap().len() > 10_000);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let again = refused(&told, &format!("backup {}", copy.display())).await;
+    assert!(again.contains("already, and nothing is overwritten"), "{again}");
+    let elsewhere = told.dir.path().join("copies");
+    fs::create_dir(&elsewhere).unwrap();
+    ask(&told, &format!("backup '{}'", elsewhere.display())).await;
+    assert_eq!(elsewhere.read_dir().unwrap().count(), 1);
+    let store = Store::open(Some(told.dir.path()), "other", "/other").unwrap();
+    import(&store, &copy).await;
+
+    let name = told
+        .store
+        .read(|view| Ok(view.message(view.purgeable_at(ConversationId(1), "e14")?.unwrap())?.lineage));
+    let name = name.await.unwrap().message_handle();
+    let asked = ask(&told, &format!("purge {name}")).await;
+    let confirm = asked.confirm.unwrap();
+    assert_eq!(
+        (confirm.title.as_str(), confirm.line.clone()),
+        ("Remove 1 message for good?", format!("purge {name} --yes"))
+    );
+    assert!(asked.text.starts_with("This would remove for good: 1 message of 2025-"), "{}", asked.text);
+    assert!(
+        asked.text.ends_with(&format!("This can't be undone. /lcm purge {name} --yes does it.")),
+        "{}",
+        asked.text
+    );
+    assert!(everything(&told.store).await.contains(SECRET));
+
+    let done = ask(&told, &confirm.line).await;
+    assert!(
+        done.confirm.is_none() && done.text.starts_with("Removed for good: 1 message of "),
+        "{}",
+        done.text
+    );
+    assert_eq!(done.answer["complete"], true);
+    for named in ["one.jsonl", "the session that is open", &copy.display().to_string(), "copies/"] {
+        assert!(done.text.contains(named), "no {named} in {}", done.text);
+    }
+    told.assert_gone().await;
+    assert_eq!(refused(&told, "purge e14").await, refused(&told, "purge e14 --yes").await);
+}
+
+#[tokio::test]
+async fn what_cannot_be_purged_is_said_in_a_sentence() {
+    let told = Told::new().await;
+    told.ingest("oneself", &Session::new().chat(1, 3)).await;
+    for (line, why) in [
+        ("purge", "takes a message's id, a session's id, or before and a day; /lcm help purge"),
+        ("purge before", "takes a message's id"),
+        ("purge two words", "takes a message's id"),
+        ("purge before long", "long is no day such as 2026-11-20"),
+        ("purge before 1999-01-01", "there is nothing to remove: no message is stored for before 1999-01-01"),
+        ("purge m-000000", "there is no message m-000000"),
+        ("purge s-000000", "s-000000 is a summary"),
+        ("purge nobody", "there is no session and no message nobody"),
+        ("purge o", "several sessions begin with o"),
+    ] {
+        let answer = refused(&told, line).await;
+        assert!(answer.contains(why), "{line}: {answer}");
+    }
+    let asked = ask(&told, "purge one").await;
+    assert!(asked.confirm.is_some(), "{}", asked.text);
+    let before = ask(&told, "purge before 2999-01-01T09:30 --json").await;
+    assert_eq!(before.answer["done"], false);
+    assert_eq!(before.answer["sessions"], json!(["one", "oneself"]));
+}
+
+async fn ask(told: &Told, line: &str) -> crate::commands::Answer {
+    super::asking::ask(&told.store, &told.scope(), line).await.unwrap()
+}
+
+async fn refused(told: &Told, line: &str) -> String {
+    super::asking::ask(&told.store, &told.scope(), line).await.unwrap_err().to_string()
+}
+
+impl Told {
+    fn scope(&self) -> crate::recall::Scope {
+        crate::recall::Scope { conversation: self.conversation, leaf: Some(self.session.leaf().to_owned()) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a project went through: any messages purged, everything handed over again, also as forks, changes nothing, and
+    /// what the purged ones said is nowhere.
+    #[test]
+    fn whatever_is_purged_stays_away(
+        events in events(60), knobs in knobs(), picks in prop::collection::vec(any::<prop::sample::Index>(), 1..5),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let mut world = World::new(knobs);
+            for event in &events {
+                if let Some(asked) = world.happen(event).await
+                    && let Outcome::Compacted { compaction, .. } = asked.run(&world.store, &asked.mood.model()).await
+                {
+                    world.note(&compaction);
+                }
+            }
+            for at in 0..world.sittings.len() {
+                world.store_sitting(at).await;
+            }
+            purge_and_try(&world, &picks).await;
+        });
+    }
+}
+
+async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
+    let store = &world.store.store;
+    let mut gone: BTreeSet<String> = BTreeSet::new();
+    for pick in picks {
+        let all = store.read(|view| {
+            let mut all = Vec::new();
+            view.audit_messages(MessageId(0), MessageId(i64::MAX), |message| {
+                if !matches!(message.kind, MessageKind::Edited | MessageKind::Purged) {
+                    all.push((message.id, message.json.unwrap()));
+                }
+                Ok(true)
+            })?;
+            Ok(all)
+        });
+        let all = all.await.unwrap();
+        if all.is_empty() {
+            return;
+        }
+        let (id, json) = pick.get(&all).clone();
+        gone.extend(marks(&json));
+        store.write(move |batch| batch.purge(Purge::Message(id))).await.unwrap();
+    }
+    // What others repeat is theirs: in this world nobody does but summaries.
+    assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");
+    let report = doctor(store, "doctor").await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+    let before = digest(store).await;
+    for sitting in world.sittings.iter().rev() {
+        let mut session = Session::new();
+        session.entries.clone_from(&sitting.entries);
+        world.store.ingest(&sitting.id, &session).await;
+    }
+    assert_eq!(digest(store).await, before);
+    for sitting in &world.sittings {
+        let mut session = Session::new();
+        session.entries.clone_from(&sitting.entries);
+        world.store.ingest(&format!("copy of {}", sitting.id), &session).await;
+    }
+    assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");
+    let report = doctor(store, "doctor").await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+}

@@ -1,5 +1,6 @@
 //! `/lcm import`: what is to be imported, how far it is, and what came of it, in words.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Answer, Command, Sentence, args};
 use crate::error::Result;
 use crate::ingest::import::{Folders, Home, Progress, Report, Source, Unreadable, import, older_sessions};
+use crate::ingest::relink::{Relinked, relink};
 use crate::text::{grouped, one_line};
 
 /// Files that could not be read are named up to this many.
@@ -65,18 +67,38 @@ impl Importer {
                 self.lock().cancel();
                 return Ok(Sentence::answer("The import is being stopped."));
             }
-            (Wish::Import(_), false) => {
-                return Ok(Sentence::answer(format!(
-                    "An import is under way ({}). /lcm import --stop stops it.",
-                    self.words()
-                )));
-            }
+            (Wish::Import(_), false) => return Ok(self.under_way()),
             (Wish::Import(source), true) => source,
         };
-        let cancel = self.closing.child_token();
-        *self.lock() = cancel.clone();
+        let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
         Ok(Answer { text: render(&report, &source, folders), answer: as_json(&report), confirm: None })
+    }
+
+    /// Makes the history of the folder `old` part of this project's; where an import is under way, what to say of that.
+    ///
+    /// # Errors
+    /// What the user should read.
+    pub(super) async fn relink(
+        &self,
+        home: &Home,
+        folders: &Folders,
+        old: &Path,
+    ) -> Result<std::result::Result<Relinked, Answer>> {
+        let Ok(_turn) = self.turn.try_lock() else { return Ok(Err(self.under_way())) };
+        let cancel = self.cancellable();
+        relink(home, folders, old, &self.progress, &cancel).await.map(Ok)
+    }
+
+    fn under_way(&self) -> Answer {
+        Sentence::answer(format!("An import is under way ({}). /lcm import --stop stops it.", self.words()))
+    }
+
+    /// What stops the one that begins now.
+    fn cancellable(&self) -> CancellationToken {
+        let cancel = self.closing.child_token();
+        *self.lock() = cancel.clone();
+        cancel
     }
 
     /// How far the import is, for the footer; `None` when none is under way.

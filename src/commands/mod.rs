@@ -10,6 +10,7 @@ mod doctor;
 mod help;
 pub mod import;
 mod purge;
+mod relink;
 pub mod size;
 mod stats;
 mod tree;
@@ -58,6 +59,7 @@ const COMMANDS: &[Command] = &[
     import::COMMAND,
     backup::COMMAND,
     purge::COMMAND,
+    relink::COMMAND,
 ];
 
 /// Who asks, and what is asked.
@@ -162,6 +164,13 @@ pub fn specs() -> Value {
         json!({"name": command.name, "help": command.help, "arguments": arguments, "long": command.is_long})
     };
     COMMANDS.iter().map(spec).collect()
+}
+
+/// Does this line remove something that was stored?
+#[must_use]
+pub fn removes(line: &str) -> bool {
+    let words = Words::of(line);
+    words.name == purge::COMMAND.name && words.rest.split_whitespace().any(|word| word == purge::AGREED)
 }
 
 /// Answers `/lcm <line>`. With `--json` a failure is an answer too, `{"error": {code, message}}`.

@@ -14,6 +14,9 @@ use crate::recall::Scope;
 use crate::store::{Place, Purge, PurgePlan, View};
 use crate::text::{count, grouped, minute, one_line, parse_iso, time_span};
 
+/// What says that nobody need be asked.
+pub(super) const AGREED: &str = "--yes";
+
 /// Names in a row that are told.
 const NAMED: usize = 5;
 
@@ -29,7 +32,7 @@ pub(super) const COMMAND: Command = Command {
         ("purge before 2026-11-20", "everything that was said before a day or time (UTC)"),
         ("purge … --yes", "without asking; where nobody can be asked, the only way"),
     ],
-    arguments: &[("before", "everything that was said before a day"), ("--yes", "without asking")],
+    arguments: &[("before", "everything that was said before a day"), (AGREED, "without asking")],
     is_long: true,
     answer: |asked| Box::pin(run(asked)),
 };
@@ -49,6 +52,8 @@ struct Purged {
     sessions: Vec<String>,
     /// Is nothing left of it in the file and its log? Known when it is done.
     complete: Option<bool>,
+    /// Why that could not be seen to.
+    why: Option<String>,
     still: Still,
 }
 
@@ -66,8 +71,8 @@ struct Still {
 
 async fn run(asked: &Asked<'_>) -> Result<Answer> {
     let words: Vec<&str> = asked.rest.split_whitespace().collect();
-    let agreed = words.contains(&"--yes");
-    let words: Vec<&str> = words.into_iter().filter(|word| *word != "--yes").collect();
+    let agreed = words.contains(&AGREED);
+    let words: Vec<&str> = words.into_iter().filter(|word| *word != AGREED).collect();
     let (scope, what) = (asked.scope.clone(), words.join(" "));
     let (wish, database) = (what.clone(), asked.store().place().clone());
     let look = move |view: &View<'_>| {
@@ -92,7 +97,9 @@ async fn run(asked: &Asked<'_>) -> Result<Answer> {
     let plan = asked.store().write(move |batch| batch.purge(purge)).await?;
     purged = Purged::of(purged.what, &plan, purged.still);
     purged.done = true;
-    purged.complete = Some(asked.store().scour().await?);
+    let scoured = asked.store().scour().await;
+    purged.complete = Some(*scoured.as_ref().unwrap_or(&false));
+    purged.why = scoured.err().map(|error| error.to_string());
     Ok(Answer::of(&purged))
 }
 
@@ -191,6 +198,7 @@ impl Purged {
             to: plan.times.map(|(_, to)| to),
             sessions: plan.sessions.iter().map(|session| session.session_id.clone()).collect(),
             complete: None,
+            why: None,
             still,
         }
     }
@@ -220,9 +228,13 @@ impl fmt::Display for Purged {
         }
         match self.complete {
             Some(true) => f.write_str("\nNothing of it is left in the database and its log. Short ids (m-…, s-…) of what came after have changed.")?,
-            Some(false) => f.write_str(
-                "\nIncomplete: another process reads the database, so its log may still hold it. That is finished at the next start, or when this session ends.",
-            )?,
+            Some(false) => {
+                let why = self.why.as_deref().unwrap_or("another process reads the database");
+                write!(
+                    f,
+                    "\nIncomplete: {why}; its pages and its log may still hold it. The next start finishes that, or the end of this session."
+                )?;
+            }
             None => {}
         }
         self.still.fmt(f)?;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::{Settings, Share};
+use super::{ProjectIdentity, Settings, Share};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -51,6 +51,13 @@ pub enum Kind {
         /// Its place.
         field: fn(&mut Settings) -> &mut PathBuf,
     },
+    /// What has a history of its own.
+    Identity {
+        /// Without a word from the user.
+        default: ProjectIdentity,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut ProjectIdentity,
+    },
     /// Models, tried in order.
     Models {
         /// Without a word from the user.
@@ -81,6 +88,7 @@ impl Definition {
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
             Kind::Share { .. } => "a number from 0 to 1".into(),
             Kind::Folder { .. } => "the path of a folder".into(),
+            Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
             Kind::Models { .. } => "models as \"provider/id\"".into(),
         }
     }
@@ -113,6 +121,14 @@ pub const DEFINITIONS: &[Definition] = &[
         help: "The folder of the databases, one for each project. `~` is your home folder. A relative path begins at Pi's \
                agent folder if it stands in the global settings, at the project's folder otherwise.",
         kind: Kind::Folder { default: "lcm", field: |s| &mut s.db_dir },
+    },
+    Definition {
+        key: "projectIdentity",
+        also: &[],
+        help: "What has a history of its own: the folder that Pi works in (`cwd`), or the git repository which that is in, with \
+               all its worktrees and folders (`git`). What is in no repository, or in a submodule, has its own in both cases. \
+               After a change a notification names the database of before; `/lcm relink` brings its history.",
+        kind: Kind::Identity { default: ProjectIdentity::Cwd, field: |s| &mut s.project_identity },
     },
     Definition {
         key: "compactionModels",

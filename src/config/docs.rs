@@ -20,6 +20,7 @@ pub fn reference() -> String {
             Kind::Folder { default, .. } => {
                 format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
             }
+            Kind::Identity { default, .. } => format!("`{}`", default.as_str()),
             Kind::Models { default, .. } => {
                 format!(
                     "`[{}]`",

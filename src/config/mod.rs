@@ -25,6 +25,9 @@ pub struct Settings {
     pub enabled: bool,
     /// `dbDir`, absolute
     pub db_dir: PathBuf,
+    /// `projectIdentity`
+    #[serde(default)]
+    pub project_identity: ProjectIdentity,
     /// `leafChunkTokens`
     pub leaf_chunk_tokens: usize,
     /// `condensationThreshold`
@@ -73,6 +76,28 @@ pub struct Settings {
     pub background_session_model: bool,
     /// Pi's own, from beside `lcm`.
     pub pi: PiCompaction,
+}
+
+/// What has a history of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectIdentity {
+    /// The folder that Pi works in.
+    #[default]
+    Cwd,
+    /// The repository that is in, with all its worktrees.
+    Git,
+}
+
+impl ProjectIdentity {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cwd => "cwd",
+            Self::Git => "git",
+        }
+    }
 }
 
 /// A share of a whole, kept in thousandths so that equal settings are equal.
@@ -138,6 +163,7 @@ impl Settings {
                     *field(&mut settings) = Share::new(default).unwrap_or_default();
                 }
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
+                Kind::Identity { default, field } => *field(&mut settings) = default,
                 Kind::Models { default, field } => {
                     *field(&mut settings) = default.iter().map(ToString::to_string).collect();
                 }

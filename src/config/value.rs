@@ -35,6 +35,9 @@ pub(super) fn put(
             let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
             *field(settings) = folder(path, places).ok_or(())?;
         }
+        Kind::Identity { field, .. } => {
+            *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
+        }
         Kind::Models { field, .. } => {
             let names = match value {
                 // One need not stand in a list.
@@ -58,6 +61,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
         Kind::Share { .. } => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
+        Kind::Identity { .. } => text.to_ascii_lowercase().into(),
         Kind::Folder { .. } | Kind::Models { .. } => text.into(),
     }
 }

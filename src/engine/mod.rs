@@ -15,14 +15,14 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::import::Importer;
 use crate::commands::{Answer, Asked};
 use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Progress, Request, Work};
-use crate::config::{self, Settings, Sources};
+use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::{Folders, Home};
 use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host, Standing};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store, real_path};
+use crate::store::{History, Place, Store, history_before, project_of, real_path};
 use crate::tools::Block;
 use crate::{commands, text, tools};
 use background::Background;
@@ -60,6 +60,13 @@ pub struct Line {
     pub folders: Folders,
 }
 
+impl Options {
+    /// The project whose history this session is part of.
+    fn project(&self) -> String {
+        project_of(&self.cwd, self.settings.project_identity)
+    }
+}
+
 /// What the footer shows, and what the user should hear once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -79,6 +86,8 @@ pub struct Engine {
     has_history: AtomicBool,
     home: Home,
     importer: Importer,
+    /// What to say of the history that was this project's under another setting.
+    elsewhere: Option<String>,
     standing: Arc<Standing>,
     background: Background,
     memory: Arc<Memory>,
@@ -98,9 +107,12 @@ impl Engine {
         let home = Home {
             store: store.clone(),
             cwd: real_path(&options.cwd),
+            identity: options.settings.project_identity,
             db_dir: options.settings.db_dir.clone(),
             session_id: options.session_id.clone(),
         };
+        // It is a notice only, and not worth a session.
+        let elsewhere = elsewhere(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
@@ -112,6 +124,7 @@ impl Engine {
             has_history: AtomicBool::new(has_history),
             home,
             importer: Importer::default(),
+            elsewhere,
             background: Background::default(),
             memory: Arc::default(),
             progress: Mutex::default(),
@@ -122,7 +135,7 @@ impl Engine {
     /// What the user should know about where the history lies.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
-        self.store.notice()
+        self.store.notice().or(self.elsewhere.as_deref())
     }
 
     /// What to add to the system prompt, once the project has anything compacted or earlier sessions. Decided when a
@@ -326,6 +339,12 @@ impl Engine {
         let Line { line, leaf_id, context_window, folders } = read_json("the command", request)?;
         self.flush().await?;
         let started = Instant::now();
+        if commands::removes(&line) {
+            // What is being written ahead may be made of what goes.
+            let now = CancellationToken::new();
+            now.cancel();
+            self.background.give_way(&now).await;
+        }
         let asked = Asked {
             home: &self.home,
             folders: &folders,
@@ -501,8 +520,8 @@ async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
         if why.code() != Code::Damaged {
             return Err(why);
         }
-        let (damaged, dir, cwd) = (store, options.settings.db_dir.clone(), options.cwd.clone());
-        store = aside(move || damaged.beside(&dir, &real_path(&cwd), &why)).await?;
+        let (damaged, dir, project) = (store, options.settings.db_dir.clone(), options.project());
+        store = aside(move || damaged.beside(&dir, &project, &why)).await?;
     }
 }
 
@@ -519,9 +538,36 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persis
 }
 
 async fn open_store(options: &Options) -> Result<Store> {
-    let cwd = options.cwd.clone();
+    let project = options.project();
     let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
-    aside(move || Store::of_project(dir.as_deref(), &real_path(&cwd))).await
+    aside(move || Store::of_project(dir.as_deref(), &project)).await
+}
+
+/// What to say, once, of the history that was this project's before `projectIdentity` was changed.
+async fn elsewhere(store: &Store, home: &Home) -> Result<Option<String>> {
+    let Home { cwd, identity, db_dir, .. } = home.clone();
+    if matches!(store.place(), Place::Memory) {
+        return Ok(None);
+    }
+    let folder = PathBuf::from(&cwd);
+    let before = aside(move || Ok(history_before(&db_dir, &folder, identity))).await?;
+    let (folder, other) = (cwd.clone(), before.as_ref().map(|before| before.project.clone()));
+    let (is_member, was_told) = store.read(move |view| view.knows_folder(&folder, other.as_deref())).await?;
+    let joins = (identity == ProjectIdentity::Git && !is_member).then_some(cwd);
+    let Some(History { path, project }) = before.filter(|_| !was_told) else {
+        if joins.is_some() {
+            store.post(move |batch| batch.note_folder(joins.as_deref(), None, text::now()), drop)?;
+        }
+        return Ok(None);
+    };
+    let told = project.clone();
+    store.post(move |batch| batch.note_folder(joins.as_deref(), Some(&told), text::now()), drop)?;
+    Ok(Some(format!(
+        "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
+         /lcm relink {project} brings it here",
+        identity.as_str(),
+        path.display()
+    )))
 }
 
 /// Runs `work` where waiting for the disk does no harm.

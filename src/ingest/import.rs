@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::file::{Header, SessionFile, Slices, says_anything};
 use super::fold::{Handover, fold};
 use super::salvage::{OldSessions, is_database};
+use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
-use crate::store::{Place, Store, real_path};
+use crate::store::{Place, Store, project_of};
 use crate::text;
 
 /// The project that an import is started in, and the session that is open in it.
@@ -25,8 +26,10 @@ use crate::text;
 pub struct Home {
     /// The project's store.
     pub store: Store,
-    /// Its folder, a [`real_path`].
+    /// The folder that Pi works in, a [`real_path`](crate::store::real_path).
     pub cwd: String,
+    /// What has a history of its own.
+    pub identity: ProjectIdentity,
     /// Where other projects' databases lie.
     pub db_dir: PathBuf,
     /// Pi's id of the open session: that one is stored as it grows.
@@ -197,8 +200,13 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
 impl Home {
     /// Is this another session of this project than the one that is open?
     fn is_own(&self, header: &Header) -> bool {
-        let cwd = header.cwd.as_ref().map(|cwd| real_path(Path::new(cwd)));
-        cwd.as_ref() == Some(&self.cwd) && header.id != self.session_id
+        let own = || self.project_of(&self.cwd);
+        header.id != self.session_id && header.cwd.as_ref().is_some_and(|cwd| self.project_of(cwd) == own())
+    }
+
+    /// The project that a folder is part of.
+    fn project_of(&self, cwd: &str) -> String {
+        project_of(Path::new(cwd), self.identity)
     }
 }
 
@@ -212,9 +220,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn all(&mut self, found: &[Found]) -> Result<()> {
+        let own = self.home.project_of(&self.home.cwd);
         // Files of one project stand together, so that its store is opened once.
         for files in found.chunk_by(|one, other| one.cwd == other.cwd) {
-            let cwd = files.first().and_then(|file| file.cwd.clone()).filter(|cwd| *cwd != self.home.cwd);
+            let cwd = files.first().and_then(|file| file.cwd.clone()).filter(|cwd| *cwd != own);
             let Some(cwd) = cwd else {
                 self.project(files, &self.home.store.clone()).await?;
                 continue;
@@ -377,6 +386,8 @@ fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, 
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
             }
         }
+        // Other worktrees have folders of sessions of their own.
+        Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
         Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
         Source::Everything => everywhere(folders),
     };
@@ -397,7 +408,7 @@ fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, 
             continue;
         }
         match &header.cwd {
-            Some(cwd) => found.push(Found { path, cwd: Some(real_path(Path::new(cwd))) }),
+            Some(cwd) => found.push(Found { path, cwd: Some(home.project_of(cwd)) }),
             None => failed.push(Unreadable::new(&path, "it names no project")),
         }
     }
@@ -430,7 +441,7 @@ fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Runs `work` where waiting for the disk does no harm.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(stopped)
 }
 

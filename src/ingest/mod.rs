@@ -8,6 +8,7 @@ mod fold;
 pub mod import;
 mod order;
 mod persistor;
+pub mod relink;
 mod restore;
 mod salvage;
 mod stringify;

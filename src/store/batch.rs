@@ -155,6 +155,14 @@ pub struct NewSummary {
     pub prepared: PreparedText,
 }
 
+impl NewSummary {
+    /// The identity that it has if it was made from what is called so.
+    pub(super) fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, state, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
+    }
+}
+
 fn writing(error: rusqlite::Error) -> Error {
     Error::storing("failed to write to the history store", error)
 }
@@ -303,9 +311,7 @@ impl<'t> Batch<'t> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
         }
-        let NewSummary { depth, state, prompt_version, text, quotes, .. } = summary;
-        let sources = self.identities(&summary.sources)?;
-        if SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, &sources) != summary.hash {
+        if summary.identity(&self.identities(&summary.sources)?) != summary.hash {
             return Err(Error::store("something that was being summarised has been purged meanwhile"));
         }
         let span = self.span_of(&summary.sources)?;
@@ -370,7 +376,7 @@ impl<'t> Batch<'t> {
         self.message_of(conversation, entry_id).map_err(reading)
     }
 
-    fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
+    pub(super) fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
         use rusqlite::OptionalExtension as _;
         self.connection
             .prepare_cached("SELECT id FROM messages WHERE lineage = ?1")

@@ -41,7 +41,7 @@ impl Beside {
     }
 }
 
-fn from_sql(column: Option<String>) -> Option<Files> {
+pub(super) fn from_sql(column: Option<String>) -> Option<Files> {
     column.and_then(|json| serde_json::from_str(&json).ok())
 }
 

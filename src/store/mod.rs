@@ -4,6 +4,7 @@
 //! this folder sees a connection: work is handed in as a closure over a [`View`] (reading) or a [`Batch`] (one writing
 //! transaction), and neither can be held across an `await`.
 
+mod adopt;
 mod audit;
 mod backup;
 mod batch;
@@ -35,6 +36,7 @@ mod view;
 mod vocabulary;
 mod worker;
 
+pub use adopt::{OldNote, OldSummary, OldTimes};
 pub use audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
     FileFacts, Horizon, Index, Source,
@@ -45,7 +47,7 @@ pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared, Pr
 pub(crate) use codec::unseal;
 pub use connection::Place;
 pub use packed::Packed;
-pub use project::real_path;
+pub use project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
 pub use purge::{Purge, PurgePlan, PurgedSession};
 pub use purged::beside_purged;
 pub use repair::{Bereft, Text};

@@ -89,6 +89,10 @@ impl OldStore {
         Ok(store)
     }
 
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
     /// The sessions.
     ///
     /// # Errors

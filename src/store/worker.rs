@@ -219,15 +219,18 @@ impl Store {
     /// done. If another process holds it up, the next start does it.
     ///
     /// # Errors
-    /// When the store is closed.
+    /// When the store is closed, or the disk does not take it; then the next start tries again.
     pub async fn scour(&self) -> Result<bool> {
         let (answer, done) = oneshot::channel();
-        // The next checkpoint or start tries again what failed.
         let work = Box::new(move |connection: &mut Connection| {
-            let _ = answer.send(scour::scour(connection).unwrap_or_default());
+            let _ = answer.send(scour::scour(connection));
         });
         self.queue(Job { work, unhurried: false })?;
-        done.await.map_err(|_| Error::closed())
+        let outcome = done.await.map_err(|_| Error::closed())?;
+        match outcome.map_err(|error| Error::storing("failed to write the history store anew", error)) {
+            Err(error) if trouble::is_busy(&error) => Ok(false),
+            outcome => outcome.map_err(|error| self.explain(error)),
+        }
     }
 
     /// Does what is queued, empties the log, and lets go of the file. Closing twice is fine.

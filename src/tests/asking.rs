@@ -159,6 +159,7 @@ pub async fn ask(store: &Store, scope: &Scope, line: &str) -> crate::error::Resu
     let home = Home {
         store: store.clone(),
         cwd: "/project".into(),
+        identity: crate::config::ProjectIdentity::Cwd,
         db_dir: nowhere.clone(),
         session_id: "one".into(),
     };

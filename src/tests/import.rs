@@ -31,6 +31,7 @@ impl Machine {
         let home = Home {
             store: Store::of_project(Some(&at("db")), &cwd).unwrap(),
             cwd,
+            identity: crate::config::ProjectIdentity::Cwd,
             db_dir: at("db"),
             session_id: "open".into(),
         };

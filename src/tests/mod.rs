@@ -25,6 +25,7 @@ mod narrowing;
 mod opening;
 mod private;
 mod purge;
+mod relink;
 mod soak;
 mod support;
 mod tidy;

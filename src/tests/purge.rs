@@ -337,6 +337,7 @@ async fn import(store: &Store, path: &Path) {
     let home = crate::ingest::import::Home {
         store: store.clone(),
         cwd: "/project".into(),
+        identity: crate::config::ProjectIdentity::Cwd,
         db_dir: path.parent().unwrap().into(),
         session_id: "open".into(),
     };

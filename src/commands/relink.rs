@@ -1,0 +1,103 @@
+//! `/lcm relink`: the history of a folder that was moved becomes this project's.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Answer, Asked, Command, args};
+use crate::error::{Error, Result};
+use crate::ingest::relink::Relinked;
+use crate::text::{count, grouped};
+
+pub(super) const COMMAND: Command = Command {
+    name: "relink",
+    help: "bring the history of a folder that this project was moved from, or that is part of it now",
+    usage: &[(
+        "relink OLD-FOLDER",
+        "the sessions and summaries of that folder's history become part of this project's; the old database stays",
+    )],
+    arguments: &[],
+    is_long: true,
+    answer: |asked| Box::pin(run(asked)),
+};
+
+/// What was taken over.
+#[derive(Serialize)]
+struct TakenOver {
+    project: String,
+    sessions: usize,
+    messages: usize,
+    new: usize,
+    summaries: usize,
+    /// Rows that could not be read.
+    lost: usize,
+    /// Messages that are not here in the same form.
+    lacking: usize,
+    stopped: bool,
+    databases: Vec<PathBuf>,
+}
+
+async fn run(asked: &Asked<'_>) -> Result<Answer> {
+    if asked.rest.is_empty() {
+        return Err(Error::invalid(
+            "/lcm relink takes the folder whose history is to become this project's; /lcm help relink tells more",
+        ));
+    }
+    let old = args::path(&asked.rest);
+    match asked.importer.relink(asked.home, asked.folders, &old).await? {
+        Ok(relinked) => Ok(Answer::of(&TakenOver::of(relinked))),
+        Err(under_way) => Ok(under_way),
+    }
+}
+
+impl TakenOver {
+    fn of(relinked: Relinked) -> Self {
+        let Relinked { project, databases, reports, summaries, lacking } = relinked;
+        let sum = |of: fn(&crate::ingest::import::Report) -> usize| reports.iter().map(of).sum::<usize>();
+        Self {
+            project,
+            sessions: sum(|report| report.sessions),
+            messages: sum(|report| report.new + report.known),
+            new: sum(|report| report.new),
+            summaries,
+            lost: sum(|report| report.lost),
+            lacking,
+            stopped: reports.iter().any(|report| report.stopped.is_some()),
+            databases,
+        }
+    }
+}
+
+impl fmt::Display for TakenOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.stopped {
+            return f.write_str(
+                "Stopped; the same command goes on from there. Nothing of the old history was changed.",
+            );
+        }
+        let messages = grouped(self.messages);
+        write!(
+            f,
+            "The history of {} is part of this project's now: {}, {messages} messages ({} new), {}.",
+            self.project,
+            count(self.sessions, "session"),
+            grouped(self.new),
+            count(self.summaries, "summary")
+        )?;
+        if self.lost > 0 {
+            write!(f, " {} of the old database could not be read.", count(self.lost, "row"))?;
+        }
+        if self.lacking > 0 {
+            write!(
+                f,
+                " {} of it are here in another form, or not: what was purged here stays away.",
+                count(self.lacking, "message")
+            )?;
+        }
+        for database in &self.databases {
+            write!(f, "\nThe old database stays where it is, as a backup: {}", database.display())?;
+        }
+        Ok(())
+    }
+}

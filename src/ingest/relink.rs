@@ -1,0 +1,140 @@
+//! The history of a folder that was moved, or that another setting has made part of this project, becomes this project's.
+//!
+//! Its sessions are folded in as any others are, and what no fold brings is taken over with them. The old database is only
+//! read, and stays: nothing can be lost by it.
+
+use std::path::{Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+
+use super::import::{Folders, Home, Progress, Report, Source, aside, import};
+use crate::error::{Error, Result};
+use crate::store::{History, OldStore, Place, histories, is_open_elsewhere, real_path};
+use crate::text;
+
+/// Rows that are written in one transaction.
+const SLICE: usize = 200;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Relinked {
+    /// The project as its database names it.
+    pub project: String,
+    /// The databases that were read, which stay.
+    pub databases: Vec<PathBuf>,
+    /// Their sessions.
+    pub reports: Vec<Report>,
+    /// Summaries of theirs that are here now.
+    pub summaries: usize,
+    /// Messages that are not here in the same form: purged here, or not to be read there.
+    pub lacking: usize,
+}
+
+/// Makes the history of the folder `old` part of this project's.
+///
+/// # Errors
+/// When there is none, when another process has it open, or the store fails. What was taken over until then stays.
+pub async fn relink(
+    home: &Home,
+    folders: &Folders,
+    old: &Path,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<Relinked> {
+    let Place::File(own) = home.store.place().clone() else {
+        return Err(Error::invalid(
+            "this session's history is in memory only: start Pi without --no-session to relink into the project's",
+        ));
+    };
+    let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
+    let found = aside(move || find(&dir, &own, &wanted)).await??;
+    let mut done = Relinked::default();
+    for History { path, project } in found {
+        let asked = path.clone();
+        if aside(move || is_open_elsewhere(&asked)).await?? {
+            return Err(Error::invalid(format!(
+                "another Pi works in {project}, whose history {} is: end it, and say this again",
+                path.display()
+            )));
+        }
+        let report = import(home, folders, &Source::Path(path.clone()), progress, cancel).await?;
+        let stopped = report.stopped.is_some();
+        if let Some(failed) = report.failed.first() {
+            return Err(Error::invalid(format!("{} can't be taken over: {}", path.display(), failed.reason)));
+        }
+        done.project = project;
+        done.reports.push(report);
+        if stopped {
+            return Ok(done);
+        }
+        take_over(home, &path, &mut done).await?;
+        done.databases.push(path);
+    }
+    let (project, databases) = (done.project.clone(), done.databases.clone());
+    home.store
+        .write(move |batch| {
+            batch.note_folder(None, Some(&project), text::now())?;
+            databases.iter().try_for_each(|path| batch.note_backup(path))
+        })
+        .await?;
+    home.store.checkpoint().await?;
+    Ok(done)
+}
+
+/// The databases of the project `wanted`.
+fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
+    // `/a/b/` and `/a/b` are one folder, whether it is there or not.
+    let names = [wanted.components().collect::<PathBuf>().to_string_lossy().into_owned(), real_path(wanted)];
+    let all = histories(dir);
+    if all.iter().any(|history| history.path == own && names.contains(&history.project)) {
+        return Err(Error::invalid(format!(
+            "{} is this project: its history is in use here",
+            wanted.display()
+        )));
+    }
+    let (found, others): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .filter(|history| history.path != own)
+        .partition(|history| names.contains(&history.project));
+    if found.is_empty() {
+        let mut others: Vec<String> = others.into_iter().map(|history| history.project).collect();
+        others.dedup();
+        let known = match others.as_slice() {
+            [] => "there are no others in it".to_owned(),
+            others => format!("there are those of {}", others.join(", ")),
+        };
+        return Err(Error::invalid(format!(
+            "no history of {} lies in {}; {known}",
+            wanted.display(),
+            dir.display()
+        )));
+    }
+    Ok(found)
+}
+
+/// What a fold of the entries does not bring.
+async fn take_over(home: &Home, path: &Path, done: &mut Relinked) -> Result<()> {
+    let path = path.to_owned();
+    let read = move || {
+        let old = OldStore::open(&path)?;
+        Ok::<_, Error>((old.summaries()?, old.notes()?, old.times()?, old.lineages()?))
+    };
+    let (summaries, notes, times, lineages) = aside(read).await??;
+    for slice in summaries.chunks(SLICE).map(<[_]>::to_vec) {
+        done.summaries += home
+            .store
+            .write(move |batch| {
+                slice.iter().try_fold(0, |n, summary| Ok(n + usize::from(batch.adopt_summary(summary)?)))
+            })
+            .await?;
+    }
+    done.lacking += home
+        .store
+        .write(move |batch| {
+            notes.iter().try_for_each(|note| batch.adopt_note(note))?;
+            times.iter().try_for_each(|times| batch.adopt_times(times))?;
+            batch.lacking(&lineages)
+        })
+        .await?;
+    Ok(())
+}

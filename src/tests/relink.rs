@@ -1,0 +1,281 @@
+//! `/lcm relink` and `projectIdentity`: a history goes along with its project, and nothing of it is lost on the way.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::commands::{self, Asked};
+use crate::config::{ProjectIdentity, Settings};
+use crate::engine::{Engine, Options};
+use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::ingest::import::{Folders, Home};
+use crate::recall::Scope;
+use crate::store::{Place, Purge, Store, project_of};
+
+/// A folder of databases, and folders of projects.
+struct Machine(tempfile::TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["db", "new"] {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        Self(dir)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().canonicalize().unwrap().join(name)
+    }
+
+    fn open(&self, project: &str) -> Store {
+        Store::of_project(Some(&self.at("db")), &self.at(project).to_string_lossy()).unwrap()
+    }
+
+    /// The history of a folder that is not there any more: sessions, a fork, an edit, compactions of both kinds.
+    async fn worked_in(&self, project: &str) -> PathBuf {
+        let store = TestStore::beside(self.open(project));
+        let mut session =
+            Session::new().chat(12, 40).entry("context_edit", json!({"targetId": "e3", "replacement": null}));
+        let pis =
+            json!({"summary": "of Pi's", "details": {"readFiles": ["a.rs"], "modifiedFiles": ["b.rs"]}});
+        session = session.entry("compaction", pis).chat(10, 40);
+        for _ in 0..2 {
+            let conversation = store.ingest("one", &session).await;
+            let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+            let compaction = compacted(compact.run(&ScriptedModel::helpful()).await);
+            let fields = json!({"summary": compaction.summary, "details": compaction.details});
+            session = session.entry("compaction", fields).chat(8, 40);
+        }
+        store.ingest("one", &session).await;
+        store.ingest("fork", &session.at("e9").user("another way").assistant("indeed")).await;
+        store.ingest("two", &Session::new().chat(2, 9)).await;
+        let Place::File(path) = store.store.place().clone() else { panic!("in memory") };
+        store.store.close().await;
+        path
+    }
+
+    async fn relink(&self, store: &Store, old: &str) -> Result<String> {
+        let home = Home {
+            store: store.clone(),
+            cwd: self.at("new").to_string_lossy().into_owned(),
+            identity: ProjectIdentity::Cwd,
+            db_dir: self.at("db"),
+            session_id: "open".into(),
+        };
+        let folders = Folders { session_dir: self.at("none"), all_sessions: self.at("none") };
+        let asked = Asked {
+            home: &home,
+            folders: &folders,
+            scope: &Scope { conversation: ConversationId::NONE, leaf: None },
+            settings: &Settings::defaults(Path::new("/nowhere")),
+            importer: &commands::import::Importer::default(),
+            window: None,
+            rest: String::new(),
+        };
+        commands::run(asked, &format!("relink {old}")).await.map(|answer| answer.text)
+    }
+
+    async fn engine(&self, cwd: &str, identity: ProjectIdentity) -> Engine {
+        let settings = Settings {
+            db_dir: self.at("db"),
+            project_identity: identity,
+            ..Settings::defaults(Path::new("/nowhere"))
+        };
+        let options = Options {
+            cwd: self.at(cwd),
+            session_id: format!("session in {cwd}"),
+            session_file: Some("/some/file.jsonl".into()),
+            parent_session: None,
+            settings,
+        };
+        Engine::open(options).await.unwrap()
+    }
+}
+
+/// All that a database says, by names that are the same in every one.
+fn said_in(path: &Path) -> BTreeSet<String> {
+    let connection = Connection::open(path).unwrap();
+    let mut all = BTreeSet::new();
+    for sql in [
+        "SELECT 'message ' || hex(lineage) || kind || height || role || tokens || timestamp || hex(json) FROM messages",
+        "SELECT 'entry ' || c.session_id || e.entry_id || e.kind || coalesce(a.entry_id, '-') || coalesce(hex(m.lineage), '-')
+                || coalesce(hex(h.lineage), '-') || coalesce(e.target, '-')
+           FROM entries e JOIN conversations c ON c.id = e.conversation_id LEFT JOIN entries a ON a.id = e.parent_id
+           LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN messages h ON h.id = e.head_id",
+        "SELECT 'summary ' || hex(hash) || depth || state || tokens || messages || from_time || to_time || created_at
+                || coalesce(model, '-') || coalesce(hex(beside), '-') FROM summaries",
+        "SELECT 'carried ' || e.entry_id || hex(s.hash) FROM carried r JOIN entries e ON e.id = r.entry_id
+           JOIN summaries s ON s.id = r.summary_id",
+        "SELECT 'files ' || entry_id || files FROM entries WHERE files IS NOT NULL",
+        "SELECT 'session ' || session_id || started_at FROM conversations",
+    ] {
+        let mut query = connection.prepare(sql).unwrap();
+        let rows = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        let before = all.len();
+        all.extend(rows.map(|row| row.unwrap()));
+        assert!(all.len() > before, "{sql}");
+    }
+    all
+}
+
+#[tokio::test]
+async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
+    let machine = Machine::new();
+    let old = machine.worked_in("old").await;
+    let before = fs::read(&old).unwrap();
+    let store = machine.open("new");
+    let own = TestStore::beside(store.clone());
+    own.ingest("of my own", &Session::new().chat(3, 5)).await;
+    let answer = machine.relink(&store, &format!("{}/", machine.at("old").display())).await.unwrap();
+    assert!(
+        answer.starts_with(&format!(
+            "The history of {} is part of this project's now: 3 sessions, ",
+            machine.at("old").display()
+        )),
+        "{answer}"
+    );
+    assert!(answer.ends_with(&format!("stays where it is, as a backup: {}", old.display())), "{answer}");
+    let Place::File(path) = store.place().clone() else { panic!("in memory") };
+    let (theirs, ours) = (said_in(&old), said_in(&path));
+    assert_eq!(theirs.difference(&ours).collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(
+        ours.difference(&theirs).filter(|row| row.starts_with("summary") || row.starts_with("files")).count(),
+        0
+    );
+    // Once more changes nothing, and the old one is as it was but for its log.
+    machine.relink(&store, &machine.at("old").to_string_lossy()).await.unwrap();
+    assert_eq!(said_in(&path), ours);
+    assert_eq!(fs::read(&old).unwrap().len(), before.len());
+    let report =
+        super::asking::ask(&store, &Scope { conversation: ConversationId(1), leaf: None }, "doctor").await;
+    assert!(report.unwrap().text.ends_with("All is as it must be."));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_was_purged_in_either_stays_away() {
+    let machine = Machine::new();
+    machine.worked_in("old").await;
+    let purge = |store: &Store| {
+        let store = store.clone();
+        async move {
+            let message = store.read(|view| view.purgeable_at(ConversationId(1), "e5")).await.unwrap();
+            store.write(move |batch| batch.purge(Purge::Message(message.unwrap()))).await.unwrap();
+        }
+    };
+    let old = machine.open("old");
+    purge(&old).await;
+    old.close().await;
+    let store = machine.open("new");
+    let answer = machine.relink(&store, &machine.at("old").to_string_lossy()).await.unwrap();
+    assert!(!answer.contains("another form"), "{answer}");
+    let purged = async || {
+        let count = store.read(|view| {
+            let mut purged = 0;
+            view.audit_messages(crate::ids::MessageId(0), crate::ids::MessageId(i64::MAX), |message| {
+                purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
+                Ok(true)
+            })?;
+            Ok(purged)
+        });
+        count.await.unwrap()
+    };
+    assert_eq!(purged().await, 1);
+    let report =
+        super::asking::ask(&store, &Scope { conversation: ConversationId(1), leaf: None }, "doctor").await;
+    assert!(report.as_ref().unwrap().text.ends_with("All is as it must be."), "{}", report.unwrap().text);
+    store.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_relinked_is_said_in_a_sentence() {
+    let machine = Machine::new();
+    machine.worked_in("old").await;
+    let store = machine.open("new");
+    let refused = async |old: &str| machine.relink(&store, old).await.unwrap_err().to_string();
+    let old = machine.at("old").to_string_lossy().into_owned();
+    let nowhere = refused("/nowhere").await;
+    assert!(
+        nowhere.starts_with("no history of /nowhere lies in ")
+            && nowhere.ends_with(&format!("there are those of {old}")),
+        "{nowhere}"
+    );
+    assert!(refused(".").await.contains("is this project"), "{}", refused(".").await);
+    assert!(refused("").await.contains("takes the folder whose history"));
+    let busy = machine.open("old");
+    let answer = refused(&old).await;
+    assert!(answer.starts_with(&format!("another Pi works in {old}, whose history ")), "{answer}");
+    busy.close().await;
+    assert!(machine.relink(&store, &old).await.is_ok());
+    store.close().await;
+}
+
+/// A repository with a worktree, as git lays them out.
+fn repository(machine: &Machine) {
+    for (file, text) in [
+        ("repo/.git/HEAD", "ref: refs/heads/main\n"),
+        ("repo/.git/worktrees/tree/commondir", "../..\n"),
+        ("repo/.git/worktrees/tree/gitdir", "../../../../tree/.git\n"),
+        ("tree/.git", "gitdir: ../repo/.git/worktrees/tree\n"),
+    ] {
+        let path = machine.at(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn worktrees_share_a_history_and_a_change_of_the_setting_hides_none() {
+    let machine = Machine::new();
+    repository(&machine);
+    assert_eq!(project_of(&machine.at("tree"), ProjectIdentity::Git), machine.at("repo").to_string_lossy());
+    let say = async |engine: &Engine, id: &str| {
+        let entry = json!([{"type": "message", "id": id, "parentId": null, "timestamp": "2026-11-20T09:00:00.000Z",
+                            "message": {"role": "user", "content": format!("said as {id}")}}]);
+        engine.hand_over(&entry.to_string(), Vec::new()).unwrap();
+        engine.flush().await.unwrap();
+    };
+    // At first each has its own.
+    let tree = machine.engine("tree", ProjectIdentity::Cwd).await;
+    say(&tree, "own").await;
+    assert_eq!(tree.notice(), None);
+    tree.close().await;
+    let own = fs::read_dir(machine.at("db")).unwrap().count();
+    assert_eq!(own, 1);
+
+    // Then they share one, and the other is named once.
+    let tree = machine.engine("tree", ProjectIdentity::Git).await;
+    let notice = tree.notice().unwrap().to_owned();
+    let own = machine.at("tree").display().to_string();
+    assert!(
+        notice.contains(&format!("that of {own} lies in "))
+            && notice.ends_with(&format!("/lcm relink {own} brings it here")),
+        "{notice}"
+    );
+    say(&tree, "shared").await;
+    tree.close().await;
+    let main = machine.engine("repo", ProjectIdentity::Git).await;
+    assert_eq!((main.notice(), main.status().await.unwrap().text.starts_with("LCM: 0 msgs")), (None, true));
+    assert!(main.preamble().is_some(), "there is a history beside this session");
+    main.close().await;
+    let tree = machine.engine("tree", ProjectIdentity::Git).await;
+    assert_eq!(tree.notice(), None);
+    tree.close().await;
+
+    // And back again.
+    let tree = machine.engine("tree", ProjectIdentity::Cwd).await;
+    let notice = tree.notice().unwrap().to_owned();
+    assert!(notice.contains(&format!("that of {} lies in ", machine.at("repo").display())), "{notice}");
+    tree.close().await;
+    // Who never shared it hears nothing.
+    fs::create_dir(machine.at("repo/src")).unwrap();
+    let other = machine.engine("repo/src", ProjectIdentity::Cwd).await;
+    assert_eq!(other.notice(), None);
+    other.close().await;
+}

@@ -127,10 +127,11 @@ export class Project {
    * Starts Pi in rpc mode.
    * @param {string[]} [args]
    * @param {string | null} [loading] another extension than ours, or none
+   * @param {import("../../demo/rpc.mjs").OnDialog} [onDialog] how it is answered when it asks
    */
-  startPi(args = [], loading) {
+  startPi(args = [], loading, onDialog) {
     const idle = this.host?.version === "0.74.2" ? "agent_end" : undefined;
-    const pi = startPi({ ...this.#surroundings, idle, args: [...this.#loading(loading), ...args] });
+    const pi = startPi({ ...this.#surroundings, idle, ...(onDialog && { onDialog }), args: [...this.#loading(loading), ...args] });
     this.#started.push(pi);
     return pi;
   }

@@ -36,6 +36,11 @@ export interface Native {
    * answer is JSON: `{"ok": {"settings", "notice"}}`, the notice naming what could not be right, or `{"error"}`.
    */
   loadSettings(sources: string): string;
+  /**
+   * Runs a line of `/lcm settings` where no session is open. `request` is JSON: `line`, what stands behind `/lcm`, and `sources` as for
+   * `loadSettings`. The answer is as that of `Engine.command`.
+   */
+  settingsCommand(request: string): string;
 }
 
 /** One open session of one project's history. */
@@ -110,12 +115,17 @@ export declare class Engine {
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null): Promise<string>;
   /**
    * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
-   * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; and where known `leafId`,
-   * `contextWindow`, that of the session's model in tokens. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
+   * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
+   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
    * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
    * done yet, and `line` is to be run once the user agrees.
    */
   command(request: string): Promise<string>;
+  /**
+   * Works by other settings from here on: those of `loadSettings`, as JSON. `enabled` and `dbDir` hold for sessions that are opened
+   * afterwards. The answer is JSON: `{"ok": null}` or `{"error"}`.
+   */
+  reconfigure(settings: string): string;
   /** How far the import is that is under way, or null. */
   importProgress(): string | null;
   /**

@@ -11,6 +11,7 @@ import { loadEngine } from "./shim/loader.js";
 import { withModels } from "./shim/models.js";
 import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { showProgress, showStatus } from "./shim/status.js";
+import { registerTools } from "./shim/tools.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
 
 export { loadEngine };
@@ -114,9 +115,9 @@ export default function losslessContext(pi) {
     }
     const { settings, notice } = settingsFor(native, ctx);
     if (notice) tell(ctx, notice, circumstances);
-    if (!settings.enabled) return registerOff(pi, "pi-lossless-context is switched off by its setting `enabled`.", "info");
-    registerTools(specs);
-    registerCommands(pi, JSON.parse(native.commandSpecs()), { current, tell, lastReport: () => lastReport });
+    if (!settings.enabled) return registerOff(pi, "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.", "info", native);
+    registerTools(pi, specs, current);
+    registerCommands(pi, JSON.parse(native.commandSpecs()), { native, session: () => session, current, tell, lastReport: () => lastReport });
     session = open(native, ctx, settings);
   }
 
@@ -384,27 +385,4 @@ export default function losslessContext(pi) {
     if (["new", "resume", "fork", "reload"].includes(event.reason)) return;
     await Promise.allSettled(closings);
   });
-
-  /** @param {any[]} specs */
-  function registerTools(specs) {
-    for (const spec of specs) {
-      pi.registerTool({
-        ...spec,
-        /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
-        execute: async (_id, params, signal) => {
-          const asked = current();
-          const engine = await unlessAborted(ready(asked), signal);
-          if (!engine) throw new Error("the call was stopped");
-          const leaf = asked.manager.getLeafId() ?? undefined;
-          // Pi shows the model what is thrown here.
-          const content = unwrap(
-            await cancellable(engine, signal, (operation) =>
-              engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
-            ),
-          );
-          return { content, details: undefined };
-        },
-      });
-    }
-  }
 }

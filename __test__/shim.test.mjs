@@ -485,6 +485,35 @@ test("without the footer everything else goes on", async (t) => {
   assert.deepEqual(host.statuses, []);
 });
 
+test("the footer is drawn when its words change, and at no other time", async (t) => {
+  const { host } = hosted(t);
+  host.history.talk(20);
+  await host.emit("session_start", { reason: "startup" });
+  for (let turn = 0; turn < 3; turn++) await host.emit("turn_end");
+  await eventually(() => assert.match(host.statuses.at(-1) ?? "", /^LCM: 40 msgs/));
+  await host.commands.get("lcm").handler("stats", host.ctx);
+  host.history.talk(1);
+  await host.emit("turn_end");
+  await eventually(() => assert.match(host.statuses.at(-1) ?? "", /^LCM: 42 msgs/));
+  assert.deepEqual(host.statuses, [...new Set(host.statuses)]);
+});
+
+test("names and arguments of commands are completed as far as they are typed", async (t) => {
+  const { host } = hosted(t);
+  await host.emit("session_start", { reason: "startup" });
+  /** @param {string} prefix @returns {string[] | undefined} */
+  const completed = (prefix) => host.commands.get("lcm").getArgumentCompletions(prefix)?.map((/** @type {{ value: string }} */ { value }) => value);
+  assert.deepEqual(completed("st"), ["stats"]);
+  assert.ok((completed("") ?? []).length > 8);
+  assert.equal(completed("stats"), undefined, "a list that is still open would take the Enter");
+  assert.deepEqual(completed("help ex"), ["help export"]);
+  assert.deepEqual(completed("export --"), ["export --md", "export --jsonl", "export --all", "export --force"]);
+  assert.deepEqual(completed("export --jsonl --a"), ["export --jsonl --all"]);
+  assert.deepEqual(completed("settings maxD"), ["settings maxDepth"]);
+  assert.equal(completed("export "), undefined);
+  assert.equal(completed("search words --nothing"), undefined);
+});
+
 test("a Pi that does not say how it talks with its user is known by what it was started with", async (t) => {
   const { host } = hosted(t);
   delete host.plain.mode;

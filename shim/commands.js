@@ -4,7 +4,10 @@
  * The engine knows the sub-commands; here is only what needs Pi for it.
  */
 
-import { compact, messageOf, modeOf, quietly, say, sessionFolders, unwrap, windowOf } from "./pi.js";
+import { components } from "./panel.js";
+import { compact, messageOf, modeOf, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { searchPanel } from "./searching.js";
+import { settingsDialogs, settingsPanel } from "./settings.js";
 import { showImport, showStatus } from "./status.js";
 import { ready } from "./tree.js";
 
@@ -15,11 +18,16 @@ import { ready } from "./tree.js";
 /** A sub-command. @typedef {{ name: string, help: string, arguments: { value: string, help: string }[], long: boolean }} Spec */
 /** What one answers. @typedef {{ text: string, answer: unknown, confirm?: { title: string, message: string, line: string } }} Answer */
 
+/** Columns beside a text in Pi's transcript. */
+const MARGIN = 2;
+
 /**
  * What the commands share with the rest of the extension.
  *
  * @typedef {object} Shared
- * @property {() => Session} current the session that is open, or throws
+ * @property {import("../index.d.ts").Native} native
+ * @property {() => Session | undefined} session the session that is open
+ * @property {() => Session} current the same, or throws
  * @property {import("./status.js").Tell} tell
  * @property {() => string | undefined} lastReport what the last compaction took
  */
@@ -44,14 +52,27 @@ export function registerCommands(pi, specs, shared) {
 }
 
 /**
- * Without a command of that name Pi would take `/lcm …` for something to ask the model.
+ * Without a command of that name Pi would take `/lcm …` for something to ask the model. What is switched off by a setting can be
+ * switched on by it.
  *
  * @param {ExtensionAPI} pi
  * @param {string} reason
  * @param {"info" | "error"} type
+ * @param {import("../index.d.ts").Native} [native]
  */
-export function registerOff(pi, reason, type) {
-  pi.registerCommand("lcm", { description: "Lossless history (off)", handler: async (_line, ctx) => say(ctx, reason, type) });
+export function registerOff(pi, reason, type, native) {
+  pi.registerCommand("lcm", {
+    description: "Lossless history (off)",
+    handler: async (line, ctx) => {
+      if (!native || !/^\s*settings\b/.test(line)) return say(ctx, reason, type);
+      const shared = { native, session: () => undefined, tell: () => {} };
+      try {
+        await answerOfSettings(shared, line, ctx);
+      } catch (error) {
+        say(ctx, messageOf(error), "error");
+      }
+    },
+  });
 }
 
 /**
@@ -86,11 +107,78 @@ function named(specs) {
 async function run(specs, shared, line, ctx) {
   const [, name = "", rest = ""] = /^(\S*)\s*([^]*)$/.exec(line) ?? [];
   if (name === "compact" && !rest.startsWith("--")) return compactNow(shared, rest, ctx);
+  const mode = modeOf(ctx);
+  const panel = mode === "tui" && !rest ? PANELS[name] : undefined;
+  if (panel) return panel(shared, ctx);
   // The TUI takes nothing else until a command has ended.
-  const waits = modeOf(ctx) !== "tui" || !specs.find((spec) => spec.name === name)?.long;
+  const waits = mode !== "tui" || !specs.find((spec) => spec.name === name)?.long;
   const done = answer(shared, line, ctx);
   if (waits) return done;
   done.catch((error) => say(ctx, messageOf(error), "error"));
+}
+
+/** What in the TUI is more than an answer. @type {Record<string, (shared: Shared, ctx: ExtensionCommandContext) => Promise<void>>} */
+const PANELS = {
+  search: async (shared, ctx) => {
+    const tui = await components();
+    if (tui) return searchPanel(ctx, tui, (line) => ask(shared, line, ctx));
+    const words = await ctx.ui.input("Search this session", "words");
+    if (words) await answer(shared, `search ${words}`, ctx);
+  },
+  settings: async (shared, ctx) => {
+    const tui = await components();
+    const change = changing(shared, ctx);
+    if (tui) {
+      await settingsPanel(ctx, tui, change.ask);
+    } else {
+      const text = await settingsDialogs(ctx, change.ask);
+      if (text) say(ctx, text);
+    }
+    await change.settle();
+  },
+};
+
+/**
+ * Asks of settings, and sees to it that what was changed holds.
+ *
+ * @param {Pick<Shared, "native" | "session" | "tell">} shared
+ * @param {ExtensionCommandContext} ctx
+ */
+function changing({ native, session, tell }, ctx) {
+  const before = settingsFor(native, ctx).settings;
+  /** @type {typeof before} */
+  let now = before;
+  return {
+    /** @param {string} line @returns {Promise<Answer>} */
+    ask: async (line) => {
+      /** @type {Answer} */
+      const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
+      if (/** @type {any} */ (answer.answer)?.saved) {
+        now = settingsFor(native, ctx).settings;
+        const open = session();
+        if (open) await reconfigure(open, now);
+        if (open) void showStatus(ctx, open, tell);
+      }
+      return answer;
+    },
+    /** What decides whether and where a session is kept, holds for one that is opened afterwards. */
+    settle: async () => {
+      if (now.enabled === before.enabled && now.dbDir === before.dbDir) return;
+      if (!["tui", "rpc"].includes(modeOf(ctx))) return;
+      await ctx.waitForIdle();
+      await ctx.reload();
+    },
+  };
+}
+
+/**
+ * @param {Session} session
+ * @param {ReturnType<typeof settingsFor>["settings"]} settings
+ */
+async function reconfigure(session, settings) {
+  const engine = await session.engine;
+  unwrap(engine.reconfigure(JSON.stringify(settings)));
+  [session.footer, session.background] = [settings.status, settings.background];
 }
 
 /**
@@ -102,7 +190,7 @@ async function compactNow({ lastReport }, focus, ctx) {
   await compact(ctx, focus);
   const report = lastReport();
   // Elsewhere the notification of `session_compact` has said so.
-  if (modeOf(ctx) === "print" && report) say(ctx, report);
+  if (report && !ctx.hasUI) say(ctx, report);
 }
 
 /**
@@ -112,21 +200,51 @@ async function compactNow({ lastReport }, focus, ctx) {
  * @returns {Promise<void>}
  */
 async function answer(shared, line, ctx) {
+  if (/^settings\b/.test(line)) return answerOfSettings(shared, line, ctx);
+  const session = shared.current();
+  const shown = showImport(ctx, session, await ready(session));
+  const { text, answer: data, confirm } = await ask(shared, line, ctx).finally(shown);
+  if (!confirm || !ctx.hasUI) {
+    say(ctx, text, "info", data);
+  } else if (await ctx.ui.confirm(confirm.title, confirm.message)) {
+    return answer(shared, confirm.line, ctx);
+  }
+  void showStatus(ctx, session, shared.tell);
+}
+
+/**
+ * @param {Pick<Shared, "native" | "session" | "tell">} shared
+ * @param {string} line
+ * @param {ExtensionCommandContext} ctx
+ */
+async function answerOfSettings(shared, line, ctx) {
+  const change = changing(shared, ctx);
+  const { text, answer } = await change.ask(line);
+  say(ctx, text, "info", answer);
+  await change.settle();
+}
+
+/**
+ * @param {Shared} shared
+ * @param {string} line
+ * @param {ExtensionCommandContext} ctx
+ * @returns {Promise<Answer>}
+ */
+async function ask(shared, line, ctx) {
   const session = shared.current();
   const engine = await ready(session);
   const request = {
     line,
     leafId: session.manager.getLeafId() ?? undefined,
     contextWindow: windowOf(ctx),
+    columns: columnsOf(ctx),
     folders: sessionFolders(session),
+    sources: sourcesOf(ctx),
   };
-  const shown = showImport(ctx, session, engine);
-  /** @type {Answer} */
-  const { text, confirm } = await engine.command(JSON.stringify(request)).then(unwrap).finally(shown);
-  if (!confirm || !ctx.hasUI) {
-    say(ctx, text);
-  } else if (await ctx.ui.confirm(confirm.title, confirm.message)) {
-    return answer(shared, confirm.line, ctx);
-  }
-  void showStatus(ctx, session, shared.tell);
+  return unwrap(await engine.command(JSON.stringify(request)));
+}
+
+/** What Pi leaves of the screen for a text. @param {ExtensionCommandContext} ctx */
+function columnsOf(ctx) {
+  return modeOf(ctx) === "tui" && process.stdout.columns ? process.stdout.columns - MARGIN : undefined;
 }

@@ -12,23 +12,34 @@ import path from "node:path";
 /** Numbers by which running calls are stopped. */
 let nextOperation = 1;
 
+/** Rest before stdout is tried again, when nobody takes what stands in it. */
+const FULL_PIPE_MS = 5;
+
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
 
 /**
- * @param {Native} native
+ * Where the settings come from.
+ *
  * @param {ExtensionContext} ctx
- * @returns {{ settings: { enabled: boolean, status: boolean, background: boolean }, notice: string | null }}
  */
-export function settingsFor(native, ctx) {
-  const sources = {
+export function sourcesOf(ctx) {
+  return {
     agentDir: agentDir(),
     cwd: ctx.cwd,
     // A Pi that does not ask whether a project is trusted trusts them all.
     projectTrusted: ctx.isProjectTrusted?.() ?? true,
     environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
   };
-  return unwrap(native.loadSettings(JSON.stringify(sources)));
+}
+
+/**
+ * @param {Native} native
+ * @param {ExtensionContext} ctx
+ * @returns {{ settings: { enabled: boolean, dbDir: string, status: boolean, background: boolean }, notice: string | null }}
+ */
+export function settingsFor(native, ctx) {
+  return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
 }
 
 /**
@@ -95,18 +106,39 @@ export async function compact(ctx, instructions) {
 }
 
 /**
- * Shows what a command answers: on stdout in print mode, where that is the only way, else through Pi's UI.
+ * Shows what a command answers: on stdout in print mode, where that is the only way, and in json mode, as an event of its own;
+ * else through Pi's UI.
  *
  * @param {ExtensionContext} ctx
  * @param {string} text
  * @param {"info" | "error"} [type]
+ * @param {unknown} [answer] the same as data
  */
-export function say(ctx, text, type = "info") {
+export function say(ctx, text, type = "info", answer = undefined) {
   quietly(() => {
-    // Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout.
-    if (modeOf(ctx) === "print") fs.writeSync(1, `${text}\n`);
+    const mode = modeOf(ctx);
+    if (mode === "print") write(`${text}\n`);
+    else if (mode === "json") write(`${JSON.stringify({ type: "lcm", level: type, text, answer })}\n`);
     else ctx.ui.notify(text, type);
   });
+}
+
+/**
+ * Writes to stdout. Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout. Whoever reads it
+ * may be slow.
+ *
+ * @param {string} text
+ */
+function write(text) {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(fs.writeSync(1, rest));
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
+    }
+  }
 }
 
 /**

@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::text;
@@ -20,7 +21,13 @@ const NAME: usize = 80;
 /// A log, or none: then every event costs a look at an empty pointer.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    path: Option<Arc<PathBuf>>,
+    file: Option<Arc<Target>>,
+}
+
+#[derive(Debug)]
+struct Target {
+    path: PathBuf,
+    is_on: AtomicBool,
 }
 
 /// What an event may tell.
@@ -38,12 +45,23 @@ impl Log {
     /// A log at `path`, made with the first event.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
-        Self { path: Some(Arc::new(path)) }
+        Self { file: Some(Arc::new(Target { path, is_on: AtomicBool::new(true) })) }
+    }
+
+    /// Whether events are written down from here on, by all handles of this log.
+    pub fn switch(&self, is_on: bool) {
+        if let Some(file) = &self.file {
+            file.is_on.store(is_on, Ordering::Relaxed);
+        }
     }
 
     /// Writes an event down. A log that can't be written is no reason to disturb anyone.
     pub fn event(&self, what: &'static str, fields: &[(&'static str, Field<'_>)]) {
-        let Some(path) = &self.path else { return };
+        let Some(Target { path, .. }) =
+            self.file.as_deref().filter(|file| file.is_on.load(Ordering::Relaxed))
+        else {
+            return;
+        };
         let mut line = format!("{} {} {what}", text::timestamp(text::now()), std::process::id());
         for (name, value) in fields {
             let _ = match value {

@@ -99,7 +99,7 @@ for (const host of hosts) {
     await t.test("/lcm says why it has nothing to say, and asks no model", async () => {
       const asked = project.server.requests.length;
       const { stdout } = await place.run(["--no-session", "-p", "/lcm stats"]);
-      assert.match(stdout, /^pi-lossless-context is switched off by its setting `enabled`\.\n$/);
+      assert.match(stdout, /^pi-lossless-context is switched off by its setting `enabled`: \/lcm settings enabled=true switches it on\.\n$/);
       assert.equal(project.server.requests.length, asked);
     });
 

@@ -136,10 +136,14 @@ export class Project {
     return pi;
   }
 
-  /** Starts Pi in a terminal. @param {string[]} [args] */
-  openTerminal(args = []) {
+  /**
+   * Starts Pi in a terminal.
+   * @param {string[]} [args]
+   * @param {{ cols: number, rows: number }} [size]
+   */
+  openTerminal(args = [], size) {
     const { agentDir, cwd, sessionDir, env, node = node22, pi = piCli() } = this.#surroundings;
-    const terminal = openTerminal({ agentDir, cwd, env, node, args: [pi, "--session-dir", sessionDir, ...this.#loading(), ...args] });
+    const terminal = openTerminal({ agentDir, cwd, env, node, size, args: [pi, "--session-dir", sessionDir, ...this.#loading(), ...args] });
     this.#terminals.push(terminal);
     return terminal;
   }

@@ -46,6 +46,14 @@ pub fn load_settings(sources: String) -> String {
     answer(engine::load_settings(&sources))
 }
 
+/// Runs a line of `/lcm settings` where no session is open. `request` is JSON: `line`, what stands behind `/lcm`, and `sources` as for
+/// `loadSettings`. The answer is as that of `Engine.command`.
+#[napi(catch_unwind)]
+pub fn settings_command(request: String) -> String {
+    quiet_panics();
+    answer(engine::settings_command(&request))
+}
+
 /// One open session of one project's history.
 #[napi]
 pub struct Engine {
@@ -176,13 +184,20 @@ impl Engine {
     }
 
     /// Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
-    /// "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; and where known `leafId`,
-    /// `contextWindow`, that of the session's model in tokens. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
+    /// "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
+    /// `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
     /// `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
     /// done yet, and `line` is to be run once the user agrees.
     #[napi]
     pub async fn command(&self, request: String) -> napi::Result<String> {
         Ok(answer(self.inner.command(&request).await))
+    }
+
+    /// Works by other settings from here on: those of `loadSettings`, as JSON. `enabled` and `dbDir` hold for sessions that are opened
+    /// afterwards. The answer is JSON: `{"ok": null}` or `{"error"}`.
+    #[napi(catch_unwind)]
+    pub fn reconfigure(&self, settings: String) -> String {
+        answer(self.inner.reconfigure(&settings))
     }
 
     /// How far the import is that is under way, or null.

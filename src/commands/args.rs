@@ -45,6 +45,31 @@ fn without(text: &str, flag: &str) -> (String, bool) {
     (kept.concat().trim().to_owned(), true)
 }
 
+/// The words of `known` among the others, and what is left.
+pub(super) fn take<'k>(rest: &str, known: &[&'k str]) -> (Vec<&'k str>, String) {
+    let mut left = rest.to_owned();
+    let mut found = Vec::new();
+    for option in known {
+        let (without, is_there) = without(&left, option);
+        if is_there {
+            (left, found) = (without, [found, vec![*option]].concat());
+        }
+    }
+    (found, left)
+}
+
+/// The same, where nothing else may begin with `--`.
+///
+/// # Errors
+/// For what does: [`foreign`].
+pub(super) fn options<'k>(command: &str, rest: &str, known: &[&'k str]) -> Result<(Vec<&'k str>, String)> {
+    let (found, left) = take(rest, known);
+    match left.split_whitespace().find(|word| word.starts_with("--")) {
+        None => Ok((found, left)),
+        Some(word) => Err(foreign(command, word, known)),
+    }
+}
+
 /// For a command that takes nothing.
 ///
 /// # Errors
@@ -105,9 +130,11 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_takes_nothing_says_so() {
-        let error = none("stats", "now").unwrap_err().to_string();
-        assert_eq!(error, "/lcm stats knows no now: it takes --json alone; /lcm help stats tells more");
-        assert!(none("stats", " ").is_ok());
+    fn options_are_taken_out_wherever_they_stand() {
+        let (found, rest) = options("export", "--md a  b --force", &["--md", "--force"]).unwrap();
+        assert_eq!((found, rest.as_str()), (vec!["--md", "--force"], "a  b"));
+        let error = options("export", "--mad", &["--md", "--force"]).unwrap_err().to_string();
+        assert_eq!(error, "/lcm export knows no --mad: it takes --md, --force; /lcm help export tells more");
+        assert!(none("stats", "now").is_err() && none("stats", " ").is_ok());
     }
 }

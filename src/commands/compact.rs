@@ -11,7 +11,7 @@ use crate::text::{count, grouped};
 
 pub(super) const COMMAND: Command = Command {
     name: "compact",
-    help: "compact now; words after it say what to focus on. --dry-run: the plan, without a call",
+    help: "compact now, with a focus; --dry-run: the plan, without a call",
     usage: &[
         ("compact", "compacts this branch now, as Pi's own /compact does"),
         ("compact WORDS", "the same, with an account of what WORDS say in it"),

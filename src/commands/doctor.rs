@@ -18,7 +18,7 @@ const NAME: &str = "doctor";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "check everything that is stored; --fix: mend what can be mended, after a backup",
+    help: "check everything that is stored; --fix mends, after a backup",
     usage: &[
         ("doctor", "checks everything that is stored, and changes nothing"),
         ("doctor --fix", "mends what can be mended, after a backup"),

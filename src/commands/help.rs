@@ -100,10 +100,9 @@ impl fmt::Display for Listed {
 
 impl fmt::Display for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.usage.iter().map(|form| form.line.chars().count()).max().unwrap_or_default();
         writeln!(f, "/lcm {}: {}", self.name, self.help)?;
         for Form { line, help } in &self.usage {
-            write!(f, "\n  {line:<width$}  {help}")?;
+            write!(f, "\n  {line}\n      {help}")?;
         }
         write!(f, "\n\nWith --json the answer is JSON.")
     }

@@ -18,7 +18,7 @@ const NAMED: usize = 3;
 
 pub(super) const COMMAND: Command = Command {
     name: "import",
-    help: "keep this project's older sessions too; PATH: a file's or folder's instead; --all: every project's",
+    help: "keep this project's older sessions too; PATH, --all: others",
     usage: &[
         ("import", "takes in this project's older sessions"),
         (

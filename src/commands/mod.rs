@@ -5,13 +5,19 @@
 
 mod args;
 mod backup;
+mod columns;
 mod compact;
 mod doctor;
+mod export;
 mod help;
 pub mod import;
 mod purge;
 mod relink;
+mod search;
+pub mod settings;
+mod show;
 pub mod size;
+mod spent;
 mod stats;
 mod tree;
 
@@ -21,7 +27,7 @@ use std::pin::Pin;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::config::Settings;
+use crate::config::{Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
 use crate::recall::Scope;
@@ -54,12 +60,16 @@ const COMMANDS: &[Command] = &[
     help::COMMAND,
     stats::COMMAND,
     tree::COMMAND,
+    search::COMMAND,
+    show::COMMAND,
     compact::COMMAND,
     doctor::COMMAND,
     import::COMMAND,
+    export::COMMAND,
     backup::COMMAND,
     purge::COMMAND,
     relink::COMMAND,
+    settings::COMMAND,
 ];
 
 /// Who asks, and what is asked.
@@ -74,10 +84,27 @@ pub struct Asked<'a> {
     pub settings: &'a Settings,
     /// Of the open session.
     pub importer: &'a Importer,
+    /// Where the settings come from.
+    pub sources: &'a Sources,
+    /// What is under way in the session.
+    pub doing: &'a Doing,
+    /// Columns of the screen, where there is one.
+    pub columns: Option<usize>,
     /// The window of the session's model, in tokens, where it is known.
     pub window: Option<usize>,
     /// Everything behind the command's name, `--json` left out.
     pub rest: String,
+}
+
+/// What is under way in a session.
+#[derive(Clone, Debug)]
+pub struct Doing {
+    /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
+    pub background: &'static str,
+    /// How far the compaction is.
+    pub compaction: Option<String>,
+    /// How far the import is.
+    pub import: Option<String>,
 }
 
 impl Asked<'_> {
@@ -180,6 +207,11 @@ pub fn removes(line: &str) -> bool {
 pub async fn run(asked: Asked<'_>, line: &str) -> Result<Answer> {
     let words = Words::of(line);
     let answered = answer(asked, &words).await;
+    as_asked(&words, answered)
+}
+
+/// An answer, or a failure, in words or as JSON.
+fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
     if !words.as_json {
         return answered;
     }

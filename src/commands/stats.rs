@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::help::lies_in;
+use super::spent::{Cache, Cost};
 use super::{Answer, Asked, Command, args, size};
 use crate::error::Result;
 use crate::recall::describe::Overview;
@@ -15,8 +16,11 @@ const NAME: &str = "stats";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "messages, summaries, sizes",
-    usage: &[("stats", "tells what is stored of this session and this project, and what its summaries save")],
+    help: "messages, summaries, tokens saved, cost, prompt cache, sizes",
+    usage: &[(
+        "stats",
+        "tells what is stored, what the summaries save and cost, how the prompt cache holds, what is under way",
+    )],
     arguments: &[],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
@@ -30,7 +34,29 @@ struct Stats {
     project: Project,
     summaries: Summaries,
     branch: Branch,
+    cost: Costs,
+    /// None where no provider told of its cache.
+    cache: Option<Cache>,
+    background: Background,
     database: Database,
+}
+
+/// What the model calls for summaries took.
+#[derive(Serialize)]
+struct Costs {
+    session: Cost,
+    project: Cost,
+}
+
+/// What is under way, and what it made.
+#[derive(Serialize)]
+struct Background {
+    /// `off`, `idle`, `working`, or `resting` after a failure.
+    state: &'static str,
+    /// Summaries that the next compaction finds ready.
+    ready: usize,
+    compaction: Option<String>,
+    import: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -94,7 +120,24 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     };
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     let parts = store.read(|view| view.sizes()).await?;
+    let (scope, doing) = (asked.scope.clone(), asked.doing);
+    let (cost, cache, ready) = store
+        .read(move |view| {
+            let conversation = scope.conversation;
+            let session = Cost::of(&view.usages(Some(conversation))?);
+            let cost = Costs { session, project: Cost::of(&view.usages(None)?) };
+            Ok((cost, Cache::of(view, &scope)?, view.uncarried(conversation)?))
+        })
+        .await?;
     Ok(Answer::of(&Stats {
+        cost,
+        cache,
+        background: Background {
+            state: doing.background,
+            ready,
+            compaction: doing.compaction.clone(),
+            import: doing.import.clone(),
+        },
         session: Session { messages: totals.messages, on_branch: visible },
         project: Project { messages: project_messages, sessions },
         summaries: Summaries { degraded: totals.degraded, by_depth: depths.iter().map(depth).collect() },
@@ -117,7 +160,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { session, project, summaries, branch, database } = self;
+        let Self { session, project, summaries, branch, cost, cache, background, database } = self;
         let mut row = |name: &str, value: String| writeln!(f, "{name:<15} {value}");
         row(
             "This session",
@@ -129,8 +172,26 @@ impl fmt::Display for Stats {
         )?;
         row("Summaries", summaries.to_string())?;
         row("This branch", branch.in_words(!summaries.by_depth.is_empty()))?;
+        row("Saved", format!("about {} tokens of each request", grouped(branch.saved_tokens)))?;
+        row("Cost", format!("{}; all of this project: {}", cost.session, cost.project))?;
+        row("Prompt cache", cache.as_ref().map_or_else(|| "not told of".to_owned(), ToString::to_string))?;
+        row("Background", background.to_string())?;
         row("Database", format!("{}, {}", megabytes(database.bytes), database.place))?;
         write!(f, "{:<15} {}", "", size::parts(&database.parts))
+    }
+}
+
+impl fmt::Display for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.state {
+            "off" => "off (setting background)",
+            "working" => "summaries are being written ahead",
+            "resting" => "rests after a failure",
+            _ => "nothing under way",
+        })?;
+        write!(f, "; {} ready for the next compaction", count(self.ready, "summary"))?;
+        let under_way = [&self.compaction, &self.import];
+        under_way.into_iter().flatten().try_for_each(|line| write!(f, "; {line}"))
     }
 }
 

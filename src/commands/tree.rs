@@ -1,12 +1,12 @@
-//! `/lcm tree`: the summaries of a branch, drawn within 80 columns.
+//! `/lcm tree`: the summaries of a branch, drawn within the columns there are.
 
 use std::fmt;
 
 use serde::Serialize;
 
+use super::columns::fit;
 use super::{Answer, Asked, Command, args};
 use crate::error::Result;
-use crate::model::is_ideograph;
 use crate::recall::SummaryCard;
 use crate::recall::describe::{Item, Overview};
 use crate::text::{count, grouped, time_span, timestamp};
@@ -18,15 +18,18 @@ pub(super) const COMMAND: Command = Command {
     help: "the summaries of this branch, and what each stands for",
     usage: &[(
         "tree",
-        "draws the summaries of this branch, those on top first, each above what it was made from",
+        "draws the DAG of this branch, oldest first, each summary above what it was made from",
     )],
     arguments: &[],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// Columns of a line.
+/// Columns of a line where nobody says how many there are, and the fewest that are drawn in.
 const WIDTH: usize = 80;
+const NARROWEST: usize = 40;
+/// In fewer columns than this the times leave no room for a title.
+const ROOMY: usize = 72;
 
 /// The branch as its summaries divide it. Tokens are estimates.
 #[derive(Serialize)]
@@ -34,7 +37,12 @@ const WIDTH: usize = 80;
 struct Tree {
     messages: usize,
     frontier_tokens: usize,
+    /// Summaries of the session that stand for nothing on this branch.
+    elsewhere: usize,
+    /// The pieces of the branch, oldest first: what stands for it on top.
     frontier: Vec<Node>,
+    #[serde(skip)]
+    width: usize,
 }
 
 /// A piece of it, oldest first.
@@ -71,9 +79,16 @@ struct Messages {
 
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     args::none(NAME, &asked.rest)?;
-    let Overview { visible, frontier_tokens, frontier, .. } = asked.overview().await?;
-    let frontier = frontier.into_iter().map(Node::of).collect();
-    Ok(Answer::of(&Tree { messages: visible, frontier_tokens, frontier }))
+    let Overview { visible, frontier_tokens, frontier, totals, .. } = asked.overview().await?;
+    let frontier: Vec<Node> = frontier.into_iter().map(Node::of).collect();
+    let here: usize = frontier.iter().map(Node::summaries).sum();
+    Ok(Answer::of(&Tree {
+        messages: visible,
+        frontier_tokens,
+        elsewhere: totals.summaries.saturating_sub(here),
+        frontier,
+        width: asked.columns.unwrap_or(WIDTH).max(NARROWEST),
+    }))
 }
 
 impl Node {
@@ -101,54 +116,67 @@ impl Node {
             }
         }
     }
+
+    /// The summaries in it.
+    fn summaries(&self) -> usize {
+        match self {
+            Self::Messages(_) => 0,
+            Self::Summary(summary) => 1 + summary.sources.iter().map(Self::summaries).sum::<usize>(),
+        }
+    }
+
+    fn is_degraded(&self) -> bool {
+        match self {
+            Self::Messages(_) => false,
+            Self::Summary(summary) => summary.degraded || summary.sources.iter().any(Self::is_degraded),
+        }
+    }
 }
 
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (total, size) = (count(self.messages, "message"), grouped(self.frontier_tokens));
-        let mut lines =
-            vec![format!("{total} on this branch; its summaries and the rest: about {size} tokens")];
+        writeln!(f, "{total} on this branch; frontier about {size} tokens")?;
+        let mut lines = Vec::new();
         for node in &self.frontier {
-            push(node, "", "", &mut lines);
+            push(node, "● ", "  ", self.width, &mut lines);
         }
-        f.write_str(&lines.join("\n"))
+        f.write_str(&lines.join("\n"))?;
+        if !lines.is_empty() {
+            write!(f, "\n● frontier: what stands for the branch now")?;
+        }
+        if self.frontier.iter().any(Node::is_degraded) {
+            write!(f, "\n! degraded: made without a model, and anew when one answers")?;
+        }
+        if self.elsewhere > 0 {
+            write!(f, "\n{} of other branches, or superseded", count(self.elsewhere, "more summary"))?;
+        }
+        Ok(())
     }
 }
 
 /// A line for `node` behind `first`; those for what is under it behind `then`.
-fn push(node: &Node, first: &str, then: &str, lines: &mut Vec<String>) {
+fn push(node: &Node, first: &str, then: &str, width: usize, lines: &mut Vec<String>) {
     match node {
         Node::Messages(Messages { messages, first: from, last }) => {
             let range = if *messages == 1 { from.clone() } else { format!("{from} to {last}") };
-            lines.push(fit(&format!("{first}{} without a summary: {range}", count(*messages, "message"))));
+            let line = format!("{first}{} without a summary: {range}", count(*messages, "message"));
+            lines.push(fit(&line, width));
         }
         Node::Summary(summary) => {
-            lines.push(fit(&format!("{first}{}", line(summary))));
+            lines.push(fit(&format!("{first}{}", line(summary, width)), width));
             for (n, child) in summary.sources.iter().enumerate() {
                 let (branch, below) =
                     if n + 1 == summary.sources.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-                push(child, &format!("{then}{branch}"), &format!("{then}{below}"), lines);
+                push(child, &format!("{then}{branch}"), &format!("{then}{below}"), width, lines);
             }
         }
     }
 }
 
-fn line(summary: &Summary) -> String {
+fn line(summary: &Summary, width: usize) -> String {
     let Summary { id, depth, messages, title, span, .. } = summary;
-    let degraded = if summary.degraded { " DEGRADED" } else { "" };
-    format!("{id} D{depth}{degraded} {span} {messages}× {title}")
-}
-
-/// `line`, cut where a terminal would break it.
-fn fit(line: &str) -> String {
-    let columns = |c: char| if is_ideograph(c) { 2 } else { 1 };
-    if line.chars().map(columns).sum::<usize>() <= WIDTH {
-        return line.to_owned();
-    }
-    let mut width = 1;
-    let fitting = line.chars().take_while(|c| {
-        width += columns(*c);
-        width <= WIDTH
-    });
-    fitting.collect::<String>() + "…"
+    let degraded = if summary.degraded { "!" } else { "" };
+    let span = if width < ROOMY { String::new() } else { format!(" {span}") };
+    format!("{id} D{depth}{degraded}{span} {messages}× {title}")
 }

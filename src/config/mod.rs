@@ -6,12 +6,15 @@
 
 mod definitions;
 mod docs;
+mod edit;
+mod saving;
 mod sources;
 mod value;
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use docs::reference;
-pub use sources::{Loaded, Sources, load};
+pub use saving::{Setting, Takes, change, setting, settings};
+pub use sources::{Loaded, Origin, Sources, load};
 
 use std::path::{Path, PathBuf};
 

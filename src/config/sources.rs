@@ -15,6 +15,21 @@ use crate::text::one_line;
 /// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
 const ALIKE: f64 = 0.8;
 
+/// Where a setting's value comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Nobody has said anything.
+    #[default]
+    Default,
+    /// Pi's global settings.
+    Global,
+    /// The project's settings.
+    Project,
+    /// A variable of the environment.
+    Environment,
+}
+
 /// Where settings may stand.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,12 +62,39 @@ struct Layer {
     values: Vec<(String, Value)>,
     /// Where relative paths begin.
     base: PathBuf,
-    is_environment: bool,
+    origin: Origin,
+}
+
+/// The values that hold, each with where it comes from, and what is wrong elsewhere.
+pub(super) struct Gathered {
+    pub settings: Settings,
+    /// By the settings' names; those that are not here are at their defaults.
+    pub origins: HashMap<&'static str, Origin>,
+    pub problems: Vec<String>,
+}
+
+impl Sources {
+    /// The file of a place, for the places that are files.
+    #[must_use]
+    pub fn file(&self, origin: Origin) -> Option<PathBuf> {
+        match origin {
+            Origin::Global => Some(self.agent_dir.join("settings.json")),
+            Origin::Project => Some(self.cwd.join(".pi").join("settings.json")),
+            Origin::Default | Origin::Environment => None,
+        }
+    }
 }
 
 /// Reads the settings; what is missing or bad leaves what would hold without it.
 #[must_use]
 pub fn load(sources: &Sources) -> Loaded {
+    let Gathered { settings, problems, .. } = gather(sources);
+    Loaded { settings, notice: notice(&problems) }
+}
+
+/// The same with where each comes from.
+pub(super) fn gather(sources: &Sources) -> Gathered {
+    let mut origins = HashMap::new();
     let home = std::env::home_dir();
     let mut settings = Settings::defaults(&sources.agent_dir);
     let mut problems = Vec::new();
@@ -68,11 +110,13 @@ pub fn load(sources: &Sources) -> Loaded {
                 problems.push(format!(
                     "{name} {} is no setting{}",
                     layer.place,
-                    meant(name, layer.is_environment)
+                    meant(name, layer.is_environment())
                 ));
                 continue;
             };
-            if value::put(definition, value, places, &mut settings).is_err() {
+            if value::put(definition, value, places, &mut settings).is_ok() {
+                origins.insert(definition.key, layer.origin);
+            } else {
                 let shown = one_line(&value.to_string(), 40);
                 problems.push(format!(
                     "{name} {} is {shown}, but takes {}: {} holds",
@@ -83,17 +127,21 @@ pub fn load(sources: &Sources) -> Loaded {
             }
         }
     }
-    Loaded { settings, notice: notice(&problems) }
+    Gathered { settings, origins, problems }
 }
 
 impl Layer {
+    fn is_environment(&self) -> bool {
+        self.origin == Origin::Environment
+    }
+
     /// A setting's own name here.
     fn rightly(&self, definition: &Definition) -> String {
-        if self.is_environment { definition.variable() } else { definition.key.to_owned() }
+        if self.is_environment() { definition.variable() } else { definition.key.to_owned() }
     }
 
     fn definition(&self, name: &str) -> Option<&'static Definition> {
-        DEFINITIONS.iter().find(|definition| match self.is_environment {
+        DEFINITIONS.iter().find(|definition| match self.is_environment() {
             true => {
                 definition.variable() == name || definition.also.iter().any(|also| variable(also) == name)
             }
@@ -105,11 +153,10 @@ impl Layer {
 /// The places in the order in which they come to count, the strongest last.
 fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) -> Vec<Layer> {
     let mut layers = Vec::new();
-    let global = sources.agent_dir.join("settings.json");
-    layers.extend(file(&global, &sources.agent_dir, problems, pi));
-    if sources.project_trusted {
-        let project = sources.cwd.join(".pi").join("settings.json");
-        layers.extend(file(&project, &sources.cwd, problems, pi));
+    let places = [(Origin::Global, &sources.agent_dir), (Origin::Project, &sources.cwd)];
+    for (origin, base) in places {
+        let path = sources.file(origin).filter(|_| origin != Origin::Project || sources.project_trusted);
+        layers.extend(path.and_then(|path| file(&path, origin, base, problems, pi)));
     }
     // In the order of their names, so that one and the same word is given each time.
     let set: BTreeMap<_, _> =
@@ -118,7 +165,7 @@ fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) 
         place: "in the environment".into(),
         values: Vec::new(),
         base: sources.cwd.clone(),
-        is_environment: true,
+        origin: Origin::Environment,
     };
     for (name, text) in set {
         let value = match environment.definition(name) {
@@ -132,7 +179,13 @@ fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) 
 }
 
 /// The `lcm` key of one of Pi's settings files; what Pi itself goes by is put into `pi`.
-fn file(path: &Path, base: &Path, problems: &mut Vec<String>, pi: &mut PiCompaction) -> Option<Layer> {
+fn file(
+    path: &Path,
+    origin: Origin,
+    base: &Path,
+    problems: &mut Vec<String>,
+    pi: &mut PiCompaction,
+) -> Option<Layer> {
     let place = format!("in {}", path.display());
     let json = match std::fs::read_to_string(path) {
         Ok(json) => json,
@@ -152,7 +205,7 @@ fn file(path: &Path, base: &Path, problems: &mut Vec<String>, pi: &mut PiCompact
             place,
             values: values.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
             base: base.to_owned(),
-            is_environment: false,
+            origin,
         }),
         Value::Null => None,
         other => {
@@ -164,7 +217,7 @@ fn file(path: &Path, base: &Path, problems: &mut Vec<String>, pi: &mut PiCompact
 }
 
 /// `: did you mean …?`, if a setting has nearly this name.
-fn meant(name: &str, is_environment: bool) -> String {
+pub(super) fn meant(name: &str, is_environment: bool) -> String {
     let names = DEFINITIONS.iter().map(|definition| match is_environment {
         true => definition.variable(),
         false => definition.key.to_owned(),

@@ -85,6 +85,16 @@ impl Background {
         self.give_way(&stop).await;
     }
 
+    /// What it does now, in a word: `idle`, `working`, or `resting` after a failure.
+    pub(super) fn state(&self) -> &'static str {
+        let state = self.lock();
+        match (&state.running, state.rest_until) {
+            (Some(_), _) => "working",
+            (None, Some(until)) if Instant::now() < until => "resting",
+            _ => "idle",
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,12 +154,13 @@ mod tests {
     #[tokio::test]
     async fn there_is_one_piece_of_work_at_a_time_and_a_rest_after_a_failure() {
         let background = Background::default();
+        assert_eq!(background.state(), "idle");
         let turn = background.begin("e1").unwrap();
-        assert!(background.begin("e2").is_none());
+        assert!(background.begin("e2").is_none() && background.state() == "working");
         turn.end(false);
         assert!(background.begin("e1").is_none());
         background.begin("e2").unwrap().end(true);
-        assert!(background.begin("e3").is_none());
+        assert!(background.begin("e3").is_none() && background.state() == "resting");
         background.lock().rest_until = None;
 
         let turn = background.begin("e4").unwrap();

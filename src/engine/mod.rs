@@ -1,31 +1,32 @@
 //! The facade: one open session of one project. Plain data in and out; knows neither JavaScript nor SQL.
 
 mod background;
+mod commands;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::commands::import::Importer;
-use crate::commands::{Answer, Asked};
+use crate::commands::{import::Importer, size};
 use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Progress, Request, Work};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Code, Error, Result};
-use crate::ingest::import::{Folders, Home};
+use crate::ingest::import::Home;
 use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host, Standing};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
 use crate::store::{History, Place, Store, history_before, project_of, real_path};
 use crate::tools::Block;
-use crate::{commands, text, tools};
+use crate::{text, tools};
 use background::Background;
+pub use commands::{command_specs, settings_command};
 
 /// What a model is told about its memory; constant, so that it never breaks a cached prompt.
 const PREAMBLE: &str = include_str!("../preamble.md");
@@ -44,20 +45,6 @@ pub struct Options {
     pub parent_session: Option<String>,
     /// What [`load_settings`] gave.
     pub settings: Settings,
-}
-
-/// A line of `/lcm`, and where it is asked from.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Line {
-    /// What stands behind `/lcm`.
-    pub line: String,
-    /// The entry at the end of the branch.
-    pub leaf_id: Option<String>,
-    /// Of the session's model, in tokens, where it is known.
-    pub context_window: Option<usize>,
-    /// Where Pi keeps its sessions.
-    pub folders: Folders,
 }
 
 impl Options {
@@ -80,7 +67,8 @@ pub struct Status {
 /// An open session.
 pub struct Engine {
     store: Store,
-    settings: Settings,
+    /// They may change while the session is open.
+    settings: RwLock<Arc<Settings>>,
     log: Log,
     persistor: Persistor,
     has_history: AtomicBool,
@@ -119,7 +107,7 @@ impl Engine {
             standing: Arc::new(Standing::new(&settings)),
             persistor,
             store,
-            settings,
+            settings: RwLock::new(Arc::new(settings)),
             log,
             has_history: AtomicBool::new(has_history),
             home,
@@ -209,7 +197,8 @@ impl Engine {
         let operation = self.begin(operation);
         let progress = self.show_progress();
         self.background.give_way(&operation.cancel).await;
-        let work = self.work(host, true, operation.cancel.clone(), Arc::clone(&progress.0));
+        let settings = self.settings();
+        let work = self.work(&settings, host, true, operation.cancel.clone(), Arc::clone(&progress.0));
         let outcome = compaction::run(work, &request).await;
         drop((operation, progress));
         self.log_compaction(&outcome, started);
@@ -230,7 +219,8 @@ impl Engine {
     /// When the store fails.
     pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
         let ahead: Ahead = read_json("the request for work ahead", ahead)?;
-        if !background::is_due(&self.settings, &ahead) {
+        let settings = self.settings();
+        if !background::is_due(&settings, &ahead) {
             return Ok(());
         }
         let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };
@@ -240,7 +230,7 @@ impl Engine {
         }
         let started = Instant::now();
         let stop = turn.running.stop.clone();
-        let work = self.work(host, self.settings.background_session_model, stop, Arc::default());
+        let work = self.work(&settings, host, settings.background_session_model, stop, Arc::default());
         let failed = compaction::prepare(work, &ahead, &turn.running.pause).await;
         let outcome = match failed {
             Ok(false) => "prepared",
@@ -259,20 +249,26 @@ impl Engine {
         lock(&self.progress).as_ref().map(|progress| progress.line())
     }
 
-    fn work(
-        &self,
+    /// The settings that hold now.
+    fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn work<'a>(
+        &'a self,
+        settings: &'a Settings,
         host: Arc<dyn Host>,
         own_model: bool,
         cancel: CancellationToken,
         progress: Arc<Progress>,
-    ) -> Work<'_> {
+    ) -> Work<'a> {
         let standing = Arc::clone(&self.standing);
-        let chain = Chain::new(host, &self.settings, own_model, standing, self.log.clone());
+        let chain = Chain::new(host, settings, own_model, standing, self.log.clone());
         Work {
             store: &self.store,
             conversation: self.persistor.conversation(),
             memory: Arc::clone(&self.memory),
-            settings: &self.settings,
+            settings,
             model: Arc::new(chain),
             cancel,
             progress,
@@ -301,7 +297,8 @@ impl Engine {
             return Err(Error::store("the history could not be stored, so this branch is left to Pi"));
         }
         let operation = self.begin(operation);
-        let work = self.work(host, true, operation.cancel.clone(), Arc::default());
+        let settings = self.settings();
+        let work = self.work(&settings, host, true, operation.cancel.clone(), Arc::default());
         compaction::summarize_left(work, left).await
     }
 
@@ -331,50 +328,6 @@ impl Engine {
         answer
     }
 
-    /// Answers a line of `/lcm`. `request` is [`Line`] as JSON.
-    ///
-    /// # Errors
-    /// What the user should read.
-    pub async fn command(&self, request: &str) -> Result<Answer> {
-        let Line { line, leaf_id, context_window, folders } = read_json("the command", request)?;
-        self.flush().await?;
-        let started = Instant::now();
-        if commands::removes(&line) {
-            // What is being written ahead may be made of what goes.
-            let now = CancellationToken::new();
-            now.cancel();
-            self.background.give_way(&now).await;
-        }
-        let asked = Asked {
-            home: &self.home,
-            folders: &folders,
-            scope: &self.scope(leaf_id),
-            settings: &self.settings,
-            importer: &self.importer,
-            window: context_window,
-            rest: String::new(),
-        };
-        let answer = commands::run(asked, &line).await;
-        let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
-        let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
-        self.log.event("command", &fields);
-        answer
-    }
-
-    /// How far the import is that is under way.
-    #[must_use]
-    pub fn import_progress(&self) -> Option<String> {
-        self.importer.progress()
-    }
-
-    /// What to tell the user of sessions that could be imported; once in a project's life.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn offer_import(&self, folders: &str) -> Result<Option<String>> {
-        commands::import::offer(&self.home, &read_json("where Pi keeps its sessions", folders)?).await
-    }
-
     /// The footer, and what the user should hear.
     ///
     /// # Errors
@@ -402,7 +355,7 @@ impl Engine {
         };
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
         // A failure to note it is the store's, and told of as such.
-        let size = commands::size::warning(&self.store, bytes, self.settings.size_budget_megabytes).await;
+        let size = size::warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })
     }
 
@@ -486,12 +439,6 @@ pub fn tool_specs() -> Value {
     tools::specs()
 }
 
-/// The sub-commands of `/lcm`: [`commands::specs`].
-#[must_use]
-pub fn command_specs() -> Value {
-    commands::specs()
-}
-
 /// The settings that hold, as data: `settings`, for [`Options`], and `notice`, what of them could not be right.
 ///
 /// # Errors
@@ -501,10 +448,12 @@ pub fn load_settings(sources: &str) -> Result<config::Loaded> {
 }
 
 fn log_beside(store: &Store, settings: &Settings) -> Log {
-    match store.place() {
-        Place::File(database) if settings.debug_mode => Log::at(database.with_extension("log")),
-        _ => Log::default(),
-    }
+    let log = match store.place() {
+        Place::File(database) => Log::at(database.with_extension("log")),
+        Place::Memory => Log::default(),
+    };
+    log.switch(settings.debug_mode);
+    log
 }
 
 /// The store and the session in it. A database in which the session can't be read is passed over for another beside it.

@@ -3,6 +3,7 @@
 //! The store is a fold over session entries: handing an entry over twice changes nothing, and the same entries give the
 //! same rows whichever way they came, so start, resume, fork, `/tree`, a crash and an import need no cases of their own.
 
+pub mod export;
 pub mod file;
 mod fold;
 pub mod import;

@@ -33,7 +33,7 @@ struct Used {
 
 /// Keeps count.
 pub(super) struct Spend {
-    limits: Limits,
+    limits: Mutex<Limits>,
     counts: Mutex<Counts>,
 }
 
@@ -49,6 +49,13 @@ struct Counts {
 
 impl Spend {
     pub(super) fn new(settings: &Settings) -> Self {
+        let spend = Self { limits: Mutex::default(), counts: Mutex::default() };
+        spend.limit(settings);
+        spend
+    }
+
+    /// Other limits from here on; what was spent stays counted.
+    pub(super) fn limit(&self, settings: &Settings) {
         let limits = Limits {
             hour: Used { calls: settings.model_calls_per_hour, tokens: settings.model_tokens_per_hour },
             session: Used {
@@ -56,7 +63,7 @@ impl Spend {
                 tokens: settings.model_tokens_per_session,
             },
         };
-        Self { limits, counts: Mutex::default() }
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
     /// Leave to make one call, which counts from now on.
@@ -67,7 +74,8 @@ impl Spend {
         let mut counts = self.lock();
         counts.forget(Instant::now());
         let hour = counts.hour.iter().fold(Used::default(), |sum, (_, used)| sum.and(*used));
-        let (session, limits) = (counts.session, self.limits);
+        let limits = *self.limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = counts.session;
         let held = [
             (hour.calls, limits.hour.calls, "modelCallsPerHour", "model calls within an hour"),
             (hour.tokens, limits.hour.tokens, "modelTokensPerHour", "tokens of model calls within an hour"),

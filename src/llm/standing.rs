@@ -18,6 +18,11 @@ impl Standing {
         Self { health: Health::default(), spend: Spend::new(settings) }
     }
 
+    /// Other limits from here on; what was spent, and how the models did, stays known.
+    pub fn limit(&self, settings: &Settings) {
+        self.spend.limit(settings);
+    }
+
     /// A limit that was reached, for the user to hear; each is told of once.
     #[must_use]
     pub fn take_notice(&self) -> Option<String> {

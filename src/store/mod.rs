@@ -13,6 +13,7 @@ mod calibration;
 mod claims;
 mod codec;
 mod connection;
+mod export;
 mod files;
 mod importing;
 mod migrations;
@@ -46,6 +47,7 @@ pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared, Pr
 #[cfg(test)]
 pub(crate) use codec::unseal;
 pub use connection::Place;
+pub use export::{ExportedEntry, ExportedSession, Shows};
 pub use packed::Packed;
 pub use project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
 pub use purge::{Purge, PurgePlan, PurgedSession};

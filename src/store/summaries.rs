@@ -290,10 +290,10 @@ impl View<'_> {
             .map_err(reading)
     }
 
-    /// The summaries that a compaction entry carries.
+    /// The summaries that a compaction entry carries, in the order in which they were made.
     pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
         let mut query = (self.connection)
-            .prepare_cached("SELECT summary_id FROM carried WHERE entry_id = ?1")
+            .prepare_cached("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id")
             .map_err(reading)?;
         let ids = query.query_map([entry.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
         ids.collect::<rusqlite::Result<_>>().map_err(reading)

@@ -6,18 +6,17 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::support::{Session, TestStore};
-use crate::commands::import::Importer;
-use crate::commands::{Answer, Asked};
-use crate::config::Settings;
+use super::support::{Session, TestStore, ask_in};
+use crate::commands::Answer;
+use crate::config::ProjectIdentity;
 use crate::dag::{Sources, visible};
 use crate::ids::{Hash, SummaryId};
-use crate::ingest::import::{Folders, Home};
+use crate::ingest::import::Home;
 use crate::model::{Quote, State, SummaryRecord};
 use crate::recall::Scope;
 use crate::store::{NewSummary, PreparedText, Store};
+use crate::tokens;
 use crate::tools::{self, Block};
-use crate::{commands, tokens};
 
 pub struct Asking {
     pub store: TestStore,
@@ -145,6 +144,11 @@ impl Asking {
         ask(&self.store.store, &self.scope, line).await.unwrap().text
     }
 
+    /// The same on a screen of so many columns.
+    pub async fn command_within(&self, columns: usize, line: &str) -> String {
+        ask_within(Some(columns), &self.store.store, &self.scope, line).await.unwrap().text
+    }
+
     /// The same as data.
     pub async fn json(&self, line: &str) -> Value {
         let answer = ask(&self.store.store, &self.scope, &format!("{line} --json")).await.unwrap();
@@ -155,25 +159,24 @@ impl Asking {
 
 /// Answers `/lcm <line>`, asked of `store`.
 pub async fn ask(store: &Store, scope: &Scope, line: &str) -> crate::error::Result<Answer> {
+    ask_within(None, store, scope, line).await
+}
+
+async fn ask_within(
+    columns: Option<usize>,
+    store: &Store,
+    scope: &Scope,
+    line: &str,
+) -> crate::error::Result<Answer> {
     let nowhere = PathBuf::from("/nowhere");
     let home = Home {
         store: store.clone(),
         cwd: "/project".into(),
-        identity: crate::config::ProjectIdentity::Cwd,
+        identity: ProjectIdentity::Cwd,
         db_dir: nowhere.clone(),
         session_id: "one".into(),
     };
-    let folders = Folders { session_dir: nowhere.clone(), all_sessions: nowhere.clone() };
-    let asked = Asked {
-        home: &home,
-        folders: &folders,
-        scope,
-        settings: &Settings::defaults(&nowhere),
-        importer: &Importer::default(),
-        window: None,
-        rest: String::new(),
-    };
-    commands::run(asked, line).await
+    ask_in(&home, &nowhere, scope, columns, line).await
 }
 
 /// What stands between the content marks of a page, and the arguments of the next call, if there is one.

@@ -43,7 +43,7 @@ async fn every_command_tells_of_its_forms_and_can_be_completed() {
         assert_eq!(asking.command(&format!("{} --help", command.name)).await, help);
         assert!(help.starts_with(&format!("/lcm {}: {}\n\n  /lcm ", command.name, command.help)), "{help}");
         let forms: Vec<&str> = command.usage.iter().map(|(form, _)| *form).collect();
-        for (argument, _) in command.arguments {
+        for (argument, _) in command.arguments.iter().filter(|(argument, _)| argument.starts_with("--")) {
             assert!(forms.iter().any(|form| form.contains(argument)), "{argument} in {forms:?}");
         }
         let json = asking.json(&format!("help {}", command.name)).await;
@@ -70,11 +70,26 @@ async fn stats_tell_messages_summaries_tokens_and_size() {
         lines[3].starts_with("This branch     about ") && lines[3].contains(" with its summaries in place"),
         "{stats}"
     );
-    assert!(lines[4].starts_with("Database        ") && lines[4].ends_with("project.db"), "{stats}");
     assert!(
-        lines[5].starts_with("                4 KB messages (4 KB unpacked), 29 KB full text, "),
+        lines[4].starts_with("Saved           about ") && lines[4].ends_with(" tokens of each request"),
         "{stats}"
     );
+    assert_eq!(lines[5], "Cost            0 tokens; all of this project: 0 tokens");
+    assert_eq!(lines[6], "Prompt cache    not told of");
+    assert_eq!(lines[7], "Background      nothing under way; 3 summaries ready for the next compaction");
+    assert!(lines[8].starts_with("Database        ") && lines[8].ends_with("project.db"), "{stats}");
+    assert!(
+        lines[9].starts_with("                4 KB messages (4 KB unpacked), 29 KB full text, "),
+        "{stats}"
+    );
+    let json = asking.json("stats").await;
+    assert_eq!(json["session"], serde_json::json!({"messages": 12, "onBranch": 12}));
+    assert_eq!(
+        json["summaries"]["byDepth"][1],
+        serde_json::json!({"depth": 1, "summaries": 1, "degraded": 0})
+    );
+    assert_eq!(json["background"]["ready"], 3);
+    assert!(json["branch"]["savedTokens"].as_u64().unwrap() > 0, "{json}");
     let mut numbers =
         lines[3].split_whitespace().filter_map(|word| word.replace(',', "").parse::<usize>().ok());
     let (said, now) = (numbers.next().unwrap(), numbers.next().unwrap());
@@ -115,7 +130,7 @@ async fn the_parts_of_the_store_are_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_tree_shows_what_stands_for_what_within_80_columns() {
+async fn the_tree_shows_what_stands_for_what_within_the_columns_there_are() {
     let asking = Asking::about(&Session::new().chat(7, 3)).await;
     let mut leaves = Vec::new();
     for n in 0..4 {
@@ -136,17 +151,41 @@ async fn the_tree_shows_what_stands_for_what_within_80_columns() {
     }
     let tree = asking.command("tree").await;
     let lines: Vec<&str> = tree.lines().collect();
-    assert!(lines[0].starts_with("14 messages on this branch; its summaries and the rest: about "), "{tree}");
-    let drawn = ["", "├─ ", "│  ├─ ", "│  └─ ", "└─ ", "   ├─ ", "   └─ "];
+    assert!(lines[0].starts_with("14 messages on this branch; frontier about "), "{tree}");
+    let drawn = ["● ", "  ├─ ", "  │  ├─ ", "  │  └─ ", "  └─ ", "     ├─ ", "     └─ "];
     for ((line, drawn), name) in lines[1..8].iter().zip(drawn).zip(&names) {
         assert!(line.starts_with(&format!("{drawn}{name} D")), "{tree}");
     }
-    assert!(lines[3].contains(" D0 DEGRADED ") && lines[4].ends_with('…'), "{tree}");
+    assert!(lines[3].contains(" D0! ") && lines[4].ends_with('…'), "{tree}");
     assert_eq!(
         lines[8],
-        format!("2 messages without a summary: {} to {}", asking.message(12).await, asking.message(13).await)
+        format!(
+            "● 2 messages without a summary: {} to {}",
+            asking.message(12).await,
+            asking.message(13).await
+        )
     );
+    assert_eq!(lines[9], "● frontier: what stands for the branch now");
+    assert_eq!(lines[10], "! degraded: made without a model, and anew when one answers");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
+    let narrow = asking.command_within(60, "tree").await;
+    assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
+    assert!(narrow.contains(&format!("  │  └─ {} D0 3× Authentication", names[3])), "{narrow}");
+    let json = asking.json("tree").await;
+    assert_eq!(json["frontier"][0]["sources"][0]["sources"][0]["degraded"], true);
+    assert_eq!(json["frontier"][1]["messages"], 2);
+}
+
+#[tokio::test]
+async fn summaries_of_other_branches_are_counted_beside_the_tree() {
+    let mut session = Session::new().chat(4, 3);
+    let fork = session.leaf().to_owned();
+    session = session.chat(2, 3);
+    let asking = Asking::about(&session).await;
+    asking.leaf(8..12, "Later").await;
+    let here = Asking { scope: asking.from(&fork), ..asking };
+    let tree = here.command("tree").await;
+    assert!(tree.ends_with("\n1 more summary of other branches, or superseded"), "{tree}");
 }
 
 #[tokio::test]
@@ -155,7 +194,92 @@ async fn a_session_without_summaries_has_a_tree_of_messages() {
     let tree = asking.command("tree").await;
     assert_eq!(
         tree.lines().nth(1),
-        Some(format!("1 message without a summary: {}", asking.message(0).await)).as_deref()
+        Some(format!("● 1 message without a summary: {}", asking.message(0).await)).as_deref()
     );
     assert!(asking.command("stats").await.contains("Summaries       none yet\n"));
+}
+
+#[tokio::test]
+async fn a_message_and_a_summary_are_shown_in_full_with_what_belongs_to_them() {
+    let long = format!("{} the end", "word ".repeat(20_000));
+    let asking = Asking::about(&Session::new().user(&long).chat(2, 3)).await;
+    let leaf = asking.leaf(0..3, "Leaf\nof it").await;
+    let top = asking.condensed(1, &[leaf], "Top\nof all").await;
+    let (message, leaf, top) = (asking.message(0).await, asking.name(leaf).await, asking.name(top).await);
+
+    let shown = asking.command(&format!("show {message}")).await;
+    assert!(shown.starts_with(&format!("{message} · user · ")), "{shown:.200}");
+    assert!(shown.contains(" UTC · message 1 of 5 on this branch\n100,008 bytes, about "), "{shown:.200}");
+    assert!(
+        shown.contains(&format!("summarised in:\n  {leaf} D0 Leaf\n  {top} D1 Top\n\nword word")),
+        "{shown:.300}"
+    );
+    assert!(shown.ends_with("word  the end"));
+    let json = asking.json(&format!("show {message}")).await;
+    assert_eq!((&json["text"], &json["position"]), (&serde_json::json!(long), &serde_json::json!(1)));
+    let raw = asking.command(&format!("show {message} --raw")).await;
+    assert!(raw.contains("\n\n{\"role\":\"user\","), "{raw:.300}");
+
+    let shown = asking.command(&format!("show {leaf}")).await;
+    assert!(shown.starts_with(&format!("{leaf} · D0 · 3 messages · ")), "{shown}");
+    assert!(shown.contains("\nmade by scripted/model, about "), "{shown}");
+    assert!(
+        shown.contains(&format!("condensed into:\n  {top} D1 Top\nmade from:\n  {message} user: word")),
+        "{shown}"
+    );
+    assert!(shown.ends_with("\n\nLeaf\nof it"), "{shown}");
+
+    let refused =
+        async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
+    assert!(refused("show").await.starts_with("/lcm show takes one id, m-… or s-…"));
+    assert!(refused("show m-0000000000").await.starts_with("there is no message m-0000000000"));
+}
+
+#[tokio::test]
+async fn a_search_tells_hits_with_their_places_and_how_to_go_on() {
+    let asking = Asking::about(&Session::new().user("where is the walrus?").chat(2, 3)).await;
+    let asking = asking.beside("two", &Session::new().user("the penguin is elsewhere")).await;
+    asking.leaf(0..3, "A walrus was looked for").await;
+    let id = asking.message(0).await;
+    let alone = Asking::about(&Session::new().user("where is the walrus?")).await;
+    assert!(alone.command("search walrus").await.contains("«walrus»"), "the last request is a result too");
+    let found = asking.command("search walrus").await;
+    assert!(
+        found.contains(&format!("{id} user ")) && found.contains("\n  where is the «walrus»?"),
+        "{found}"
+    );
+    assert!(found.ends_with("\n\nThe whole of one: /lcm show ID."), "{found}");
+    let json = asking.json("search walrus").await;
+    let hit = json["hits"].as_array().unwrap().iter().find(|hit| hit["id"] == id.as_str()).unwrap();
+    assert_eq!((&hit["kind"], &hit["place"]), (&"message".into(), &"here".into()));
+    assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
+    let nothing = asking.command("search penguin").await;
+    assert_eq!(nothing, "Nothing found for penguin. 1 message of other sessions would match: add --project.");
+    let found = asking.command("search penguin --project").await;
+    assert!(found.contains(", in another session\n  the «penguin» is"), "{found}");
+    assert!(asking.command("search w.lrus --regex").await.contains("«walrus»"));
+}
+
+#[tokio::test]
+async fn stats_tell_what_summaries_cost_and_how_the_prompt_cache_holds() {
+    let answer = |input: usize, read: usize| {
+        let usage = serde_json::json!({"input": input, "output": 10, "cacheRead": read, "cacheWrite": 0});
+        serde_json::json!({"role": "assistant", "content": [], "usage": usage, "stopReason": "stop"})
+    };
+    let session = Session::new()
+        .user("one")
+        .message(answer(1_000, 0))
+        .user("two")
+        .message(answer(100, 1_000))
+        .entry("compaction", serde_json::json!({"summary": "short", "firstKeptEntryId": "e3"}))
+        .user("three")
+        .message(answer(400, 100))
+        .message(answer(600, 0));
+    let asking = Asking::about(&session).await;
+    let stats = asking.command("stats").await;
+    let cache = "34% of 3,200 prompt tokens came out of it; it held in 2 of 4 requests, 1 of the others came after a compaction";
+    assert!(stats.contains(&format!("\nPrompt cache    {cache}\n")), "{stats}");
+    let json = asking.json("stats").await;
+    assert_eq!(json["cache"]["misses"], 2);
+    assert_eq!(json["cost"]["project"], serde_json::json!({"summaries": 0, "tokens": 0, "dollars": 0.0}));
 }

@@ -15,6 +15,7 @@ mod exact;
 mod expand;
 mod expand_around;
 mod expand_inside;
+mod export;
 mod fold;
 mod grep;
 mod import;

@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde_json::json;
 
-use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
-use crate::commands::{self, Asked};
+use super::support::{Compact, ScriptedModel, Session, TestStore, ask_in, compacted};
 use crate::config::{ProjectIdentity, Settings};
 use crate::engine::{Engine, Options};
 use crate::error::Result;
 use crate::ids::ConversationId;
-use crate::ingest::import::{Folders, Home};
+use crate::ingest::import::Home;
 use crate::recall::Scope;
 use crate::store::{Place, Purge, Store, project_of};
 
@@ -68,17 +67,10 @@ impl Machine {
             db_dir: self.at("db"),
             session_id: "open".into(),
         };
-        let folders = Folders { session_dir: self.at("none"), all_sessions: self.at("none") };
-        let asked = Asked {
-            home: &home,
-            folders: &folders,
-            scope: &Scope { conversation: ConversationId::NONE, leaf: None },
-            settings: &Settings::defaults(Path::new("/nowhere")),
-            importer: &commands::import::Importer::default(),
-            window: None,
-            rest: String::new(),
-        };
-        commands::run(asked, &format!("relink {old}")).await.map(|answer| answer.text)
+        let scope = Scope { conversation: ConversationId::NONE, leaf: None };
+        ask_in(&home, &self.at("none"), &scope, None, &format!("relink {old}"))
+            .await
+            .map(|answer| answer.text)
     }
 
     async fn engine(&self, cwd: &str, identity: ProjectIdentity) -> Engine {

@@ -10,13 +10,17 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::import::Importer;
+use crate::commands::{self, Asked, Doing};
 use crate::compaction::{self, Compaction, Memory, Outcome, Work};
-use crate::config::Settings;
+use crate::config::{self, Settings};
 use crate::dag::visible;
 use crate::ids::ConversationId;
+use crate::ingest::import::{Folders, Home};
 use crate::ingest::{Handover, fold};
 use crate::llm::{Answer, Failure, Model, Reply, Request};
 use crate::model::parse_batch;
+use crate::recall::Scope;
 use crate::store::Store;
 
 /// A session's tree as Pi would hold it, grown by one entry at a time below the leaf.
@@ -252,4 +256,29 @@ pub fn compacted(outcome: Outcome) -> Compaction {
         Outcome::Compacted { compaction, .. } => *compaction,
         other => panic!("not compacted: {other:?}"),
     }
+}
+
+/// Answers `/lcm <line>`, asked from `scope` in the project `home`, on a screen of `columns` if there is one. Pi's sessions lie in
+/// `sessions`.
+pub async fn ask_in(
+    home: &Home,
+    sessions: &Path,
+    scope: &Scope,
+    columns: Option<usize>,
+    line: &str,
+) -> crate::error::Result<commands::Answer> {
+    let folders = Folders { session_dir: sessions.to_owned(), all_sessions: sessions.join("none") };
+    let asked = Asked {
+        home,
+        folders: &folders,
+        scope,
+        settings: &Settings::defaults(&home.db_dir),
+        importer: &Importer::default(),
+        sources: &config::Sources::default(),
+        doing: &Doing { background: "idle", compaction: None, import: None },
+        columns,
+        window: None,
+        rest: String::new(),
+    };
+    commands::run(asked, line).await
 }

@@ -138,6 +138,7 @@ pub(super) async fn answer(
         tool: parameters.tool,
         limit: parameters.limit.unwrap_or(DEFAULT_LIMIT),
         cursor: parameters.cursor,
+        also_current: false,
     };
     let (scope, cancel) = (scope.clone(), cancel.clone());
     store

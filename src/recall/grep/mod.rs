@@ -138,6 +138,8 @@ pub struct Question {
     pub limit: usize,
     /// Where to go on, as the answer before said.
     pub cursor: Option<String>,
+    /// The request that is being worked on may be a result too: a person asks.
+    pub also_current: bool,
 }
 
 /// An answer.
@@ -232,7 +234,7 @@ pub fn grep(
         ));
     }
     let sight = Sight::new(view, scope)?;
-    let request = sight.current_request()?;
+    let request = if question.also_current { None } else { sight.current_request()? };
     let conversation = match &question.sessions {
         Sessions::This => Some(scope.conversation),
         Sessions::Project => None,

@@ -1,0 +1,30 @@
+/** Sessions to ask about, and asking. */
+import { SessionFile } from "../support/session-file.mjs";
+
+export { SessionFile };
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+
+/**
+ * A session file with so many questions and answers.
+ * @param {Project} project
+ * @param {number} turns
+ */
+export function sessionOf(project, turns) {
+  const history = project.history();
+  history.talk(turns);
+  return history.write(project.sessionDir);
+}
+
+/**
+ * Runs Pi in a session; what it printed, but for the session's last answer, which Pi adds in print mode.
+ * @param {Project} project
+ * @param {string} file
+ * @param {string[]} args
+ */
+export async function inSession(project, file, args) {
+  const { stdout } = await project.runPi(["--session", file, ...args]);
+  const answers = new SessionFile(file).entries.filter(({ message }) => message?.role === "assistant");
+  const last = answers.at(-1)?.message.content.at(-1)?.text;
+  return last && stdout.endsWith(`${last}\n`) ? stdout.slice(0, -last.length - 1) : stdout;
+}

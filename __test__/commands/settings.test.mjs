@@ -1,0 +1,55 @@
+/**
+ * `/lcm settings`: saved in Pi's own files beside whatever else stands there, and in force at once, in rpc and print mode.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { aPlace, hosts } from "../settings/starting.mjs";
+
+for (const host of hosts) {
+  test(`a setting is saved beside what else stands in the file, and holds at once, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host);
+    const file = path.join(place.project.agentDir, "settings.json");
+    const before = readFileSync(file, "utf8");
+    await place.rpc(async (pi) => {
+      const told = async (/** @type {string} */ line) => {
+        const from = pi.ui("notify").length;
+        await pi.prompt(`/lcm ${line}`);
+        await pi.waitFor(() => pi.ui("notify").length > from);
+        return pi.ui("notify").at(-1)?.message;
+      };
+      await pi.prompt("hello");
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
+      assert.equal(await told("settings status=off"), `Saved in ${file}: status = false (global)`);
+      await pi.waitFor(() => pi.status("lcm") === undefined);
+      const { lcm, ...rest } = JSON.parse(readFileSync(file, "utf8"));
+      assert.deepEqual(lcm, { status: false });
+      assert.deepEqual(rest, JSON.parse(before));
+      assert.equal(await told("settings background=maybe"), "background takes true or false, not maybe: nothing was changed");
+      assert.equal(await told("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);
+      assert.match(String(await told("stats")), /^Background +off \(setting background\);/m);
+      assert.equal(await told("settings status --reset"), `Saved in ${file}: status = true (default)`);
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
+      writeFileSync(file, "{ broken");
+      assert.match(String(await told("settings maxDepth=3")), /settings\.json is no JSON \(.*\): mend it first, nothing was changed$/);
+      assert.equal(readFileSync(file, "utf8"), "{ broken");
+      writeFileSync(file, before);
+    }, { args: host.version === "0.74.2" ? [] : ["--approve"] });
+  });
+
+  test(`switched off and on again within a session, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host);
+    await place.rpc(async (pi) => {
+      const said = () => pi.ui("notify").map(({ message }) => message);
+      await pi.prompt("hello");
+      await pi.prompt("/lcm settings enabled=false");
+      await pi.prompt("/lcm stats");
+      await pi.waitFor(() => said().some((message) => message.includes("switched off by its setting `enabled`")));
+      await pi.prompt("/lcm settings enabled=true");
+      await pi.prompt("meanwhile");
+      await pi.prompt("/lcm stats");
+      await pi.waitFor(() => said().some((message) => /^This session +4 messages/.test(message)));
+    });
+  });
+}

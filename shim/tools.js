@@ -1,0 +1,97 @@
+/**
+ * The three tools as Pi registers them: the engine's specs, its answers, and a call on the screen in a line or two.
+ *
+ * What a renderer throws would end Pi, so what is drawn is plain lines that were cut to the width, and nothing can fail.
+ */
+
+import { columns, fit, wrap } from "./columns.js";
+import { cancellable, unlessAborted, unwrap } from "./pi.js";
+import { ready } from "./tree.js";
+
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
+/** @typedef {import("./tree.js").Session} Session */
+/** @typedef {{ fg(color: string, text: string): string, bold(text: string): string }} Theme */
+
+/** Lines of an answer that are shown unless the user wants all. */
+const PREVIEW = 3;
+
+/**
+ * @param {ExtensionAPI} pi
+ * @param {any[]} specs
+ * @param {() => Session} current the session that is open, or throws
+ */
+export function registerTools(pi, specs, current) {
+  for (const spec of specs) {
+    pi.registerTool({
+      ...spec,
+      /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
+      execute: async (_id, params, signal) => {
+        const asked = current();
+        const engine = await unlessAborted(ready(asked), signal);
+        if (!engine) throw new Error("the call was stopped");
+        const leaf = asked.manager.getLeafId() ?? undefined;
+        // Pi shows the model what is thrown here.
+        const content = unwrap(
+          await cancellable(engine, signal, (operation) =>
+            engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
+          ),
+        );
+        return { content, details: undefined };
+      },
+      renderCall: (/** @type {unknown} */ args, /** @type {Theme} */ theme) => drawn((width) => callLine(spec, args, theme, width)),
+      renderResult: (/** @type {any} */ result, /** @type {any} */ options, /** @type {Theme} */ theme) =>
+        drawn((width) => resultLines(result, options, theme, width)),
+    });
+  }
+}
+
+/**
+ * @param {(width: number) => string[]} draw
+ */
+function drawn(draw) {
+  return {
+    render: (/** @type {number} */ width) => {
+      try {
+        return draw(Math.max(1, width));
+      } catch {
+        return [];
+      }
+    },
+    invalidate: () => {},
+  };
+}
+
+/**
+ * `Search history  "the question"  project, regex`
+ *
+ * @param {{ name: string, label: string }} spec
+ * @param {any} args
+ * @param {Theme} theme
+ * @param {number} width
+ */
+function callLine(spec, args, theme, width) {
+  const { query, summary_id: id, ...rest } = args && typeof args === "object" ? args : {};
+  const about = query === undefined ? (id ?? "") : `"${query}"`;
+  const bounds = Object.entries(rest).map(([name, value]) => (value === true ? name : `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`));
+  const title = fit(spec.label ?? spec.name, width);
+  const words = fit([about, bounds.join(", ")].filter(Boolean).join("  "), Math.max(0, width - columns(title) - 2));
+  return [theme.fg("toolTitle", theme.bold(title)) + (words ? `  ${theme.fg("accent", words)}` : "")];
+}
+
+/**
+ * @param {{ content?: { type: string, text?: string, mimeType?: string }[] }} result
+ * @param {{ expanded?: boolean, isPartial?: boolean }} options
+ * @param {Theme} theme
+ * @param {number} width
+ */
+function resultLines({ content = [] }, { expanded, isPartial }, theme, width) {
+  if (isPartial) return [theme.fg("muted", fit("…", width))];
+  const text = content.map((block) => (block.type === "text" ? (block.text ?? "") : `[${block.mimeType ?? block.type}]`)).join("\n").trimEnd();
+  const lines = text.split("\n").filter((line) => expanded || line.trim());
+  if (expanded) return lines.flatMap((line) => wrap(line, width)).map((line) => theme.fg("toolOutput", line));
+  const hits = lines.filter((line) => /^[ms]-[0-9a-f]{10}\b/.test(line)).length;
+  const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", fit(line, width)));
+  const more = lines.length - shown.length;
+  const told = [hits > 0 && `${hits} ${hits === 1 ? "hit" : "hits"}`, more > 0 && `${more} more ${more === 1 ? "line" : "lines"}`].filter(Boolean);
+  return told.length > 0 ? [...shown, theme.fg("muted", fit(told.join(", "), width))] : shown;
+}

@@ -1,0 +1,159 @@
+//! `/lcm settings`: what holds and why, and changing it in Pi's own settings.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::args::Words;
+use super::{Answer, Asked, Command, args, as_asked, help};
+use crate::config::{DEFINITIONS, Origin, Setting, Sources, change, setting, settings};
+use crate::error::{Error, Result};
+use crate::text::one_line;
+
+const NAME: &str = "settings";
+const GLOBAL: &str = "--global";
+const PROJECT: &str = "--project";
+const RESET: &str = "--reset";
+
+pub(super) const COMMAND: Command = Command {
+    name: NAME,
+    help: "what can be set, what holds and why; NAME=VALUE sets it",
+    usage: &[
+        ("settings", "in the TUI a panel to look through and change them; elsewhere a line each"),
+        ("settings NAME", "tells what one means, takes, and is"),
+        (
+            "settings NAME=VALUE",
+            "saves it where it stands now, or else in the global settings; it holds at once",
+        ),
+        ("settings NAME=VALUE --global", "saves it for all projects"),
+        ("settings NAME=VALUE --project", "saves it for this project, in .pi/settings.json"),
+        ("settings NAME --reset", "takes it out again, so that the default holds"),
+    ],
+    arguments: &ARGUMENTS,
+    is_long: false,
+    answer: |asked| Box::pin(answer(asked)),
+};
+
+/// Every setting's name, and the options.
+const ARGUMENTS: [(&str, &str); DEFINITIONS.len() + 3] = {
+    let mut all = [("", ""); DEFINITIONS.len() + 3];
+    let mut at = 0;
+    while at < DEFINITIONS.len() {
+        all[at] = (DEFINITIONS[at].key, DEFINITIONS[at].help);
+        at += 1;
+    }
+    all[at] = (GLOBAL, "for all projects");
+    all[at + 1] = (PROJECT, "for this project");
+    all[at + 2] = (RESET, "the default again");
+    all
+};
+
+#[derive(Serialize)]
+struct Listed {
+    settings: Vec<Setting>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    setting: Setting,
+    /// Where it was saved just now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<PathBuf>,
+}
+
+async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+    let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
+    // Files are read and written here.
+    let done = tokio::task::spawn_blocking(move || look_or_change(&sources, &rest)).await;
+    done.map_err(|error| Error::storing("failed to read the settings", error))?
+}
+
+/// Answers `/lcm settings …` where no session is open; `line` is all behind `/lcm`.
+///
+/// # Errors
+/// What the user should read.
+pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
+    let words = Words::of(line);
+    let answered = match words.wants_help {
+        true => Ok(help::of(&COMMAND)),
+        false => look_or_change(sources, &words.rest),
+    };
+    as_asked(&words, answered)
+}
+
+fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
+    let (options, rest) = args::options(NAME, rest, &[GLOBAL, PROJECT, RESET])?;
+    let has = |option| options.contains(&option);
+    if has(GLOBAL) && has(PROJECT) {
+        return Err(Error::invalid("a setting is saved --global or --project, not both at once"));
+    }
+    let (name, value) = match rest.split_once('=') {
+        Some((name, value)) => (name.trim(), Some(value.trim())),
+        None => (rest.trim(), None),
+    };
+    if name.is_empty() {
+        return Ok(Answer::of(&Listed { settings: settings(sources) }));
+    }
+    let stands = setting(sources, name)?;
+    if value.is_none() && !has(RESET) {
+        if !options.is_empty() {
+            return Err(Error::invalid(format!("to save {name}, say what: /lcm settings {name}=VALUE")));
+        }
+        return Ok(Answer::of(&Told { setting: stands, saved: None }));
+    }
+    let into = match (has(GLOBAL), has(PROJECT)) {
+        (true, _) => Origin::Global,
+        (_, true) => Origin::Project,
+        _ if stands.source == Origin::Project => Origin::Project,
+        _ => Origin::Global,
+    };
+    let (saved, setting) = change(sources, name, value, into)?;
+    Ok(Answer::of(&Told { setting, saved: Some(saved) }))
+}
+
+fn source(setting: &Setting) -> String {
+    match setting.source {
+        Origin::Default => "default".into(),
+        Origin::Global => "global".into(),
+        Origin::Project => "project".into(),
+        Origin::Environment => format!("environment, {}", setting.variable),
+    }
+}
+
+/// A value as a person would type it.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) if values.is_empty() => "none".into(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for setting in &self.settings {
+            let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
+            writeln!(f, "{name:<25} {value} ({})", source(setting))?;
+        }
+        write!(f, "\nWhat one means: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
+    }
+}
+
+impl fmt::Display for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Setting { name, help, takes, default, value, variable, .. } = &self.setting;
+        if let Some(saved) = &self.saved {
+            write!(f, "Saved in {}: ", saved.display())?;
+            write!(f, "{name} = {} ({})", plain(value), source(&self.setting))?;
+            if self.setting.source == Origin::Environment {
+                write!(f, ", which counts before the files")?;
+            }
+            return Ok(());
+        }
+        writeln!(f, "{name} = {} ({})\n\n{help}\n", plain(value), source(&self.setting))?;
+        write!(f, "Takes {takes}. Default: {}. Environment: {variable}.", plain(default))
+    }
+}

@@ -1,0 +1,246 @@
+//! `/lcm show ID`: a message or a summary in full, with what is known of it.
+
+use std::fmt;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Asked, Command, args};
+use crate::error::{Error, Result};
+use crate::recall::describe::{Below, MessagePortrait, Portrait, SummaryPortrait, by_id};
+use crate::recall::expand::{Expansion, MOST_TOKENS, Request, Section, expand};
+use crate::recall::{Scope, SummaryCard};
+use crate::store::View;
+use crate::text::{count, grouped, minute, time_span, timestamp};
+
+const NAME: &str = "show";
+const RAW: &str = "--raw";
+
+pub(super) const COMMAND: Command = Command {
+    name: NAME,
+    help: "a message or a summary in full, by its id",
+    usage: &[
+        ("show ID", "shows the message m-… or the summary s-… in full, with what stands for it"),
+        ("show ID --raw", "a message as it is stored: the JSON that Pi gave"),
+    ],
+    arguments: &[(RAW, "the stored JSON")],
+    is_long: false,
+    answer: |asked| Box::pin(answer(asked)),
+};
+
+/// A message. Tokens are estimates.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Message {
+    kind: &'static str,
+    id: String,
+    role: String,
+    tool: Option<String>,
+    time: String,
+    /// Where it stands on this branch, from 1; none elsewhere.
+    position: Option<usize>,
+    bytes: usize,
+    tokens: usize,
+    /// The summaries over it, from the leaf summary up.
+    summaries: Vec<Named>,
+    images: Vec<Image>,
+    text: String,
+    #[serde(skip)]
+    minute: String,
+    #[serde(skip)]
+    of: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Image {
+    mime_type: String,
+    /// Characters of its base64.
+    base64: usize,
+}
+
+/// A summary. Tokens are estimates.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    kind: &'static str,
+    id: String,
+    depth: u32,
+    degraded: bool,
+    messages: usize,
+    from: String,
+    to: String,
+    tokens: usize,
+    /// None for one that no model wrote.
+    model: Option<String>,
+    created: String,
+    on_branch: bool,
+    /// What was condensed from it, nearest first.
+    condensed_into: Vec<Named>,
+    /// What it was made from, in order.
+    made_from: Vec<Named>,
+    text: String,
+    #[serde(skip)]
+    span: String,
+}
+
+/// Something else, named.
+#[derive(Serialize)]
+struct Named {
+    id: String,
+    about: String,
+}
+
+async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+    let (options, id) = args::options(NAME, &asked.rest, &[RAW])?;
+    if id.is_empty() || id.contains(char::is_whitespace) {
+        return Err(Error::invalid(
+            "/lcm show takes one id, m-… or s-…: /lcm search WORDS and /lcm tree show ids",
+        ));
+    }
+    let (scope, is_raw) = (asked.scope.clone(), !options.is_empty());
+    asked
+        .store()
+        .read(move |view| {
+            Ok(match by_id(view, &scope, &id)? {
+                Portrait::Message(portrait) => Answer::of(&message(view, &scope, portrait, is_raw)?),
+                Portrait::Summary(portrait) => Answer::of(&summary(view, &scope, portrait)?),
+            })
+        })
+        .await
+}
+
+fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool) -> Result<Message> {
+    let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
+    let card = line.card;
+    let (mut text, mut images) = (String::new(), Vec::new());
+    let mut cursor = None;
+    loop {
+        let request = request(&card.handle, cursor, raw);
+        let Expansion::Message(page) = expand(view, scope, &request, &CancellationToken::new())? else {
+            break;
+        };
+        text += &page.slice.text;
+        images.extend(page.images);
+        if page.slice.left() == 0 {
+            break;
+        }
+        cursor = Some(page.slice.range.end.to_string());
+    }
+    let image =
+        |image: crate::recall::expand::Image| Image { mime_type: image.mime_type, base64: image.data.len() };
+    Ok(Message {
+        kind: "message",
+        id: card.handle,
+        role: card.role,
+        tool: card.tool,
+        time: timestamp(card.timestamp),
+        minute: minute(card.timestamp),
+        position: position.map(|(at, _)| at + 1),
+        of: position.map_or(0, |(_, of)| of),
+        bytes,
+        tokens,
+        summaries: above.iter().map(Named::of).collect(),
+        images: images.into_iter().map(image).collect(),
+        text,
+    })
+}
+
+fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<Summary> {
+    let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
+    let mut text = String::new();
+    let mut cursor = None;
+    // The first section is its text, in as many pages as it takes.
+    loop {
+        let request = request(&card.handle, cursor, false);
+        let Expansion::Summary(page) = expand(view, scope, &request, &CancellationToken::new())? else {
+            break;
+        };
+        let Some(Section::Summary(_, slice)) = page.sections.first() else { break };
+        text += &slice.text;
+        match page.left {
+            Some(left) if slice.left() > 0 => cursor = Some(left.cursor),
+            _ => break,
+        }
+    }
+    let made_from = match below {
+        Below::Summaries(children) => children.iter().map(Named::of).collect(),
+        Below::Messages(lines) => {
+            let named = |line: crate::recall::describe::Line| Named {
+                about: format!("{}: {}", line.card.role, line.headline),
+                id: line.card.handle,
+            };
+            lines.into_iter().map(named).collect()
+        }
+    };
+    Ok(Summary {
+        kind: "summary",
+        depth: card.depth,
+        degraded: card.degraded,
+        messages: card.messages,
+        from: timestamp(card.from_time),
+        to: timestamp(card.to_time),
+        span: time_span(card.from_time, card.to_time),
+        tokens: card.tokens,
+        model: card.model,
+        created: timestamp(created_at),
+        on_branch: holds,
+        condensed_into: above.iter().map(Named::of).collect(),
+        made_from,
+        text,
+        id: card.handle,
+    })
+}
+
+fn request(id: &str, cursor: Option<String>, raw: bool) -> Request {
+    Request { id: id.to_owned(), max_tokens: MOST_TOKENS, cursor, raw, depth: 1, ..Request::default() }
+}
+
+impl Named {
+    fn of(card: &SummaryCard) -> Self {
+        let degraded = if card.degraded { "!" } else { "" };
+        Self { id: card.handle.clone(), about: format!("D{}{degraded} {}", card.depth, card.title) }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, role, minute, position, of, bytes, tokens, .. } = self;
+        let tool = self.tool.as_ref().map(|tool| format!(" of {tool}")).unwrap_or_default();
+        let place = match position {
+            Some(at) => format!("message {at} of {of} on this branch"),
+            None => "not on this branch".to_owned(),
+        };
+        writeln!(f, "{id} · {role}{tool} · {minute} UTC · {place}")?;
+        writeln!(f, "{} bytes, about {} tokens", grouped(*bytes), grouped(*tokens))?;
+        list(f, "summarised in", &self.summaries)?;
+        for Image { mime_type, base64 } in &self.images {
+            writeln!(f, "picture: {mime_type}, {} characters of base64", grouped(*base64))?;
+        }
+        write!(f, "\n{}", self.text)
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, depth, messages, span, tokens, .. } = self;
+        let degraded = if self.degraded { " degraded" } else { "" };
+        writeln!(f, "{id} · D{depth}{degraded} · {} · {span} UTC", count(*messages, "message"))?;
+        let made = match &self.model {
+            Some(model) => format!("by {model}"),
+            None => "without a model".to_owned(),
+        };
+        let place = if self.on_branch { "holds on this branch" } else { "stands for nothing on this branch" };
+        writeln!(f, "made {made}, about {} tokens, {place}", grouped(*tokens))?;
+        list(f, "condensed into", &self.condensed_into)?;
+        list(f, "made from", &self.made_from)?;
+        write!(f, "\n{}", self.text)
+    }
+}
+
+fn list(f: &mut fmt::Formatter<'_>, what: &str, named: &[Named]) -> fmt::Result {
+    if !named.is_empty() {
+        writeln!(f, "{what}:")?;
+    }
+    named.iter().try_for_each(|Named { id, about }| writeln!(f, "  {id} {about}"))
+}

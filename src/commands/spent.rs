@@ -1,0 +1,134 @@
+//! What summaries cost, and how well the provider's prompt cache holds, from what the providers reported.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::dag::Step;
+use crate::error::Result;
+use crate::recall::Scope;
+use crate::store::View;
+use crate::text::{dollars, grouped};
+
+/// What model calls for summaries took.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct Cost {
+    /// Summaries whose calls were reported.
+    pub summaries: usize,
+    pub tokens: usize,
+    /// As the providers' prices stand in Pi; 0 where they do not.
+    pub dollars: f64,
+}
+
+/// How the prompts of a branch's requests met the provider's cache.
+#[derive(Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Cache {
+    pub requests: usize,
+    pub prompt_tokens: usize,
+    /// Of these, what came out of the cache.
+    pub read_tokens: usize,
+    /// Requests that found less than half of the prompt before them there.
+    pub misses: usize,
+    /// Of these, the first ones after a compaction: it changes the prompt, as nothing else of ours does.
+    pub after_compaction: usize,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Usage {
+    input: usize,
+    output: usize,
+    cache_read: usize,
+    cache_write: usize,
+    total_tokens: usize,
+    cost: Price,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Price {
+    total: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    usage: Usage,
+}
+
+impl Usage {
+    fn prompt(&self) -> usize {
+        self.input + self.cache_read + self.cache_write
+    }
+}
+
+impl Cost {
+    pub fn of(usages: &[String]) -> Self {
+        let mut cost = Self::default();
+        for usage in usages.iter().filter_map(|usage| serde_json::from_str::<Usage>(usage).ok()) {
+            cost.summaries += 1;
+            cost.tokens += usage.total_tokens.max(usage.prompt() + usage.output);
+            cost.dollars += usage.cost.total;
+        }
+        cost
+    }
+}
+
+impl Cache {
+    /// Of the branch; none where no provider told of its cache.
+    pub fn of(view: &View<'_>, scope: &Scope) -> Result<Option<Self>> {
+        let Some(leaf) = &scope.leaf else { return Ok(None) };
+        let mut cache = Self::default();
+        let (mut before, mut is_compacted, mut is_told) = (0, false, false);
+        for entry in view.branch(scope.conversation, leaf)? {
+            let message = match entry.step {
+                Step::Message(message) if message.role == "assistant" => message,
+                Step::Compaction => {
+                    is_compacted = true;
+                    continue;
+                }
+                _ => continue,
+            };
+            let json = view.message(message.id)?.json;
+            let Said { usage } = serde_json::from_str(&json).unwrap_or_default();
+            // One that failed was never told of.
+            if usage.prompt() == 0 {
+                continue;
+            }
+            is_told |= usage.cache_read + usage.cache_write > 0;
+            if usage.cache_read < before / 2 {
+                cache.misses += 1;
+                cache.after_compaction += usize::from(is_compacted);
+            }
+            (before, is_compacted) = (usage.prompt(), false);
+            cache.requests += 1;
+            cache.prompt_tokens += usage.prompt();
+            cache.read_tokens += usage.cache_read;
+        }
+        Ok(is_told.then_some(cache))
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", grouped(self.tokens))?;
+        if self.dollars > 0.0 { write!(f, ", {}", dollars(self.dollars)) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction } = self;
+        let percent = read_tokens * 100 / (*prompt_tokens).max(1);
+        write!(f, "{percent}% of {} prompt tokens came out of it; ", grouped(*prompt_tokens))?;
+        match misses {
+            0 => write!(f, "it held in all of {requests} requests"),
+            _ => write!(
+                f,
+                "it held in {} of {requests} requests, {after_compaction} of the others came after a compaction",
+                requests - misses
+            ),
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The settings as they stand, for whoever looks through them, and changing one in Pi's own files.
+//!
+//! A file is replaced as a whole or not at all, under the lock that Pi itself takes; what else stands in it stays.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::edit::{Refusal, edited};
+use super::sources::{Gathered, gather, meant};
+use super::value::{self, Places};
+use super::{DEFINITIONS, Definition, Kind, Origin, Settings, Sources};
+use crate::error::{Error, Result};
+use crate::text::one_line;
+
+/// How long another program may hold a file, in this many rests.
+const RESTS: usize = 50;
+const REST: Duration = Duration::from_millis(20);
+/// A lock that is older than this was left behind; so Pi sees it.
+const FORGOTTEN: Duration = Duration::from_secs(10);
+
+/// A setting as it stands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// What it takes, in words.
+    pub takes: String,
+    /// What it takes, for a machine.
+    pub kind: Takes,
+    /// What holds if nobody says anything.
+    pub default: Value,
+    /// What holds.
+    pub value: Value,
+    /// Where that comes from.
+    pub source: Origin,
+    /// The variable of the environment that sets it.
+    pub variable: String,
+}
+
+/// What a setting takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Takes {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number.
+    Number,
+    /// A number from 0 to 1.
+    Share,
+    /// A folder.
+    Folder,
+    /// A list of models.
+    Models,
+    /// One of the words that `takes` names.
+    Word,
+}
+
+/// Every setting as it stands, in the order in which they are documented.
+#[must_use]
+pub fn settings(sources: &Sources) -> Vec<Setting> {
+    let Gathered { settings, origins, .. } = gather(sources);
+    let held = serde_json::to_value(settings).unwrap_or_default();
+    let defaults = serde_json::to_value(Settings::defaults(&sources.agent_dir)).unwrap_or_default();
+    let setting = |definition: &Definition| Setting {
+        name: definition.key,
+        help: definition.help,
+        takes: definition.expected(),
+        kind: match definition.kind {
+            Kind::Switch { .. } => Takes::Switch,
+            Kind::Number { .. } => Takes::Number,
+            Kind::Share { .. } => Takes::Share,
+            Kind::Folder { .. } => Takes::Folder,
+            Kind::Models { .. } => Takes::Models,
+            Kind::Identity { .. } => Takes::Word,
+        },
+        default: defaults[definition.key].clone(),
+        value: held[definition.key].clone(),
+        source: origins.get(definition.key).copied().unwrap_or_default(),
+        variable: definition.variable(),
+    };
+    DEFINITIONS.iter().map(setting).collect()
+}
+
+/// The setting of this name, or of another spelling of it, as it stands.
+///
+/// # Errors
+/// When there is none, with the one that may be meant.
+pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
+    let definition = named(name)?;
+    let stands = settings(sources).into_iter().find(|setting| setting.name == definition.key);
+    stands.ok_or_else(|| Error::invalid("the setting is gone"))
+}
+
+fn named(name: &str) -> Result<&'static Definition> {
+    let found = DEFINITIONS.iter().find(|definition| definition.is_called(name));
+    found.ok_or_else(|| {
+        Error::invalid(format!("there is no setting {}{}", one_line(name, 40), meant(name, false)))
+    })
+}
+
+/// Sets `name` to what `text` means, in the global or the project's file, or takes it out of there without a text; says which
+/// file that was, and the setting as it stands then.
+///
+/// # Errors
+/// For an unknown name, a value that can't be right, a project that is not trusted, a file that is no JSON or can't be
+/// written. Nothing was changed then.
+pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -> Result<(PathBuf, Setting)> {
+    let definition = named(name)?;
+    if into == Origin::Project && !sources.project_trusted {
+        return Err(Error::invalid(
+            "this project is not trusted in Pi, so its settings are not read: save to the global ones",
+        ));
+    }
+    let path = sources.file(into).ok_or_else(|| Error::invalid("settings are saved in files only"))?;
+    let value = text.map(|text| read(definition, text, sources)).transpose()?;
+    let names = [&[definition.key], definition.also].concat();
+    write(&path, &names, value.as_ref().map(ToString::to_string).as_deref())?;
+    Ok((path, setting(sources, definition.key)?))
+}
+
+/// What a text means, as it is written into a file.
+fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value> {
+    let value = value::from_text(definition, text);
+    let home = std::env::home_dir();
+    let places = Places { home: home.as_deref(), base: &sources.cwd };
+    let mut settings = Settings::default();
+    if value::put(definition, &value, places, &mut settings).is_err() {
+        return Err(Error::invalid(format!(
+            "{} takes {}, not {}: nothing was changed",
+            definition.key,
+            definition.expected(),
+            one_line(text, 40)
+        )));
+    }
+    Ok(match definition.kind {
+        Kind::Models { .. } => serde_json::to_value(settings.compaction_models).unwrap_or_default(),
+        _ => value,
+    })
+}
+
+fn write(path: &Path, names: &[&str], value: Option<&str>) -> Result<()> {
+    let failed =
+        |error: std::io::Error| Error::invalid(format!("{} can't be written: {error}", path.display()));
+    // Through a link, as people have them who keep their settings in a repository.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Some(folder) = real.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let _lock = Lock::take(&real)?;
+    let before = match fs::read_to_string(&real) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(error)),
+    };
+    let after = edited(&before, names, value).map_err(|refusal| {
+        let why = match refusal {
+            Refusal::Broken(why) => format!("no JSON ({why})"),
+            Refusal::NoObject => "not an object with settings, or its lcm is none".to_owned(),
+        };
+        Error::invalid(format!("{} is {why}: mend it first, nothing was changed", path.display()))
+    })?;
+    if after == before {
+        return Ok(());
+    }
+    let beside = real.with_added_extension(format!("lcm-{}", std::process::id()));
+    let written = File::create(&beside)
+        .and_then(|mut file| file.write_all(after.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| match fs::metadata(&real) {
+            Ok(old) => fs::set_permissions(&beside, old.permissions()),
+            Err(_) => Ok(()),
+        })
+        .and_then(|()| fs::rename(&beside, &real));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        failed(error)
+    })
+}
+
+/// The lock that Pi takes on its settings: a folder beside the file.
+struct Lock(PathBuf);
+
+impl Lock {
+    fn take(file: &Path) -> Result<Self> {
+        let path = file.with_added_extension("lock");
+        for _ in 0..RESTS {
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => {
+                    return Err(Error::invalid(format!("{} can't be written: {error}", file.display())));
+                }
+            }
+            let age = fs::metadata(&path).and_then(|lock| lock.modified()).map(|time| time.elapsed());
+            if matches!(age, Ok(Ok(age)) if age > FORGOTTEN) {
+                let _ = fs::remove_dir(&path);
+            } else {
+                std::thread::sleep(REST);
+            }
+        }
+        Err(Error::invalid(format!("{} is being written by another program: try again", file.display())))
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct World(tempfile::TempDir, Sources);
+
+    impl World {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let (agent_dir, cwd) = (dir.path().join("agent"), dir.path().join("project"));
+            fs::create_dir_all(&agent_dir).unwrap();
+            fs::create_dir_all(&cwd).unwrap();
+            let sources = Sources { agent_dir, cwd, project_trusted: true, ..Sources::default() };
+            Self(dir, sources)
+        }
+
+        fn global(&self) -> PathBuf {
+            self.1.agent_dir.join("settings.json")
+        }
+
+        fn refusal(&self, name: &str, text: &str, into: Origin) -> String {
+            change(&self.1, name, Some(text), into).unwrap_err().to_string()
+        }
+    }
+
+    #[test]
+    fn a_value_is_saved_where_it_is_wanted_and_holds() {
+        let world = World::new();
+        fs::write(world.global(), "{\n\t\"theme\": \"dark\"\n}\n").unwrap();
+        let (path, stands) = change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
+        assert_eq!((path, stands.value, stands.source), (world.global(), 3.into(), Origin::Global));
+        let text = fs::read_to_string(world.global()).unwrap();
+        assert_eq!(text, "{\n\t\"theme\": \"dark\",\n\t\"lcm\": {\n\t\t\"maxDepth\": 3\n\t}\n}\n");
+
+        let models = Some("a/b, c/d");
+        let (path, stands) = change(&world.1, "compactionModels", models, Origin::Project).unwrap();
+        assert_eq!(path, world.1.cwd.join(".pi/settings.json"));
+        assert_eq!((stands.value, stands.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
+
+        let (_, stands) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
+        assert_eq!((stands.value, stands.source), (5.into(), Origin::Default));
+        assert_eq!(fs::read_dir(&world.1.agent_dir).unwrap().count(), 1, "nothing is left beside the file");
+    }
+
+    #[test]
+    fn what_cannot_be_right_is_refused_in_a_sentence_and_changes_nothing() {
+        let world = World::new();
+        assert_eq!(
+            world.refusal("maxDepth", "many", Origin::Global),
+            "maxDepth takes a whole number from 1 to 20, not many: nothing was changed"
+        );
+        assert_eq!(
+            world.refusal("maxDept", "1", Origin::Global),
+            "there is no setting maxDept: did you mean maxDepth?"
+        );
+        assert!(!world.global().exists());
+        fs::write(world.global(), "{\"a\": ").unwrap();
+        let refusal = world.refusal("maxDepth", "3", Origin::Global);
+        assert!(
+            refusal.contains("settings.json is no JSON (") && refusal.ends_with("nothing was changed"),
+            "{refusal}"
+        );
+        assert_eq!(fs::read_to_string(world.global()).unwrap(), "{\"a\": ");
+        let mut sources = world.1.clone();
+        sources.project_trusted = false;
+        let refusal = change(&sources, "maxDepth", Some("3"), Origin::Project).unwrap_err().to_string();
+        assert!(refusal.starts_with("this project is not trusted in Pi"), "{refusal}");
+        assert!(!world.1.cwd.join(".pi").exists());
+    }
+
+    #[test]
+    fn a_file_that_another_program_writes_is_waited_for_and_a_link_stays_one() {
+        let world = World::new();
+        let lock = world.global().with_added_extension("lock");
+        fs::create_dir(&lock).unwrap();
+        assert!(
+            world
+                .refusal("maxDepth", "3", Origin::Global)
+                .ends_with("is being written by another program: try again")
+        );
+        fs::remove_dir(&lock).unwrap();
+        #[cfg(unix)]
+        {
+            let real = world.0.path().join("mine.json");
+            fs::write(&real, "{}").unwrap();
+            std::os::unix::fs::symlink(&real, world.global()).unwrap();
+            change(&world.1, "status", Some("off"), Origin::Global).unwrap();
+            assert!(fs::symlink_metadata(world.global()).unwrap().is_symlink());
+            assert!(fs::read_to_string(&real).unwrap().contains("\"status\": false"));
+        }
+    }
+
+    #[test]
+    fn every_setting_stands_with_its_default_and_its_source() {
+        let mut world = World::new();
+        world.1.environment.insert("LCM_MAX_DEPTH".into(), "4".into());
+        let all = settings(&world.1);
+        assert_eq!(all.len(), DEFINITIONS.len());
+        for setting in &all {
+            let changed = setting.name == "maxDepth";
+            assert_eq!(setting.value == setting.default, !changed, "{}", setting.name);
+            assert_eq!(setting.source == Origin::Environment, changed, "{}", setting.name);
+        }
+    }
+}

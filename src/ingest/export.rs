@@ -1,0 +1,243 @@
+//! The fold's way back: a stored session as a session file of Pi's.
+//!
+//! Messages, ids, tree, edits and summaries are all in the store. What it does not keep (labels, model changes, the text of a
+//! compaction) is taken from the session file, line by line, as long as there is one; a line counts only where it says of an
+//! entry what the store says of it. Without it such an entry is a `custom` one that holds its children.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::stringify::stringify;
+use crate::dag::{Sources, visible};
+use crate::error::Result;
+use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::model::{CompactionDetails, Content, Entry, State, SummaryRecord, parse_one, replacements};
+use crate::store::{ExportedEntry, ExportedSession, Shows, StoredSummary, View};
+use crate::text::timestamp;
+
+/// The version of session files that is written.
+const VERSION: u32 = 3;
+/// What an entry is called that held nothing but its children.
+const LINK: &str = "lcm-link";
+
+/// The first line of a session's file.
+#[must_use]
+pub fn header(session: &ExportedSession, cwd: &str, lines: &Lines) -> String {
+    if let Some(own) = lines.header.as_ref().filter(|own| own["id"] == session.session_id.as_str()) {
+        return own.to_string();
+    }
+    let mut header = json!({
+        "type": "session", "version": VERSION, "id": session.session_id,
+        "timestamp": timestamp(session.started_at), "cwd": cwd
+    });
+    if let Some(parent) = &session.parent {
+        header["parentSession"] = parent.as_str().into();
+    }
+    header.to_string()
+}
+
+/// Where the lines of a session file stand, by the ids of their entries.
+#[derive(Default)]
+pub struct Lines {
+    file: Option<File>,
+    /// The first line.
+    header: Option<Value>,
+    places: HashMap<String, (u64, usize)>,
+}
+
+impl Lines {
+    /// Looks through the file. One that is gone or can't be read has no lines.
+    #[must_use]
+    pub fn of(path: Option<&Path>) -> Self {
+        let read = || {
+            let file = File::open(path?).ok()?;
+            let mut lines = Self::default();
+            let mut reader = BufReader::new(&file);
+            let (mut at, mut line) = (0, Vec::new());
+            while reader.read_until(b'\n', &mut line).ok()? > 0 {
+                if at == 0 {
+                    lines.header = serde_json::from_slice(&line).ok();
+                }
+                let id = std::str::from_utf8(&line).ok().and_then(|line| parse_one(line).ok());
+                if let Some(Entry { id, .. }) = id {
+                    // Of two with one id Pi knows the first.
+                    lines.places.entry(id).or_insert((at, line.len()));
+                }
+                at += line.len() as u64;
+                line.clear();
+            }
+            lines.file = Some(file);
+            Some(lines)
+        };
+        read().unwrap_or_default()
+    }
+
+    /// The line of an entry, as `JSON.stringify` would write it.
+    fn read(&mut self, id: &str) -> Option<String> {
+        let (at, length) = *self.places.get(id)?;
+        let file = self.file.as_mut()?;
+        file.seek(SeekFrom::Start(at)).ok()?;
+        let mut line = vec![0; length];
+        file.read_exact(&mut line).ok()?;
+        stringify(std::str::from_utf8(&line).ok()?.trim_end())
+    }
+}
+
+/// The line of an entry.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn line(
+    view: &View<'_>,
+    conversation: ConversationId,
+    entry: &ExportedEntry,
+    lines: &mut Lines,
+) -> Result<String> {
+    let own = match &entry.shows {
+        Shows::Message(message) => Some(of_message(view, entry, *message)?),
+        Shows::Edit { target, rendition } => Some(of_edit(view, entry, target, *rendition)?),
+        Shows::Compaction | Shows::Link => None,
+    };
+    if let Some(line) = lines.read(&entry.id).filter(|line| is_of(line, entry, own.as_deref())) {
+        return Ok(line);
+    }
+    match own {
+        Some(own) => Ok(own),
+        None if entry.shows == Shows::Compaction => of_compaction(view, conversation, entry),
+        None => Ok(placed(entry, 0, json!({"type": "custom", "customType": LINK}))),
+    }
+}
+
+/// Does a line of the file say of an entry what the store says of it?
+fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
+    let Ok(found) = parse_one(line) else { return false };
+    let said = own.and_then(|own| parse_one(own).ok()).map(|entry| entry.content);
+    found.parent == entry.parent
+        && match (&found.content, said) {
+            (Content::Message(json), Some(Content::Message(own))) => *json == own,
+            (
+                Content::Edit { target, replacement },
+                Some(Content::Edit { target: own, replacement: with }),
+            ) => *target == own && *replacement == with,
+            (Content::Compaction(_) | Content::OtherCompaction(_), None) => entry.shows == Shows::Compaction,
+            (Content::Other | Content::Edit { .. }, None) => entry.shows == Shows::Link,
+            _ => false,
+        }
+}
+
+fn of_message(view: &View<'_>, entry: &ExportedEntry, message: MessageId) -> Result<String> {
+    let stored = view.message(message)?;
+    let parent = parent_of(entry);
+    let id = Value::from(entry.id.as_str());
+    // Of an entry that is its own message all fields are kept but those of its place.
+    let is_whole = serde_json::from_str::<Value>(&stored.json)
+        .is_ok_and(|json| matches!(json["type"].as_str(), Some("custom_message" | "branch_summary")));
+    if let (true, Some(rest)) = (is_whole, stored.json.strip_prefix('{')) {
+        return Ok(format!("{{\"id\":{id},\"parentId\":{parent},{rest}"));
+    }
+    let time = Value::from(timestamp(stored.timestamp));
+    let json = &stored.json;
+    Ok(format!(
+        "{{\"type\":\"message\",\"id\":{id},\"parentId\":{parent},\"timestamp\":{time},\"message\":{json}}}"
+    ))
+}
+
+fn of_edit(
+    view: &View<'_>,
+    entry: &ExportedEntry,
+    target: &str,
+    rendition: Option<MessageId>,
+) -> Result<String> {
+    let mut replacement = "null".to_owned();
+    let mut time = 0;
+    if let Some(rendition) = rendition {
+        let shown = view.message(rendition)?;
+        let original = view.message(view.original(rendition)?)?;
+        time = shown.timestamp;
+        let found = replacements(&original.json, &shown.json)
+            .into_iter()
+            .find(|replacement| original.lineage.edited(replacement) == shown.lineage);
+        replacement = found.unwrap_or(shown.json);
+    }
+    let (id, target) = (Value::from(entry.id.as_str()), Value::from(target));
+    let (parent, time) = (parent_of(entry), Value::from(timestamp(time)));
+    Ok(format!(
+        "{{\"type\":\"context_edit\",\"id\":{id},\"parentId\":{parent},\"timestamp\":{time},\"targetId\":{target},\
+         \"replacement\":{replacement}}}"
+    ))
+}
+
+/// A compaction whose text is gone, with the summaries that it carried.
+fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &ExportedEntry) -> Result<String> {
+    let branch = view.branch(conversation, &entry.id)?;
+    let names: HashMap<MessageId, String> =
+        visible(&branch).into_iter().map(|visible| (visible.seen.id, visible.entry_id)).collect();
+    let mut summaries = Vec::new();
+    let mut newest = String::new();
+    for id in view.carried_by(entry.row)? {
+        let stored = view.summary(id)?;
+        newest = stored.text.clone();
+        summaries.extend(record(view, id, stored, &names)?);
+    }
+    // Pi then keeps all that was said before it.
+    let first = branch.first().map(|first| first.entry_id.clone()).unwrap_or_default();
+    let mut fields =
+        json!({"type": "compaction", "summary": newest, "firstKeptEntryId": first, "tokensBefore": 0});
+    if !summaries.is_empty() {
+        let details = CompactionDetails {
+            lcm: CompactionDetails::FORMAT,
+            frontier: summaries.iter().map(|summary| summary.id.clone()).collect(),
+            summaries,
+            covered: 0,
+            read_files: Vec::new(),
+            modified_files: Vec::new(),
+            leaf: None,
+        };
+        fields["details"] = serde_json::to_value(details).unwrap_or_default();
+    }
+    Ok(placed(entry, 0, fields))
+}
+
+/// A summary as a compaction carries it; none where an entry of its messages has no name here.
+fn record(
+    view: &View<'_>,
+    id: SummaryId,
+    stored: StoredSummary,
+    names: &HashMap<MessageId, String>,
+) -> Result<Option<SummaryRecord>> {
+    let sources: Option<Vec<String>> = match view.edges(id)?.sources {
+        Sources::Messages(messages) => messages.iter().map(|id| names.get(id).cloned()).collect(),
+        Sources::Summaries(children) => {
+            let hashes = children.iter().map(|child| Ok(view.summary(*child)?.hash.to_string()));
+            Some(hashes.collect::<Result<_>>()?)
+        }
+    };
+    Ok(sources.map(|sources| SummaryRecord {
+        id: stored.hash.to_string(),
+        depth: stored.depth,
+        text: stored.text,
+        tokens: stored.tokens,
+        state: if stored.degraded { State::Degraded } else { State::Ok },
+        model: stored.model,
+        prompt_version: stored.prompt_version,
+        created_at: stored.created_at,
+        usage: stored.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
+        quotes: stored.quotes,
+        sources,
+    }))
+}
+
+fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {
+    fields["id"] = entry.id.as_str().into();
+    fields["parentId"] = entry.parent.clone().into();
+    fields["timestamp"] = timestamp(time).into();
+    fields.to_string()
+}
+
+fn parent_of(entry: &ExportedEntry) -> Value {
+    entry.parent.clone().into()
+}

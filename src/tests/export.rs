@@ -1,0 +1,130 @@
+//! What is exported can be read again, and nothing is written over.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::asking::Asking;
+use super::support::{Session, TestStore, ask_in};
+use crate::commands;
+use crate::config::ProjectIdentity;
+use crate::error::Result;
+use crate::ingest::import::Home;
+use crate::recall::Scope;
+use crate::store::Store;
+
+/// Asks in a folder of its own.
+async fn ask(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> Result<commands::Answer> {
+    let home = Home {
+        store: store.clone(),
+        cwd: cwd.display().to_string(),
+        identity: ProjectIdentity::Cwd,
+        db_dir: cwd.to_owned(),
+        session_id: "open".into(),
+    };
+    ask_in(&home, cwd, scope, None, line).await
+}
+
+/// Everything a store knows of a session, in words that do not depend on rows.
+async fn known(store: &Store) -> Vec<Value> {
+    let read = store.read(|view| {
+        let mut known = Vec::new();
+        for session in view.exported_sessions(None)? {
+            for entry in view.exported_entries(session.id, crate::ids::EntryId(0), usize::MAX >> 1)? {
+                let shows = match &entry.shows {
+                    crate::store::Shows::Message(id) => json!(view.message(*id)?.lineage.to_string()),
+                    crate::store::Shows::Edit { target, rendition } => {
+                        let lineage = rendition
+                            .map(|id| Ok::<_, crate::error::Error>(view.message(id)?.lineage.to_string()));
+                        json!([target, lineage.transpose()?])
+                    }
+                    other => json!(format!("{other:?}")),
+                };
+                let carried: Result<Vec<String>> = view
+                    .carried_by(entry.row)?
+                    .into_iter()
+                    .map(|id| Ok(view.summary(id)?.hash.to_string()))
+                    .collect();
+                known.push(json!([session.session_id, entry.id, entry.parent, shows, carried?]));
+            }
+        }
+        Ok(known)
+    });
+    read.await.unwrap()
+}
+
+#[tokio::test]
+async fn a_session_without_its_file_is_exported_so_that_it_comes_back_whole() {
+    let session = Session::new().user("the first").chat(6, 40);
+    let fork = session.leaf().to_owned();
+    let session = session
+        .entry("label", json!({"targetId": fork, "label": "here"}))
+        .chat(2, 40)
+        .entry("context_edit", json!({"targetId": "e1", "replacement": {"content": "another"}}))
+        .entry("context_edit", json!({"targetId": "e2", "replacement": null}))
+        .entry("custom_message", json!({"customType": "note", "content": "a note", "display": true}))
+        .at(&fork)
+        .user("on another branch")
+        .chat(1, 40);
+    let asking = Asking::about(&session).await;
+    let folder = tempfile::tempdir().unwrap();
+    let store = &asking.store.store;
+    let answer = ask(store, &asking.scope, folder.path(), "export --jsonl out.jsonl --json").await.unwrap();
+    let file = folder.path().join("out.jsonl");
+    assert_eq!(answer.answer["files"], json!([file]));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("{\"type\":\"session\",\"version\":3,\"id\":\"one\","), "{text:.200}");
+
+    let other = TestStore::new();
+    let scope = Scope { conversation: other.ingest("open", &Session::new().user("hi")).await, leaf: None };
+    ask(&other.store, &scope, folder.path(), "import out.jsonl").await.unwrap();
+    let back: Vec<Value> = known(&other.store).await.into_iter().filter(|entry| entry[0] == "one").collect();
+    assert_eq!(back, known(store).await);
+}
+
+#[tokio::test]
+async fn a_branch_is_exported_as_markdown_and_no_file_is_written_over_unasked() {
+    let session = Session::new().user("show `x` and ```y```").chat(2, 5);
+    let asking = Asking::about(&session).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (store, scope) = (&asking.store.store, &asking.scope);
+    let run = async |line: &str| ask(store, scope, folder.path(), line).await;
+    let answer = run("export").await.unwrap();
+    let file = PathBuf::from(answer.answer["files"][0].as_str().unwrap());
+    assert!(
+        answer.text.starts_with("5 messages written to ") && file.starts_with(folder.path()),
+        "{answer:?}"
+    );
+    let text = std::fs::read_to_string(&file).unwrap();
+    let id = asking.message(0).await;
+    assert!(text.starts_with("# Session one\n\n"), "{text}");
+    assert!(
+        text.contains("\n## 1. User · ") && text.contains(&format!(" UTC · {id}\n\nshow `x` and ```y```\n")),
+        "{text}"
+    );
+
+    let error = run(&format!("export {}", file.display())).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("is there already: name another file, or add --force to write over it"),
+        "{error}"
+    );
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    std::fs::write(&file, "other").unwrap();
+    run(&format!("export --force \"{}\"", file.display())).await.unwrap();
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with("# Session one"));
+    let error = run("export nowhere/at/all.md").await.unwrap_err().to_string();
+    assert!(error.contains("all.md can't be written: "), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(run("export --md --jsonl").await.is_err() && run("export --all").await.is_err());
+}
+
+#[tokio::test]
+async fn all_sessions_of_a_project_are_a_file_each() {
+    let asking = Asking::about(&Session::new().chat(2, 5)).await;
+    let asking = asking.beside("two", &Session::new().chat(1, 5)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let answer =
+        ask(&asking.store.store, &asking.scope, folder.path(), "export --jsonl --all out").await.unwrap();
+    assert!(answer.text.starts_with("6 messages of 2 sessions written, "), "{}", answer.text);
+    assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 2);
+}

@@ -514,6 +514,20 @@ test("names and arguments of commands are completed as far as they are typed", a
   assert.equal(completed("search words --nothing"), undefined);
 });
 
+test("a Pi that lends no panel asks in dialogs", async (t) => {
+  const { host, agentDir } = await configured(t, { status: false });
+  host.plain.mode = "tui";
+  host.plain.ui.select = async (/** @type {string} */ _title, /** @type {string[]} */ options) => options.find((line) => /^maxDepth|--global/.test(line));
+  /** @type {string[]} */
+  const typed = ["3", "message"];
+  host.plain.ui.input = async () => typed.shift();
+  await host.commands.get("lcm").handler("settings", host.ctx);
+  assert.match(host.notifications.at(-1)?.message ?? "", /^Saved in .*settings\.json: maxDepth = 3 \(global\)$/);
+  assert.deepEqual(JSON.parse(readFileSync(path.join(agentDir, "settings.json"), "utf8")), { theme: "dark", lcm: { status: false, maxDepth: 3 } });
+  await host.commands.get("lcm").handler("search", host.ctx);
+  assert.match(host.notifications.at(-1)?.message ?? "", /Nothing found|The whole of one/);
+});
+
 test("a Pi that does not say how it talks with its user is known by what it was started with", async (t) => {
   const { host } = hosted(t);
   delete host.plain.mode;

@@ -18,6 +18,9 @@ import { ready } from "./tree.js";
 /** A sub-command. @typedef {{ name: string, help: string, arguments: { value: string, help: string }[], long: boolean }} Spec */
 /** What one answers. @typedef {{ text: string, answer: unknown, confirm?: { title: string, message: string, line: string } }} Answer */
 
+/** What asks for JSON in place of words, wherever it stands. */
+const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
+
 /** Columns beside a text in Pi's transcript. */
 const MARGIN = 2;
 
@@ -45,7 +48,7 @@ export function registerCommands(pi, specs, shared) {
       try {
         await run(specs, shared, line.trim(), ctx);
       } catch (error) {
-        say(ctx, messageOf(error), "error");
+        sayFailure(ctx, line, error);
       }
     },
   });
@@ -69,10 +72,21 @@ export function registerOff(pi, reason, type, native) {
       try {
         await answerOfSettings(shared, line, ctx);
       } catch (error) {
-        say(ctx, messageOf(error), "error");
+        sayFailure(ctx, line, error);
       }
     },
   });
+}
+
+/**
+ * @param {ExtensionCommandContext} ctx
+ * @param {string} line
+ * @param {unknown} error
+ */
+function sayFailure(ctx, line, error) {
+  const message = messageOf(error);
+  const answer = { error: { code: /** @type {any} */ (error)?.code ?? "LCM_FAILED", message } };
+  say(ctx, JSON_FLAG.test(line) ? JSON.stringify(answer, null, 2) : message, "error", answer);
 }
 
 /**
@@ -106,7 +120,8 @@ function named(specs) {
  */
 async function run(specs, shared, line, ctx) {
   const [, name = "", rest = ""] = /^(\S*)\s*([^]*)$/.exec(line) ?? [];
-  if (name === "compact" && !rest.startsWith("--")) return compactNow(shared, rest, ctx);
+  const focus = rest.replace(JSON_FLAG, " ").trim();
+  if (name === "compact" && !focus.startsWith("--")) return compactNow(shared, focus, JSON_FLAG.test(rest), ctx);
   const mode = modeOf(ctx);
   const panel = mode === "tui" && !rest ? PANELS[name] : undefined;
   if (panel) return panel(shared, ctx);
@@ -114,19 +129,19 @@ async function run(specs, shared, line, ctx) {
   const waits = mode !== "tui" || !specs.find((spec) => spec.name === name)?.long;
   const done = answer(shared, line, ctx);
   if (waits) return done;
-  done.catch((error) => say(ctx, messageOf(error), "error"));
+  done.catch((error) => sayFailure(ctx, line, error));
 }
 
 /** What in the TUI is more than an answer. @type {Record<string, (shared: Shared, ctx: ExtensionCommandContext) => Promise<void>>} */
 const PANELS = {
   search: async (shared, ctx) => {
-    const tui = await components();
+    const tui = await components(ctx);
     if (tui) return searchPanel(ctx, tui, (line) => ask(shared, line, ctx));
     const words = await ctx.ui.input("Search this session", "words");
     if (words) await answer(shared, `search ${words}`, ctx);
   },
   settings: async (shared, ctx) => {
-    const tui = await components();
+    const tui = await components(ctx);
     const change = changing(shared, ctx);
     if (tui) {
       await settingsPanel(ctx, tui, change.ask);
@@ -184,13 +199,16 @@ async function reconfigure(session, settings) {
 /**
  * @param {Shared} shared
  * @param {string} focus
+ * @param {boolean} asJson
  * @param {ExtensionCommandContext} ctx
  */
-async function compactNow({ lastReport }, focus, ctx) {
+async function compactNow({ lastReport }, focus, asJson, ctx) {
   await compact(ctx, focus);
-  const report = lastReport();
+  const message = lastReport();
+  const answer = { message: message ?? null };
+  if (asJson) say(ctx, JSON.stringify(answer, null, 2), "info", answer);
   // Elsewhere the notification of `session_compact` has said so.
-  if (report && !ctx.hasUI) say(ctx, report);
+  else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
 }
 
 /**

@@ -14,9 +14,11 @@ const FEWEST = 5;
 /**
  * Pi's components, or nothing where this Pi does not lend them.
  *
+ * @param {ExtensionContext} ctx
  * @returns {Promise<Tui | undefined>}
  */
-export async function components() {
+export async function components({ ui }) {
+  if (!ui.custom) return undefined;
   for (const name of ["@earendil-works/pi-tui", "@mariozechner/pi-tui"]) {
     try {
       const tui = await import(name);

@@ -3,6 +3,7 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { plain } from "./columns.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Native} Native */
@@ -119,7 +120,8 @@ export function say(ctx, text, type = "info", answer = undefined) {
     const mode = modeOf(ctx);
     if (mode === "print") write(`${text}\n`);
     else if (mode === "json") write(`${JSON.stringify({ type: "lcm", level: type, text, answer })}\n`);
-    else ctx.ui.notify(text, type);
+    // What was said may hold what moves a terminal's cursor.
+    else ctx.ui.notify(mode === "tui" ? plain(text) : text, type);
   });
 }
 
@@ -193,7 +195,7 @@ export function agentDir() {
  */
 export function unwrap(answer) {
   const { ok, error } = JSON.parse(answer);
-  if (error) throw new Error(error.message);
+  if (error) throw Object.assign(new Error(error.message), { code: error.code });
   return ok;
 }
 

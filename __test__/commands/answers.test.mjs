@@ -45,12 +45,13 @@ for (const host of hosts.filter(({ node }) => node === node22)) {
 
   test(`in json mode an answer is an event of its own, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
-    const stdout = await inSession(project, sessionOf(project, 3), ["--mode", "json", "/lcm stats"]);
+    const stdout = await inSession(project, sessionOf(project, 3), ["--mode", "json", "/lcm stats", "/lcm stat"]);
     const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
-    const [{ level, text, answer }] = events.filter(({ type }) => type === "lcm");
+    const [{ level, text, answer }, failure] = events.filter(({ type }) => type === "lcm");
     assert.equal(level, "info");
     assert.match(text, /^This session +6 messages/);
     assert.equal(answer.session.messages, 6);
+    assert.deepEqual([failure.level, failure.answer.error.code], ["error", "LCM_INVALID"]);
   });
 
   test(`an answer that is longer than a pipe arrives whole where it is read slowly, on ${host.name}`, async (t) => {

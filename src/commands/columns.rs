@@ -37,6 +37,26 @@ pub(super) fn fit(line: &str, width: usize) -> String {
     fitting.collect::<String>().trim_end().to_owned() + "…"
 }
 
+/// `text` behind `indent` columns of something else, broken between words where `width` ends, each further line as far in.
+pub(super) fn hanging(text: &str, indent: usize, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
+    let mut out = String::new();
+    let mut taken = indent;
+    for word in text.split(' ') {
+        let columns: usize = word.chars().map(of).sum();
+        if taken > indent && taken + 1 + columns > width {
+            out += &format!("\n{}", " ".repeat(indent));
+            taken = indent;
+        } else if taken > indent {
+            out.push(' ');
+            taken += 1;
+        }
+        out += word;
+        taken += columns;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +67,8 @@ mod tests {
         assert_eq!(fit("plainer", 5), "plai…");
         assert_eq!(fit("三つ目の要約", 8), "三つ目…");
         assert_eq!(fit("🦀🦀🦀", 5), "🦀🦀…");
+        assert_eq!(hanging("one two three", 4, Some(11)), "one two\n    three");
+        assert_eq!(hanging("one two three", 4, None), "one two three");
         assert_eq!(fit("e\u{301}e\u{301}e", 3), "e\u{301}e\u{301}e");
     }
 }

@@ -171,7 +171,9 @@ async fn write_session(
     written: &mut Written,
 ) -> Result<()> {
     let conversation = session.id;
-    let mut lines = Lines::of(session.file.as_deref().map(Path::new));
+    let file = session.file.clone();
+    // On a thread that may wait for the disk.
+    let mut lines = store.read(move |_| Ok(Lines::of(file.as_deref().map(Path::new)))).await?;
     output.push(&(header(&session, cwd, &lines) + "\n"))?;
     let mut after = EntryId(0);
     let mut messages = 0;

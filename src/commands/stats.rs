@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::columns::hanging;
 use super::help::lies_in;
 use super::spent::{Cache, Cost};
 use super::{Answer, Asked, Command, args, size};
@@ -13,6 +14,8 @@ use crate::store::{Place, Sizes};
 use crate::text::{count, grouped, megabytes};
 
 const NAME: &str = "stats";
+/// Columns of the names of the rows.
+const NAMES: usize = 15;
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
@@ -39,6 +42,8 @@ struct Stats {
     cache: Option<Cache>,
     background: Background,
     database: Database,
+    #[serde(skip)]
+    columns: Option<usize>,
 }
 
 /// What the model calls for summaries took.
@@ -155,13 +160,15 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
             parts,
             place: lies_in(store.place()),
         },
+        columns: asked.columns,
     }))
 }
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { session, project, summaries, branch, cost, cache, background, database } = self;
-        let mut row = |name: &str, value: String| writeln!(f, "{name:<15} {value}");
+        let Self { session, project, summaries, branch, cost, cache, background, database, columns } = self;
+        let beside = |value: &str| hanging(value, NAMES + 1, *columns);
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<NAMES$} {}", beside(&value));
         row(
             "This session",
             format!("{}, {} on this branch", count(session.messages, "message"), session.on_branch),
@@ -177,7 +184,7 @@ impl fmt::Display for Stats {
         row("Prompt cache", cache.as_ref().map_or_else(|| "not told of".to_owned(), ToString::to_string))?;
         row("Background", background.to_string())?;
         row("Database", format!("{}, {}", megabytes(database.bytes), database.place))?;
-        write!(f, "{:<15} {}", "", size::parts(&database.parts))
+        write!(f, "{:<NAMES$} {}", "", beside(&size::parts(&database.parts)))
     }
 }
 

@@ -30,14 +30,14 @@ export async function buildAddon({ revealAfterMs }) {
 
 /**
  * @param {string[]} args cargo's: how to build the library
- * @param {object} how
- * @param {string} how.title
+ * @param {object} [how]
+ * @param {string} [how.title]
  * @param {number} [how.revealAfterMs]
  * @param {string} [how.program] instead of cargo
  * @param {NodeJS.ProcessEnv} [how.env]
  * @returns {Promise<{ library: string, fresh: boolean }>}
  */
-export async function cargoBuild(args, { title, revealAfterMs = 0, program = "cargo", env = cargoEnvironment() }) {
+export async function cargoBuild(args, { title, revealAfterMs = 0, program = "cargo", env = cargoEnvironment() } = {}) {
   mkdirSync(typeFolder, { recursive: true });
   const all = [...args, "--message-format=json-render-diagnostics"];
   const { code, stdout, stderr } = await collect(program, all, { cwd: root, env, revealAfterMs, title });

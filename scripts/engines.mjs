@@ -36,11 +36,10 @@ export async function buildEngine(platform) {
   await bringStandardLibrary(platform.target);
   // As a library for Rust too, which Cargo.toml makes it for tests, it would be linked without LTO.
   const args = ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib", "--target"];
-  const title = `Building the engine for ${platform.name} …`;
-  if (platform.os !== "linux") return (await cargoBuild([...args, platform.target], { title })).library;
+  if (platform.os !== "linux") return (await cargoBuild([...args, platform.target])).library;
   const zig = await bringZig();
   const target = platform.libc === "musl" ? platform.target : `${platform.target}.${OLDEST_GLIBC}`;
-  return (await cargoBuild([...args, target], { ...zig, title })).library;
+  return (await cargoBuild([...args, target], zig)).library;
 }
 
 /** @param {Platform} platform */

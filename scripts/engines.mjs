@@ -11,7 +11,7 @@ import { cargoBuild, cargoEnvironment } from "./build.mjs";
 import { root } from "./paths.mjs";
 import { OLDEST_GLIBC } from "./platforms.mjs";
 import { collect } from "./proc.mjs";
-import { Failure } from "./setup.mjs";
+import { Failure, needCargo } from "./setup.mjs";
 
 /** @typedef {import("./platforms.mjs").Platform} Platform */
 
@@ -33,6 +33,8 @@ const zigFolder = path.join(root, "target", "zig");
  */
 export async function buildEngine(platform) {
   if (platform.os !== process.platform) throw new Unavailable(reasonAgainst(platform));
+  process.stdout.write(`\nThe engine for ${platform.name} …\n`);
+  await needCargo();
   await bringStandardLibrary(platform.target);
   // As a library for Rust too, which Cargo.toml makes it for tests, it would be linked without LTO.
   const args = ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib", "--target"];

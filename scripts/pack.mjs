@@ -10,7 +10,7 @@ import path from "node:path";
 import { buildEngine, glibcOf, Unavailable } from "./engines.mjs";
 import { root } from "./paths.mjs";
 import { addonOf, OLDEST_GLIBC, PACKAGE, packageOf, platforms } from "./platforms.mjs";
-import { Failure, needCargo, npm } from "./setup.mjs";
+import { Failure, npm } from "./setup.mjs";
 
 /** @typedef {import("./platforms.mjs").Platform} Platform */
 
@@ -59,8 +59,6 @@ export async function packAll(names) {
  */
 async function packEngine(platform) {
   try {
-    await needCargo();
-    process.stdout.write(`\nThe engine for ${platform.name} …\n`);
     const engine = await buildEngine(platform);
     const glibc = glibcOf(engine);
     if (platform.libc === "glibc" && Number(glibc?.split(".")[1]) > Number(OLDEST_GLIBC.split(".")[1])) {

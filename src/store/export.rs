@@ -107,7 +107,8 @@ impl View<'_> {
     ) -> Result<Vec<ExportedEntry>> {
         let mut query = (self.connection)
             .prepare_cached(
-                "SELECT e.id, e.entry_id, e.kind, e.message_id, e.target, p.entry_id AS parent,
+                "SELECT e.id, e.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END AS kind, e.message_id, e.target,
+                        p.entry_id AS parent,
                         coalesce(e.kind = 1 AND m.kind IN (0, 1), 0) AS is_said
                    FROM entries e
                    LEFT JOIN entries p ON p.id = e.parent_id

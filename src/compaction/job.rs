@@ -369,10 +369,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>) -> Res
         let ended: Vec<_> = leases.into_iter().filter_map(Lease::ended).collect();
         let write = move |batch: &Batch<'_>| {
             for Made { summary, files } in &made {
-                let id = batch.add_summary(summary)?;
-                if let Some(files) = files {
-                    batch.note_files(id, files)?;
-                }
+                batch.add_summary_with(summary, files.as_ref())?;
             }
             ended.iter().try_for_each(|(span, owner)| batch.release(*span, owner))
         };

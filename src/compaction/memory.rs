@@ -28,7 +28,9 @@ pub(super) struct Known {
     rewritten: i64,
     pub path: Arc<Path>,
     /// Summaries that compactions on the branch carry, with the place of the first that does.
-    pub carried: ByRow<SummaryId, usize>,
+    pub carried: Arc<ByRow<SummaryId, usize>>,
+    /// Files that compactions on the branch list which are not of ours, with the places of these.
+    pub listed: Vec<(usize, Files)>,
     pub summaries: Summaries,
     pub said: Said,
 }
@@ -37,9 +39,9 @@ pub(super) struct Known {
 #[derive(Clone)]
 pub(super) struct Summaries {
     /// By depth, since of lower depth is what others were made from.
-    pub nodes: BTreeMap<(u32, SummaryId), Arc<Node>>,
+    pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
     /// Files that the messages below a summary name, as far as that was asked for.
-    pub files: ByRow<SummaryId, Arc<Files>>,
+    pub files: Arc<ByRow<SummaryId, Arc<Files>>>,
     /// The last summary of the store that was looked at.
     newest: SummaryId,
 }
@@ -100,11 +102,12 @@ impl Known {
             conversation,
             rewritten,
             path: Arc::new(Path::of(&entries)),
-            carried: ByRow::default(),
-            summaries: Summaries { nodes: BTreeMap::new(), files: ByRow::default(), newest: SummaryId(0) },
+            carried: Arc::default(),
+            listed: Vec::new(),
+            summaries: Summaries { nodes: Arc::default(), files: Arc::default(), newest: SummaryId(0) },
             said: Said { until: EntryId(0), messages: 0 },
         };
-        known.note_carried(view, entries.iter().map(|entry| entry.row))?;
+        known.note_compactions(view, entries.iter().map(|entry| entry.row))?;
         known.summaries.note(view, &known.path, 0)?;
         Ok(known)
     }
@@ -120,23 +123,27 @@ impl Known {
             self.summaries.refresh(view, &self.path)?;
             return Ok(Some(self));
         }
-        let seen = self.path.seen_before(kept);
+        let (seen, is_cut) = (self.path.seen_before(kept), kept < self.path.entries());
         if !Arc::make_mut(&mut self.path).go_on(last, &new) {
             return Ok(None);
         }
-        self.carried.retain(|_, at| *at < kept);
-        self.note_carried(view, new.iter().map(|entry| entry.row))?;
+        if is_cut {
+            Arc::make_mut(&mut self.carried).retain(|_, at| *at < kept);
+            self.listed.retain(|(at, _)| *at < kept);
+        }
+        self.note_compactions(view, new.iter().map(|entry| entry.row))?;
         self.summaries.note(view, &self.path, seen)?;
         Ok(Some(self))
     }
 
-    fn note_carried(&mut self, view: &View<'_>, entries: impl Iterator<Item = EntryId>) -> Result<()> {
+    fn note_compactions(&mut self, view: &View<'_>, entries: impl Iterator<Item = EntryId>) -> Result<()> {
         for entry in entries {
             let Some(place) = self.path.place(entry).filter(|at| self.path.is_compaction(*at)) else {
                 continue;
             };
+            self.listed.extend(view.listed_by(entry)?.map(|files| (place, files)));
             for summary in view.carried_by(entry)? {
-                self.carried.entry(summary).or_insert(place);
+                Arc::make_mut(&mut self.carried).entry(summary).or_insert(place);
             }
         }
         Ok(())
@@ -171,7 +178,8 @@ impl Summaries {
 
     fn add(&mut self, nodes: Vec<Node>) -> Vec<Arc<Node>> {
         let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
-        self.nodes.extend(nodes.iter().map(|node| ((node.depth, node.id), Arc::clone(node))));
+        Arc::make_mut(&mut self.nodes)
+            .extend(nodes.iter().map(|node| ((node.depth, node.id), Arc::clone(node))));
         nodes
     }
 }

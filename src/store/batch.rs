@@ -11,7 +11,7 @@ use super::{View, codec};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use crate::model::{Quote, Role, State, SummaryRecord, parts, passages};
+use crate::model::{Files, Quote, Role, State, SummaryRecord, parts, passages};
 
 /// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
 pub struct Batch<'t> {
@@ -308,6 +308,14 @@ impl<'t> Batch<'t> {
     /// Also when a source is missing, or has another identity than its own holds: what was purged while the summary was made
     /// must not come back by it.
     pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
+        self.add_summary_with(summary, None)
+    }
+
+    /// The same with the files that its messages name, where that is known.
+    ///
+    /// # Errors
+    /// As [`Batch::add_summary`].
+    pub fn add_summary_with(&self, summary: &NewSummary, files: Option<&Files>) -> Result<SummaryId> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
         }
@@ -319,7 +327,7 @@ impl<'t> Batch<'t> {
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
-        let beside = Beside { quotes, files: None, usage };
+        let beside = Beside { quotes, files: files.cloned(), usage };
         let id = self
             .connection
             .prepare_cached(

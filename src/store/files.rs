@@ -72,6 +72,18 @@ impl View<'_> {
 }
 
 impl View<'_> {
+    /// The files that a compaction which is not of ours lists.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn listed_by(&self, entry: EntryId) -> Result<Option<Files>> {
+        self.connection
+            .prepare_cached("SELECT files FROM entries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([entry.0], |row| row.get(0)))
+            .map(from_sql)
+            .map_err(reading)
+    }
+
     /// The files that a leaf summary's messages name; none where they were not looked up yet.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub(super) struct Branch {
     /// Those whose texts were needed.
     summaries: ByRow<SummaryId, StoredSummary>,
     /// Summaries that an earlier compaction on this branch carries.
-    carried: ByRow<SummaryId, usize>,
+    carried: Arc<ByRow<SummaryId, usize>>,
     /// Messages stored of the session; as it was at the last compaction until [`Branch::finish`].
     said: Said,
     /// What the block shows in place of the frontier, once that is decided.
@@ -84,13 +84,9 @@ impl Branch {
         from: usize,
         before: usize,
     ) -> Result<Self> {
-        let Known { path, carried, summaries: all, said, .. } = known;
-        let mut listed = Files::default();
-        for (entry, files) in view.files_listed(conversation)? {
-            if path.place(entry).is_some() {
-                listed.extend(files);
-            }
-        }
+        let Known { path, carried, listed, summaries: all, said, .. } = known;
+        let mut files = Files::default();
+        listed.iter().for_each(|(_, listed)| files.add(listed));
         let seen = &path.visible()[from..from + before];
         let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
@@ -104,7 +100,7 @@ impl Branch {
             carried,
             said,
             unfolded: None,
-            files: listed,
+            files,
         };
         branch.load_needed(view)?;
         Ok(branch)
@@ -189,7 +185,7 @@ impl Branch {
             None => {}
         }
         let files = Arc::new(files);
-        self.all.files.insert(id, Arc::clone(&files));
+        Arc::make_mut(&mut self.all.files).insert(id, Arc::clone(&files));
         Ok(files)
     }
 

@@ -32,16 +32,7 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
 /// Brings the database to today's format. Two processes may do so at once: the second finds nothing left to do.
 pub(super) fn run(connection: &mut Connection) -> Result<()> {
     let failed = |error| Error::storing("failed to bring the history store to its current format", error);
-    // Steps pack with it what earlier ones left plain.
-    let sealed = |context: &rusqlite::functions::Context<'_>| Ok(codec::seal(context.get_raw(0).as_str()?));
-    (connection)
-        .create_scalar_function(
-            "sealed",
-            1,
-            FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC,
-            sealed,
-        )
-        .map_err(failed)?;
+    teach_sealing(connection).map_err(failed)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     let found = version(&tx).map_err(failed)?;
     for (number, step) in (1..).zip(STEPS) {
@@ -51,6 +42,13 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
         }
     }
     tx.commit().map_err(failed)
+}
+
+/// Steps pack with it what earlier ones left plain.
+fn teach_sealing(connection: &Connection) -> rusqlite::Result<()> {
+    let sealed = |context: &rusqlite::functions::Context<'_>| Ok(codec::seal(context.get_raw(0).as_str()?));
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    connection.create_scalar_function("sealed", 1, flags, sealed)
 }
 
 #[cfg(test)]
@@ -69,6 +67,7 @@ mod tests {
         run(&mut fresh).unwrap();
         for (at, _) in STEPS.iter().enumerate() {
             let mut old = Connection::open_in_memory().unwrap();
+            teach_sealing(&old).unwrap();
             for (number, step) in (1..).zip(&STEPS[..at]) {
                 old.execute_batch(step).unwrap();
                 old.pragma_update(None, "user_version", number).unwrap();

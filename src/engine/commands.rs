@@ -85,6 +85,9 @@ impl Engine {
             rest: String::new(),
         };
         let answer = commands::run(asked, &line).await;
+        if commands::removes(&line) {
+            self.persistor.count_anew();
+        }
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
         self.log.event("command", &fields);

@@ -2,6 +2,7 @@
 
 mod background;
 mod commands;
+mod elsewhere;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,14 +16,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::{import::Importer, size};
 use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Progress, Request, Work};
-use crate::config::{self, ProjectIdentity, Settings, Sources};
+use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::Home;
 use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host, Standing};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{History, Place, Store, history_before, project_of, real_path};
+use crate::store::{Place, Store, project_of, real_path};
 use crate::tools::Block;
 use crate::{text, tools};
 use background::Background;
@@ -100,7 +101,7 @@ impl Engine {
             session_id: options.session_id.clone(),
         };
         // It is a notice only, and not worth a session.
-        let elsewhere = elsewhere(&store, &home).await.unwrap_or_default();
+        let elsewhere = elsewhere::notice(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
@@ -490,33 +491,6 @@ async fn open_store(options: &Options) -> Result<Store> {
     let project = options.project();
     let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
     aside(move || Store::of_project(dir.as_deref(), &project)).await
-}
-
-/// What to say, once, of the history that was this project's before `projectIdentity` was changed.
-async fn elsewhere(store: &Store, home: &Home) -> Result<Option<String>> {
-    let Home { cwd, identity, db_dir, .. } = home.clone();
-    if matches!(store.place(), Place::Memory) {
-        return Ok(None);
-    }
-    let folder = PathBuf::from(&cwd);
-    let before = aside(move || Ok(history_before(&db_dir, &folder, identity))).await?;
-    let (folder, other) = (cwd.clone(), before.as_ref().map(|before| before.project.clone()));
-    let (is_member, was_told) = store.read(move |view| view.knows_folder(&folder, other.as_deref())).await?;
-    let joins = (identity == ProjectIdentity::Git && !is_member).then_some(cwd);
-    let Some(History { path, project }) = before.filter(|_| !was_told) else {
-        if joins.is_some() {
-            store.post(move |batch| batch.note_folder(joins.as_deref(), None, text::now()), drop)?;
-        }
-        return Ok(None);
-    };
-    let told = project.clone();
-    store.post(move |batch| batch.note_folder(joins.as_deref(), Some(&told), text::now()), drop)?;
-    Ok(Some(format!(
-        "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
-         /lcm relink {project} brings it here",
-        identity.as_str(),
-        path.display()
-    )))
 }
 
 /// Runs `work` where waiting for the disk does no harm.

@@ -307,6 +307,14 @@ impl Persistor {
         Ok(said)
     }
 
+    /// Counts anew when it is next asked: messages have gone.
+    pub fn count_anew(&self) {
+        let mut state = self.lock();
+        (state.said_before, state.said) = (None, 0);
+        // What is being counted now has them still.
+        state.stored += 1;
+    }
+
     fn recovered(&self, conversation: ConversationId, said: usize) {
         self.0.conversation.store(conversation.0, Ordering::Relaxed);
         let mut state = self.lock();

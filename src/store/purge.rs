@@ -275,6 +275,7 @@ impl Batch<'_> {
                   WHERE id = ?1",
                 params![message.0, nonce, codec::PURGED],
             )?;
+            self.run("DELETE FROM broken_lines WHERE message_id = ?1", params![message.0])?;
             // The name of an entry that came second to its id has a hash of what it said.
             self.run(
                 "UPDATE entries SET entry_id = substr(entry_id, 1, length(entry_id) - 65) || ' purged ' || ?1

@@ -40,8 +40,8 @@ impl View<'_> {
             .prepare_cached(
                 "SELECT id FROM conversations c
                   WHERE id <> ?1
-                    AND EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.conversation_id = c.id AND e.message_id IS NOT NULL)
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind <> 4)
                   ORDER BY seen_at DESC, id DESC LIMIT ?2",
             )
             .map_err(reading)?;

@@ -1,0 +1,37 @@
+//! The history that was this project's under another setting: a change of `projectIdentity` must not seem to lose it.
+
+use std::path::PathBuf;
+
+use super::aside;
+use crate::config::ProjectIdentity;
+use crate::error::Result;
+use crate::ingest::import::Home;
+use crate::store::{History, Place, Store, history_before};
+use crate::text;
+
+/// What to say, once, of the history that was this project's before `projectIdentity` was changed.
+pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>> {
+    let Home { cwd, identity, db_dir, .. } = home.clone();
+    if matches!(store.place(), Place::Memory) {
+        return Ok(None);
+    }
+    let folder = PathBuf::from(&cwd);
+    let before = aside(move || Ok(history_before(&db_dir, &folder, identity))).await?;
+    let (folder, other) = (cwd.clone(), before.as_ref().map(|before| before.project.clone()));
+    let (is_member, was_told) = store.read(move |view| view.knows_folder(&folder, other.as_deref())).await?;
+    let joins = (identity == ProjectIdentity::Git && !is_member).then_some(cwd);
+    let Some(History { path, project }) = before.filter(|_| !was_told) else {
+        if joins.is_some() {
+            store.post(move |batch| batch.note_folder(joins.as_deref(), None, text::now()), drop)?;
+        }
+        return Ok(None);
+    };
+    let told = project.clone();
+    store.post(move |batch| batch.note_folder(joins.as_deref(), Some(&told), text::now()), drop)?;
+    Ok(Some(format!(
+        "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
+         /lcm relink {project} brings it here",
+        identity.as_str(),
+        path.display()
+    )))
+}

@@ -515,12 +515,31 @@ fn shallow(json: &str) -> String {
     out
 }
 
+fn is_of_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+/// Is there a run as long as no word? What ends one is looked for from behind, so that few bytes are looked at.
+fn has_long_run(mut text: &[u8]) -> bool {
+    while let Some(window) = text.get(..LONGEST_WORD) {
+        match window.iter().rposition(|byte| !is_of_base64(*byte)) {
+            Some(end) => text = &text[end + 1..],
+            None => return true,
+        }
+    }
+    false
+}
+
 /// `text` with an ellipsis for each run of base64.
 pub(super) fn without_base64(text: String) -> String {
+    // Nearly all texts have none, and that is seen at a glance.
+    if !has_long_run(text.as_bytes()) && !text.contains(";base64,") {
+        return text;
+    }
     let mut out = String::new();
     let (mut copied, mut run) = (0, 0);
     for (at, byte) in text.bytes().chain([b' ']).enumerate() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=') {
+        if is_of_base64(byte) {
             continue;
         }
         if at - run >= LONGEST_WORD || (at > run && text.as_bytes()[..run].ends_with(b";base64,")) {

@@ -59,7 +59,7 @@ pub use sessions::SessionFacts;
 pub use sizes::Sizes;
 pub use stretches::{Around, Stretches};
 pub use summaries::{DepthCount, Edges, StoredSummary};
-pub use tails::Kept;
+pub use tails::{Kept, holds};
 pub use tree::Tree;
 pub use view::{Conversation, StoredMessage, Totals, View};
 pub use vocabulary::Pages;

@@ -46,32 +46,38 @@ impl<'a> Kept<'a> {
     /// The beginning that all stems have in common where the word begins with the piece.
     #[must_use]
     pub fn beginning(&self) -> Option<&'a str> {
-        self.begins.then(|| self.left.first().copied().unwrap_or(self.piece))
+        self.begins.then(|| self.least())
     }
 
     /// Can a word that holds the piece have this stem?
     #[must_use]
     pub fn may_be(&self, stem: &[u8]) -> bool {
-        let whole = self.piece.as_bytes();
-        if if self.begins { stem.starts_with(whole) } else { holds(stem, whole) } {
-            return true;
-        }
-        let ends = |added: &&str| {
-            let stem = stem.strip_suffix(added.as_bytes());
-            let is_left = |left: &&str| {
-                stem.is_some_and(|stem| {
-                    if self.begins { stem == left.as_bytes() } else { stem.ends_with(left.as_bytes()) }
-                })
-            };
-            self.left.iter().any(|left| is_left(&left))
+        let stands = |what: &str| match self.begins {
+            true => stem.starts_with(what.as_bytes()),
+            false => holds(stem, what.as_bytes()),
         };
-        ADDED.iter().any(|added| ends(&added))
+        // Nearly all words lack even the least that must be left, and there are millions of them.
+        stands(self.least()) && (stands(self.piece) || ADDED.iter().any(|added| self.is_left_of(stem, added)))
+    }
+
+    /// What is in each stem.
+    fn least(&self) -> &'a str {
+        self.left.first().copied().unwrap_or(self.piece)
+    }
+
+    fn is_left_of(&self, stem: &[u8], added: &str) -> bool {
+        let Some(stem) = stem.strip_suffix(added.as_bytes()) else { return false };
+        let mut left = self.left.iter().map(|left| left.as_bytes());
+        left.any(|left| if self.begins { stem == left } else { stem.ends_with(left) })
     }
 }
 
-/// Does `needle` stand in `text`?
-fn holds(text: &[u8], needle: &[u8]) -> bool {
-    text.windows(needle.len()).any(|window| window == needle)
+/// Does `needle` stand in `text`? Both are short.
+#[must_use]
+pub fn holds(text: &[u8], needle: &[u8]) -> bool {
+    let Some((first, rest)) = needle.split_first() else { return true };
+    let Some(last) = text.len().checked_sub(needle.len()) else { return false };
+    (0..=last).any(|at| text[at] == *first && text[at + 1..].starts_with(rest))
 }
 
 /// Can what the steps from `step` on cut begin with `text`?

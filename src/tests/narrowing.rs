@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
+use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::asking::Asking;
@@ -91,4 +92,38 @@ async fn a_rare_literal_leaves_few_messages_and_says_where_it_can_be() {
         let narrowed = asking.store.store.read(move |view| narrowed(view, pattern)).await.unwrap();
         assert!(narrowed.is_none(), "{pattern}");
     }
+}
+
+#[tokio::test]
+async fn a_pattern_finds_newest_first_what_was_said_long_ago() {
+    let mut session = Session::new();
+    for n in 0..1_400 {
+        let rare = if n % 500 == 3 { "EADDRINUSE" } else { "nothing" };
+        session = session.user(&format!("Message {n} of many says {rare}, in line {}.", n % 7));
+    }
+    let asking = Asking::about(&session.user("Go on.")).await;
+    for pattern in ["EADDRINUSE", "E[A]DDRINUSE|zqxv", "says [^n]\\w+,"] {
+        let answer = asking.grep(json!({"query": pattern, "mode": "regex"})).await;
+        let found: Vec<&str> = answer.lines().filter(|line| line.starts_with("m-")).collect();
+        assert_eq!(found.len(), 3, "{pattern}: {answer}");
+        for (line, n) in found.iter().zip([1_003, 503, 3]) {
+            assert!(line.contains(&format!("Message {n} of")), "{pattern}: {answer}");
+        }
+    }
+    let mut cursor = None;
+    let mut numbers = Vec::new();
+    loop {
+        let asked = json!({"query": "in line 5", "mode": "regex", "limit": 90, "cursor": cursor});
+        let answer = asking.grep(asked).await;
+        let number = |line: &str| line.split_once("Message ")?.1.split(' ').next()?.parse::<usize>().ok();
+        numbers.extend(answer.lines().filter_map(number));
+        let next =
+            answer.split_once("\"cursor\":\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());
+        cursor = next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let expected: Vec<usize> = (0..1_400).rev().filter(|n| n % 7 == 5).collect();
+    assert_eq!(numbers, expected);
 }

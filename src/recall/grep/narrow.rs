@@ -12,12 +12,14 @@ use crate::error::Result;
 use crate::ids::MessageId;
 use crate::store::{Kept, Pages, View};
 
-/// Passages with a word beyond which reading everything is as quick.
-const MOST_PASSAGES: usize = 20_000;
+/// Passages with a piece beyond which it is not looked up.
+const MOST_PASSAGES: usize = 100_000;
+/// Passages with all pieces beyond which reading everything is as quick.
+const MOST_LEFT: usize = 20_000;
 /// So few that looking further would cost more than it saves.
 const FEW: usize = 300;
 /// Words of the index that a piece may be part of.
-const MOST_WORDS: usize = 2_000;
+const MOST_WORDS: usize = 5_000;
 /// Pages of the index's words that are read for one search: some 800 MB of it.
 const PAGES: usize = 200_000;
 /// Letters of a piece that words are looked through for: that begin with it, or hold it anywhere.
@@ -36,22 +38,30 @@ struct Piece {
 /// The messages that may hold one of the literals, the newest first; `None` where the index does not tell.
 pub(super) fn candidates(view: &View<'_>, required: &Required) -> Result<Option<Vec<MessageId>>> {
     let mut pages = Pages(PAGES);
-    let mut all: HashSet<MessageId> = HashSet::new();
+    let mut rows = HashSet::new();
     for literal in &required.0 {
         match holding(view, literal, &mut pages)? {
-            Some(messages) => all.extend(messages),
+            Some(holding) => rows.extend(holding),
             None => return Ok(None),
         }
     }
-    all.extend(view.with_broken_lines()?);
+    if rows.len() > MOST_LEFT {
+        return Ok(None);
+    }
+    let mut all: HashSet<MessageId> = view.with_broken_lines()?.into_iter().collect();
+    for row in rows {
+        all.extend(view.message_at(row)?);
+    }
     let mut all: Vec<MessageId> = all.into_iter().collect();
     all.sort_unstable_by(|one, other| other.cmp(one));
     Ok(Some(all))
 }
 
-fn holding(view: &View<'_>, literal: &Literal, pages: &mut Pages) -> Result<Option<HashSet<MessageId>>> {
-    let mut left: Option<HashSet<MessageId>> = None;
-    let mut pieces = pieces(&literal.text);
+/// The passages that may hold a literal. One passage has all of it, since it stands on one line.
+fn holding(view: &View<'_>, literal: &Literal, pages: &mut Pages) -> Result<Option<HashSet<i64>>> {
+    let mut left: Option<HashSet<i64>> = None;
+    let line = literal.text.split(char::is_control).max_by_key(|line| line.len()).unwrap_or_default();
+    let mut pieces = pieces(line);
     // Whole words cost least to look up, and long ones are rare.
     pieces.sort_by_key(|piece| (!piece.begins, !piece.ends, usize::MAX - piece.text.len()));
     for piece in &pieces {
@@ -59,13 +69,9 @@ fn holding(view: &View<'_>, literal: &Literal, pages: &mut Pages) -> Result<Opti
             break;
         }
         let Some(rows) = passages_with(view, piece, pages)? else { continue };
-        let mut messages = HashSet::new();
-        for row in rows {
-            messages.extend(view.message_at(row)?);
-        }
         left = Some(match left {
-            Some(left) => left.intersection(&messages).copied().collect(),
-            None => messages,
+            Some(left) => rows.into_iter().filter(|row| left.contains(row)).collect(),
+            None => rows.into_iter().collect(),
         });
     }
     Ok(left)

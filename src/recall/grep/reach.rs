@@ -11,7 +11,7 @@ use super::Search;
 use super::query::{Mark, Query, Role, Term, quote};
 use super::words::{SUFFIXES, words};
 use crate::error::Result;
-use crate::store::{Pages, View};
+use crate::store::{Pages, View, holds};
 
 /// Matches that are counted, of one term.
 const COUNTED: usize = 30_000;
@@ -39,7 +39,7 @@ const MOST_ALIKE: usize = 8;
 const ALIKE_WEIGHT: f64 = 0.8;
 /// Pages of the index's words that are read for one search, some hundred words each. Where there are more, those with the
 /// same beginning have been read.
-const PAGES: usize = 6_000;
+const PAGES: usize = 3_000;
 
 /// What a query reaches.
 #[derive(Debug, Default)]
@@ -311,20 +311,32 @@ impl Vocabulary<'_> {
     /// The words that stand for an unknown one, with what they count: those that contain it, or those spelt like it.
     fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
         let stems = stems(wanted);
-        let allowed = if wanted.chars().count() >= 8 { 2 } else { 1 };
+        let (allowed, other_letters) = if wanted.chars().count() >= 8 { (2, 4) } else { (1, 2) };
+        let shapes: Vec<u64> = stems.iter().map(|stem| letters(stem.as_bytes())).collect();
         let (mut containing, mut alike) = (BTreeSet::new(), BTreeSet::new());
         let first = wanted.chars().next().map(String::from).unwrap_or_default();
         for (from, to) in ranges(wanted) {
             let is_same_letter = from.starts_with(&first);
             self.view.index_words(&from, to.as_deref(), &mut self.pages, |word| {
-                let Ok(word) = std::str::from_utf8(word) else { return true };
                 // Its own ending is no part of the index's word.
-                if word.contains(wanted) || stems.iter().any(|stem| word.ends_with(stem.as_str())) {
-                    containing.insert(word.to_owned());
+                let ends =
+                    |stem: &String| word.last() == stem.as_bytes().last() && word.ends_with(stem.as_bytes());
+                if holds(word, wanted.as_bytes()) || stems.iter().any(ends) {
+                    containing.insert(String::from_utf8_lossy(word).into_owned());
                 } else if is_same_letter {
-                    let near = stems.iter().filter(|stem| word.len().abs_diff(stem.len()) <= allowed * 4);
-                    let distance = near.map(|stem| strsim::osa_distance(stem, word)).min();
-                    alike.extend(distance.filter(|far| *far <= allowed).map(|far| (far, word.to_owned())));
+                    // A look at the letters spares counting what differs of most words.
+                    let (shape, is_plain) = (letters(word), word.is_ascii() && wanted.is_ascii());
+                    let is_near = |(stem, other): &(&String, &u64)| {
+                        word.len().abs_diff(stem.len()) <= allowed * 4
+                            && (!is_plain || (shape ^ **other).count_ones() <= other_letters)
+                    };
+                    for (stem, _) in stems.iter().zip(&shapes).filter(is_near) {
+                        let word = String::from_utf8_lossy(word).into_owned();
+                        let distance = strsim::osa_distance(stem, &word);
+                        if distance <= allowed {
+                            alike.insert((distance, word));
+                        }
+                    }
                 }
                 containing.len() < MOST_CONTAINING
             })?;
@@ -336,6 +348,11 @@ impl Vocabulary<'_> {
         let alike = alike.into_iter().take_while(|(distance, _)| *distance == nearest).take(MOST_ALIKE);
         Ok((alike.map(|(_, word)| word).collect(), ALIKE_WEIGHT))
     }
+}
+
+/// Which letters there are in a word, about: whoever puts one for another changes two of them.
+fn letters(word: &[u8]) -> u64 {
+    word.iter().fold(0, |letters, byte| letters | 1 << (byte & 63))
 }
 
 /// Where words like `wanted` stand in the index, the likeliest first: the same two letters, the same first one, all others.

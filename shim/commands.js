@@ -178,7 +178,8 @@ function changing({ native, session, tell }, ctx) {
     },
     /** What decides whether and where a session is kept, holds for one that is opened afterwards. */
     settle: async () => {
-      if (now.enabled === before.enabled && now.dbDir === before.dbDir) return;
+      const deciding = /** @type {const} */ (["enabled", "dbDir", "projectIdentity"]);
+      if (deciding.every((name) => now[name] === before[name])) return;
       if (!["tui", "rpc"].includes(modeOf(ctx))) return;
       await ctx.waitForIdle();
       await ctx.reload();

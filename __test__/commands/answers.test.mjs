@@ -103,3 +103,24 @@ for (const host of hosts.filter(({ node }) => node === node22)) {
     assert.ok(existsSync(out));
   });
 }
+
+test("what was purged is exported neither from the store nor from the session file that has it still", async (t) => {
+  const project = await aProject(t);
+  const secret = "zanzibar9x";
+  const history = project.history();
+  history.user(`the word is ${secret}`);
+  history.talk(30);
+  const file = history.write(project.sessionDir);
+  // What stands in place of what was compacted may say it too.
+  project.script.summary = ({ raw }) => ({ text: raw.includes(secret) ? `Of ${secret}\nIt was said: ${secret}.` : "Talk\nMuch was said." });
+  const pi = project.startPi(["--session", file]);
+  await pi.request("compact");
+  await pi.prompt("and on");
+  await pi.stop();
+  assert.ok(new SessionFile(file).entries.some(({ type, summary }) => type === "compaction" && summary.includes(secret)));
+  await inSession(project, file, ["-p", "/lcm export before.jsonl --jsonl", `/lcm purge ${history.entries[0].id} --yes`, "/lcm export after.jsonl --jsonl", "/lcm export after.md"]);
+  const read = (/** @type {string} */ name) => readFileSync(path.join(project.cwd, name), "utf8");
+  assert.ok(read("before.jsonl").includes(secret));
+  for (const name of ["after.jsonl", "after.md"]) assert.ok(!read(name).includes(secret), name);
+  assert.equal(new SessionFile(path.join(project.cwd, "after.jsonl")).entries.filter(({ message }) => message?.role === "user").length, 31);
+});

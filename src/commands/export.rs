@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{Answer, Asked, Command, args};
+use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId};
 use crate::ingest::export::{Lines, header, line};
@@ -172,8 +173,12 @@ async fn write_session(
 ) -> Result<()> {
     let conversation = session.id;
     let file = session.file.clone();
-    // On a thread that may wait for the disk.
-    let mut lines = store.read(move |_| Ok(Lines::of(file.as_deref().map(Path::new)))).await?;
+    let read = move |view: &View<'_>| {
+        // What was purged may stand in the file still, also in what was made of it.
+        let is_purged = view.has_purged(conversation)?;
+        Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
+    };
+    let mut lines = store.read(read).await?;
     output.push(&(header(&session, cwd, &lines) + "\n"))?;
     let mut after = EntryId(0);
     let mut messages = 0;
@@ -216,7 +221,7 @@ async fn write_branch(
     };
     let said: Vec<_> = (branch.into_iter())
         .filter_map(|entry| match entry.step {
-            crate::dag::Step::Message(message) => Some(message.id),
+            crate::dag::Step::Message(message) if message.kind != MessageKind::Purged => Some(message.id),
             _ => None,
         })
         .collect();

@@ -126,6 +126,17 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
+    /// Was anything purged that the session showed?
+    pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = ?1 AND m.kind = 4)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
     /// JSON of what each summary's model calls used; of the summaries of a session, or of all.
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
         let mut query = (self.connection)

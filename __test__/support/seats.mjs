@@ -180,7 +180,8 @@ class RpcSeat {
         await this.pi.waitFor(() => this.pi.status("lcm")?.startsWith(`LCM: ${count} msgs`), FOOTER_MS);
       } else {
         await this.#act(step.act, step.which);
-        await this.#footerSince(from);
+        // Within a session the footer is drawn only when its words change.
+        if (!step.act.startsWith("tree")) await this.#footerSince(from);
       }
     }
   }

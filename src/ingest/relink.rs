@@ -1,8 +1,9 @@
 //! The history of a folder that was moved, or that another setting has made part of this project, becomes this project's.
 //!
-//! Its sessions are folded in as any others are, and what no fold brings is taken over with them. The old database is only
-//! read, and stays: nothing can be lost by it.
+//! Its sessions are folded in as any others are, and what no fold brings is taken over with them. The old database is
+//! brought to today's format, otherwise only read, and stays: nothing can be lost by it.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
@@ -46,6 +47,8 @@ pub async fn relink(
             "this session's history is in memory only: start Pi without --no-session to relink into the project's",
         ));
     };
+    // Taking a session over counts as opening it.
+    let seen = home.store.read(|view| view.sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
     let found = aside(move || find(&dir, &own, &wanted)).await??;
     let mut done = Relinked::default();
@@ -67,7 +70,7 @@ pub async fn relink(
         if stopped {
             return Ok(done);
         }
-        take_over(home, &path, &mut done).await?;
+        take_over(home, &path, &seen, &mut done).await?;
         done.databases.push(path);
     }
     let (project, databases) = (done.project.clone(), done.databases.clone());
@@ -113,7 +116,7 @@ fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
 }
 
 /// What a fold of the entries does not bring.
-async fn take_over(home: &Home, path: &Path, done: &mut Relinked) -> Result<()> {
+async fn take_over(home: &Home, path: &Path, seen: &HashMap<String, i64>, done: &mut Relinked) -> Result<()> {
     let path = path.to_owned();
     let read = move || {
         let old = OldStore::open(&path)?;
@@ -128,11 +131,14 @@ async fn take_over(home: &Home, path: &Path, done: &mut Relinked) -> Result<()> 
             })
             .await?;
     }
+    let seen = seen.clone();
     done.lacking += home
         .store
         .write(move |batch| {
             notes.iter().try_for_each(|note| batch.adopt_note(note))?;
-            times.iter().try_for_each(|times| batch.adopt_times(times))?;
+            times
+                .iter()
+                .try_for_each(|times| batch.adopt_times(times, seen.get(&times.session_id).copied()))?;
             batch.lacking(&lineages)
         })
         .await?;

@@ -40,7 +40,8 @@ enum Noted {
 /// A session's times in an old database.
 #[derive(Clone, Debug)]
 pub struct OldTimes {
-    session_id: String,
+    /// Pi's id of the session.
+    pub session_id: String,
     started_at: i64,
     seen_at: i64,
 }
@@ -198,11 +199,16 @@ impl Batch<'_> {
         }
     }
 
-    /// A session is as old as the older of its two databases says.
-    pub fn adopt_times(&self, times: &OldTimes) -> Result<()> {
+    /// A session is as old as the older of its two databases says. It was last opened when the old one says, or when this one
+    /// said before it was taken over; that is `before`, ms.
+    pub fn adopt_times(&self, times: &OldTimes, before: Option<i64>) -> Result<()> {
         self.run(
-            "UPDATE conversations SET started_at = min(started_at, ?2), seen_at = max(seen_at, ?3) WHERE session_id = ?1",
-            params![times.session_id, times.started_at, times.seen_at],
+            "UPDATE conversations SET started_at = min(started_at, ?2), seen_at = ?3 WHERE session_id = ?1",
+            params![
+                times.session_id,
+                times.started_at,
+                before.map_or(times.seen_at, |at| at.max(times.seen_at))
+            ],
         )
         .map(drop)
     }

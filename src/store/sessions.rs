@@ -1,5 +1,7 @@
 //! The sessions of a project, each in a few facts.
 
+use std::collections::HashMap;
+
 use rusqlite::params;
 
 use super::View;
@@ -32,6 +34,15 @@ impl View<'_> {
             .prepare_cached("SELECT session_id FROM conversations WHERE id = ?1")
             .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
             .map_err(reading)
+    }
+
+    /// When each session was last opened, ms, by Pi's id.
+    pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT session_id, seen_at FROM conversations")
+            .map_err(reading)?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     /// The sessions beside one in which something was said, the last opened first, `most` at most.

@@ -92,16 +92,20 @@ impl View<'_> {
         Ok(true)
     }
 
-    /// The rows of passages with a word of the index, as the index writes it; each once, `most` at most.
-    pub fn passages_with(&self, word: &str, most: usize) -> Result<Vec<i64>> {
+    /// The rows of passages with a word of the index, as the index writes it, each once, and whether these
+    /// are all: no more than `most` places are looked at.
+    pub fn passages_with(&self, word: &str, most: usize) -> Result<(Vec<i64>, bool)> {
         let mut query = (self.connection)
             .prepare_cached("SELECT doc FROM temp.index_places WHERE term = ?1 LIMIT ?2")
             .map_err(reading)?;
-        let rows = query.query_map(params![word, most], |row| row.get(0)).map_err(reading)?;
+        let rows = query.query_map(params![word, most + 1], |row| row.get(0)).map_err(reading)?;
         let mut rows: Vec<i64> = rows.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        // Asked before equal ones are dropped: a word often stands in one passage more than once.
+        let are_all = rows.len() <= most;
+        rows.truncate(most);
         rows.sort_unstable();
         rows.dedup();
-        Ok(rows)
+        Ok((rows, are_all))
     }
 
     /// The message that a passage belongs to.
@@ -218,6 +222,27 @@ mod tests {
         }
         let mut one = Pages(1);
         assert!(!View::new(&connection).index_words("", None, &mut one, |_| true).unwrap());
+    }
+
+    #[test]
+    fn a_list_of_places_that_was_cut_says_so() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("migrations/001_init.sql")).unwrap();
+        connection
+            .execute_batch(
+                "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance)",
+            )
+            .unwrap();
+        for row in 1..=20 {
+            let insert = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, 'word word word', '')";
+            connection.execute(insert, [row]).unwrap();
+        }
+        let view = View::new(&connection);
+        // Sixty places in twenty passages.
+        assert_eq!(view.passages_with("word", 57).unwrap(), ((1..=19).collect(), false));
+        assert_eq!(view.passages_with("word", 59).unwrap(), ((1..=20).collect(), false));
+        assert_eq!(view.passages_with("word", 60).unwrap(), ((1..=20).collect(), true));
+        assert_eq!(view.passages_with("other", 60).unwrap(), (Vec::new(), true));
     }
 
     #[test]

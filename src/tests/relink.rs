@@ -105,7 +105,7 @@ fn said_in(path: &Path) -> BTreeSet<String> {
         "SELECT 'carried ' || e.entry_id || hex(s.hash) FROM carried r JOIN entries e ON e.id = r.entry_id
            JOIN summaries s ON s.id = r.summary_id",
         "SELECT 'files ' || entry_id || files FROM entries WHERE files IS NOT NULL",
-        "SELECT 'session ' || session_id || started_at FROM conversations",
+        "SELECT 'session ' || session_id || started_at || ' ' || seen_at FROM conversations",
     ] {
         let mut query = connection.prepare(sql).unwrap();
         let rows = query.query_map([], |row| row.get::<_, String>(0)).unwrap();

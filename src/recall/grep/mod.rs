@@ -263,7 +263,8 @@ pub fn grep(
 /// The messages that are read for a pattern, where they are not all.
 #[cfg(test)]
 pub(crate) fn narrowed(view: &View<'_>, pattern: &str) -> Result<Option<Vec<MessageId>>> {
-    literal::Required::of(pattern).map_or(Ok(None), |required| narrow::candidates(view, &required))
+    literal::Required::of(pattern)
+        .map_or(Ok(None), |required| narrow::candidates(view, &required, &|| Ok(())))
 }
 
 /// The session whose id begins so.

@@ -25,6 +25,9 @@ const PAGES: usize = 200_000;
 /// Letters of a piece that words are looked through for: that begin with it, or hold it anywhere.
 const LONG_ENOUGH: (usize, usize) = (3, 4);
 
+/// Says whether somebody still waits.
+type GoOn<'a> = &'a dyn Fn() -> Result<()>;
+
 /// A run of letters and digits in a literal, in small letters.
 #[derive(Debug, PartialEq, Eq)]
 struct Piece {
@@ -35,12 +38,20 @@ struct Piece {
     ends: bool,
 }
 
-/// The messages that may hold one of the literals, the newest first; `None` where the index does not tell.
-pub(super) fn candidates(view: &View<'_>, required: &Required) -> Result<Option<Vec<MessageId>>> {
+/// The messages that may hold one of the literals, the newest first; `None` where the index does not tell. `go_on` fails where
+/// nobody waits any more.
+///
+/// # Errors
+/// When the store can't be read, and what `go_on` says.
+pub(super) fn candidates(
+    view: &View<'_>,
+    required: &Required,
+    go_on: GoOn<'_>,
+) -> Result<Option<Vec<MessageId>>> {
     let mut pages = Pages(PAGES);
     let mut rows = HashSet::new();
     for literal in &required.0 {
-        match holding(view, literal, &mut pages)? {
+        match holding(view, literal, &mut pages, go_on)? {
             Some(holding) => rows.extend(holding),
             None => return Ok(None),
         }
@@ -58,7 +69,12 @@ pub(super) fn candidates(view: &View<'_>, required: &Required) -> Result<Option<
 }
 
 /// The passages that may hold a literal. One passage has all of it, since it stands on one line.
-fn holding(view: &View<'_>, literal: &Literal, pages: &mut Pages) -> Result<Option<HashSet<i64>>> {
+fn holding(
+    view: &View<'_>,
+    literal: &Literal,
+    pages: &mut Pages,
+    go_on: GoOn<'_>,
+) -> Result<Option<HashSet<i64>>> {
     let mut left: Option<HashSet<i64>> = None;
     let line = literal.text.split(char::is_control).max_by_key(|line| line.len()).unwrap_or_default();
     let mut pieces = pieces(line);
@@ -68,7 +84,7 @@ fn holding(view: &View<'_>, literal: &Literal, pages: &mut Pages) -> Result<Opti
         if left.as_ref().is_some_and(|left| left.len() <= FEW) {
             break;
         }
-        let Some(rows) = passages_with(view, piece, pages)? else { continue };
+        let Some(rows) = passages_with(view, piece, pages, go_on)? else { continue };
         left = Some(match left {
             Some(left) => rows.into_iter().filter(|row| left.contains(row)).collect(),
             None => rows.into_iter().collect(),
@@ -78,7 +94,12 @@ fn holding(view: &View<'_>, literal: &Literal, pages: &mut Pages) -> Result<Opti
 }
 
 /// The passages with words that `piece` can be, or be part of; `None` where they are too many, or the index does not tell.
-fn passages_with(view: &View<'_>, piece: &Piece, pages: &mut Pages) -> Result<Option<Vec<i64>>> {
+fn passages_with(
+    view: &View<'_>,
+    piece: &Piece,
+    pages: &mut Pages,
+    go_on: GoOn<'_>,
+) -> Result<Option<Vec<i64>>> {
     if piece.begins && piece.ends {
         let rows = view.newest_passages(&quote(&piece.text), 0, MOST_PASSAGES)?;
         return Ok((rows.len() < MOST_PASSAGES).then_some(rows));
@@ -94,15 +115,18 @@ fn passages_with(view: &View<'_>, piece: &Piece, pages: &mut Pages) -> Result<Op
         if kept.may_be(word) {
             words.insert(String::from_utf8_lossy(word).into_owned());
         }
-        words.len() <= MOST_WORDS
+        words.len() <= MOST_WORDS && go_on().is_ok()
     })?;
+    go_on()?;
     if !all_read {
         return Ok(None);
     }
     let mut rows = Vec::new();
     for word in words {
-        rows.extend(view.passages_with(&word, MOST_PASSAGES)?);
-        if rows.len() >= MOST_PASSAGES {
+        go_on()?;
+        let (with, are_all) = view.passages_with(&word, MOST_PASSAGES)?;
+        rows.extend(with);
+        if !are_all || rows.len() >= MOST_PASSAGES {
             return Ok(None);
         }
     }

@@ -94,7 +94,7 @@ fn messages(
         return Ok(());
     }
     let among = match &required {
-        Some(required) => narrow::candidates(search.view, required)?,
+        Some(required) => narrow::candidates(search.view, required, &|| search.go_on())?,
         None => None,
     };
     let older = |take: &mut dyn FnMut(Packed) -> Result<bool>| {

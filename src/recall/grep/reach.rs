@@ -191,7 +191,7 @@ impl Reach {
         let (stand_ins, weight) = vocabulary.stand_ins(word)?;
         let mut rows = Vec::new();
         for word in stand_ins {
-            rows.extend(counter.view.passages_with(&word, RANKED)?);
+            rows.extend(counter.view.passages_with(&word, RANKED)?.0);
             self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
         }
         rows.sort_unstable();

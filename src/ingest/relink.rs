@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::import::{Folders, Home, Progress, Report, Source, aside, import};
 use crate::error::{Error, Result};
-use crate::store::{History, OldStore, Place, View, histories, is_open_elsewhere, real_path};
+use crate::store::{History, OldStore, Place, histories, is_open_elsewhere, real_path};
 use crate::text;
 
 /// Rows that are written in one transaction.
@@ -48,7 +48,8 @@ pub async fn relink(
         ));
     };
     // Taking a session over counts as opening it.
-    let seen = home.store.read(View::sessions_seen).await?;
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
+    let seen = home.store.read(|view| view.sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
     let found = aside(move || find(&dir, &own, &wanted)).await??;
     let mut done = Relinked::default();

@@ -49,10 +49,12 @@ export default function losslessContext(pi) {
   let session;
   /** The session that was started last, whether it has an engine or not. @type {string | undefined} */
   let started;
-  /** What the last compaction took. @type {string | undefined} */
+  /** What the last compaction took. @type {{ text: string } | undefined} */
   let lastReport;
   /** Failures the user has heard of. @type {Set<string>} */
   const told = new Set();
+  /** What was said during a compaction: in the TUI Pi wipes it out when it draws the transcript anew. @type {string[] | undefined} */
+  let wiped;
 
   /**
    * @param {ExtensionContext} ctx
@@ -63,6 +65,7 @@ export default function losslessContext(pi) {
     const message = `pi-lossless-context: ${messageOf(error)}`;
     if (heard.has(message)) return;
     heard.add(message);
+    wiped?.push(message);
     quietly(() => ctx.ui.notify(message, "warning"));
   }
 
@@ -297,6 +300,7 @@ export default function losslessContext(pi) {
     "session_before_compact",
     withSession(async (event, ctx, session) => {
       session.offered = null;
+      wiped = [];
       const { preparation, signal } = event;
       // The past of a long session may still be on its way.
       const engine = await unlessAborted(ready(session), signal);
@@ -351,13 +355,16 @@ export default function losslessContext(pi) {
       session.offered = null;
       if (offered && event.compactionEntry?.summary === offered.summary) {
         const [text, type] = /** @type {const} */ ([`LCM: ${offered.text}`, offered.degraded ? "warning" : "info"]);
-        lastReport = text;
+        lastReport = { text };
         const show = () => quietly(() => ctx.ui.notify(text, type));
         if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
         else show();
       } else if (offered) {
         tell(ctx, "another extension's compaction took the place of this one's. Every message is kept all the same.");
       }
+      const again = wiped ?? [];
+      wiped = undefined;
+      if (modeOf(ctx) === "tui") setTimeout(() => again.forEach((text) => quietly(() => ctx.ui.notify(text, "warning"))), REDRAWN_MS);
       void showStatus(ctx, session, tell);
     }),
   );

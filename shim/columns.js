@@ -21,7 +21,8 @@ export function columns(text) {
 function columnsOf(character) {
   let sum = 0;
   for (const point of character) sum += NARROW.test(point) ? 1 : NOTHING.test(point) && sum > 0 ? 0 : 2;
-  return sum;
+  // U+FE0F asks for the picture of a sign: `©️` is wide where `©` is not.
+  return character.includes("\ufe0f") ? Math.max(sum, 2) : sum;
 }
 
 /** Tabs and what would move the cursor or colour the rest give way. @param {string} text */

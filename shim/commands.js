@@ -21,6 +21,9 @@ import { ready } from "./tree.js";
 /** What asks for JSON in place of words, wherever it stands. */
 const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
 
+/** What is answered without a session too. */
+const SETTINGS = /^\s*settings(?=\s|$)/;
+
 /** Columns beside a text in Pi's transcript. */
 const MARGIN = 2;
 
@@ -32,7 +35,7 @@ const MARGIN = 2;
  * @property {() => Session | undefined} session the session that is open
  * @property {() => Session} current the same, or throws
  * @property {import("./status.js").Tell} tell
- * @property {() => string | undefined} lastReport what the last compaction took
+ * @property {() => { text: string } | undefined} lastReport what the last compaction took
  */
 
 /**
@@ -67,7 +70,7 @@ export function registerOff(pi, reason, type, native) {
   pi.registerCommand("lcm", {
     description: "Lossless history (off)",
     handler: async (line, ctx) => {
-      if (!native || !/^\s*settings\b/.test(line)) return say(ctx, reason, type);
+      if (!native || !SETTINGS.test(line)) return say(ctx, reason, type);
       const shared = { native, session: () => undefined, tell: () => {} };
       try {
         await answerOfSettings(shared, line, ctx);
@@ -121,7 +124,7 @@ function named(specs) {
 async function run(specs, shared, line, ctx) {
   const [, name = "", rest = ""] = /^(\S*)\s*([^]*)$/.exec(line) ?? [];
   const focus = rest.replace(JSON_FLAG, " ").trim();
-  if (name === "compact" && !focus.startsWith("--")) return compactNow(shared, focus, JSON_FLAG.test(rest), ctx);
+  if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return compactNow(shared, focus, JSON_FLAG.test(rest), ctx);
   const mode = modeOf(ctx);
   const panel = mode === "tui" && !rest ? PANELS[name] : undefined;
   if (panel) return panel(shared, ctx);
@@ -204,8 +207,11 @@ async function reconfigure(session, settings) {
  * @param {ExtensionCommandContext} ctx
  */
 async function compactNow({ lastReport }, focus, asJson, ctx) {
+  const before = lastReport();
   await compact(ctx, focus);
-  const message = lastReport();
+  const report = lastReport();
+  // Pi may have had nothing to compact, or have done it in its own way.
+  const message = report === before ? undefined : report?.text;
   const answer = { message: message ?? null };
   if (asJson) say(ctx, JSON.stringify(answer, null, 2), "info", answer);
   // Elsewhere the notification of `session_compact` has said so.
@@ -219,16 +225,30 @@ async function compactNow({ lastReport }, focus, asJson, ctx) {
  * @returns {Promise<void>}
  */
 async function answer(shared, line, ctx) {
-  if (/^settings\b/.test(line)) return answerOfSettings(shared, line, ctx);
+  if (SETTINGS.test(line)) return answerOfSettings(shared, line, ctx);
   const session = shared.current();
   const shown = showImport(ctx, session, await ready(session));
   const { text, answer: data, confirm } = await ask(shared, line, ctx).finally(shown);
   if (!confirm || !ctx.hasUI) {
-    say(ctx, text, "info", data);
-  } else if (await ctx.ui.confirm(confirm.title, confirm.message)) {
-    return answer(shared, confirm.line, ctx);
+    say(ctx, text, /** @type {any} */ (data)?.error ? "error" : "info", data);
+  } else if (await agreed(ctx, confirm)) {
+    return answer(shared, JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);
+  } else {
+    say(ctx, "Nothing was removed.");
   }
   void showStatus(ctx, session, shared.tell);
+}
+
+/**
+ * Does the user want what can't be undone? In the TUI Pi's own question stands on Yes, where a second Enter would take it.
+ *
+ * @param {ExtensionCommandContext} ctx
+ * @param {{ title: string, message: string }} question
+ */
+async function agreed(ctx, { title, message }) {
+  if (modeOf(ctx) !== "tui") return ctx.ui.confirm(title, message);
+  const yes = "Yes, for good";
+  return (await ctx.ui.select(`${title}\n${message}`, ["No", yes])) === yes;
 }
 
 /**

@@ -37,6 +37,8 @@ class Search {
   #hits = [];
   #selected = 0;
   #note = "Type what to look for.";
+  /** Are the hits those of what stands in the field? */
+  #current = true;
   #project = false;
   /** @type {{ lines: string[], width: number, top: number, text: string } | undefined} */
   #open;
@@ -111,7 +113,7 @@ class Search {
     const who = hit.kind === "summary" ? `D${hit.depth}` : (hit.tool ?? hit.role ?? "");
     const elsewhere = hit.place === "here" ? "" : " *";
     const time = hit.time.slice(0, 16).replace("T", " ");
-    const head = fit(`${time} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(WHO);
+    const head = fit(`${time} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(Math.min(WHO, width - 4));
     const start = hit.marks[0]?.start ?? 0;
     const snippet = [...hit.snippet];
     // The match is what one wants to see, from the beginning of a word on.
@@ -164,11 +166,13 @@ class Search {
   }
 
   #look() {
+    this.#current = false;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#find(), REST_MS);
   }
 
   async #find() {
+    clearTimeout(this.#timer);
     const query = this.#input.getValue().trim();
     const mine = ++this.#asked;
     /** @type {{ hits: Hit[], isCut: boolean, elsewhere: number }} */
@@ -176,18 +180,21 @@ class Search {
     let note = "Type what to look for.";
     try {
       if (query) {
-        found = /** @type {any} */ ((await this.#ask(`search ${query} --more${this.#project ? " --project" : ""}`)).answer);
+        found = /** @type {any} */ ((await this.#ask(`search --more${this.#project ? " --project" : ""} -- ${query}`)).answer);
         note = told(found);
       }
     } catch (error) {
       note = messageOf(error);
     }
     if (mine !== this.#asked) return;
-    [this.#hits, this.#note, this.#selected] = [found.hits, note, 0];
+    [this.#hits, this.#note, this.#selected, this.#current] = [found.hits, note, 0, true];
     this.#screen.draw();
   }
 
   async #show() {
+    // Who types quickly means what was typed, and not what was found before.
+    if (!this.#current) await this.#find();
+    if (!this.#current) return;
     const hit = this.#hits[this.#selected];
     if (!hit) return;
     let text;

@@ -40,7 +40,7 @@ export function registerTools(pi, specs, current) {
       },
       renderCall: (/** @type {unknown} */ args, /** @type {Theme} */ theme) => drawn((width) => callLine(spec, args, theme, width)),
       renderResult: (/** @type {any} */ result, /** @type {any} */ options, /** @type {Theme} */ theme) =>
-        drawn((width) => resultLines(result, options, theme, width)),
+        drawn((width) => resultLines(spec, result, options, theme, width)),
     });
   }
 }
@@ -49,15 +49,20 @@ export function registerTools(pi, specs, current) {
  * @param {(width: number) => string[]} draw
  */
 function drawn(draw) {
+  /** Pi asks for every line of the session at every key. @type {{ width: number, lines: string[] } | undefined} */
+  let last;
   return {
     render: (/** @type {number} */ width) => {
       try {
-        return draw(Math.max(1, width));
+        if (last?.width !== width) last = { width, lines: draw(Math.max(1, width)) };
+        return last.lines;
       } catch {
         return [];
       }
     },
-    invalidate: () => {},
+    invalidate: () => {
+      last = undefined;
+    },
   };
 }
 
@@ -79,17 +84,18 @@ function callLine(spec, args, theme, width) {
 }
 
 /**
+ * @param {{ name: string }} spec
  * @param {{ content?: { type: string, text?: string, mimeType?: string }[] }} result
  * @param {{ expanded?: boolean, isPartial?: boolean }} options
  * @param {Theme} theme
  * @param {number} width
  */
-function resultLines({ content = [] }, { expanded, isPartial }, theme, width) {
+function resultLines({ name }, { content = [] }, { expanded, isPartial }, theme, width) {
   if (isPartial) return [theme.fg("muted", fit("…", width))];
   const text = content.map((block) => (block.type === "text" ? (block.text ?? "") : `[${block.mimeType ?? block.type}]`)).join("\n").trimEnd();
   const lines = text.split("\n").filter((line) => expanded || line.trim());
   if (expanded) return lines.flatMap((line) => wrap(line, width)).map((line) => theme.fg("toolOutput", line));
-  const hits = lines.filter((line) => /^[ms]-[0-9a-f]{10}\b/.test(line)).length;
+  const hits = name !== "lcm_grep" ? 0 : lines.filter((line) => /^[ms]-[0-9a-f]{10}\b/.test(line)).length;
   const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", fit(line, width)));
   const more = lines.length - shown.length;
   const told = [hits > 0 && `${hits} ${hits === 1 ? "hit" : "hits"}`, more > 0 && `${more} more ${more === 1 ? "line" : "lines"}`].filter(Boolean);

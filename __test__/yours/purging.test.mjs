@@ -116,6 +116,15 @@ test("in the TUI the user is asked, and work goes on", { skip: noTerminal }, asy
   for (const [at, entry] of saying(project).entries()) {
     await terminal.send(`/lcm purge ${entry}`);
     await terminal.waitFor((screen) => screen.includes("Remove 1 message for good?"), "the question");
+    if (at === 0) {
+      // A second Enter is no agreement.
+      terminal.press("enter");
+      await terminal.waitFor((screen) => screen.includes("Nothing was removed."), "that nothing was done");
+      await terminal.send(`/lcm purge ${entry}`);
+      await terminal.waitFor((screen) => screen.lastIndexOf("Remove 1 message for good?") > screen.lastIndexOf("Nothing was removed."), "the question again");
+    }
+    terminal.press("down");
+    await terminal.waitFor((screen) => /[>→❯] Yes, for good/.test(screen), "the other answer chosen");
     terminal.press("enter");
     await terminal.waitFor((screen) => screen.includes("Removed for good"), "the answer");
     await terminal.waitFor((screen) => screen.includes(`LCM: ${5 - at} msgs`), "the footer without it");

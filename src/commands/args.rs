@@ -34,15 +34,29 @@ impl Words {
     }
 }
 
-/// `text` without the word `flag`, and whether it was there.
+/// What says that nothing behind it is an option.
+const END: &str = "--";
+
+/// `text` without the word `flag`, and whether it was there. Behind [`END`] words are words.
 fn without(text: &str, flag: &str) -> (String, bool) {
-    let is_there = text.split_whitespace().any(|word| word == flag);
-    if !is_there {
-        return (text.to_owned(), false);
+    let mut is_option = true;
+    let mut is_there = false;
+    let is_kept = |word: &&str| {
+        is_option &= word.trim() != END;
+        let is_it = is_option && word.trim() == flag;
+        is_there |= is_it;
+        !is_it
+    };
+    let kept: Vec<&str> = text.split_inclusive(char::is_whitespace).filter(is_kept).collect();
+    if is_there { (kept.concat().trim().to_owned(), true) } else { (text.to_owned(), false) }
+}
+
+/// What stands behind the options, as it was typed.
+pub(super) fn behind_options(text: &str) -> &str {
+    match text.strip_prefix(END) {
+        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => rest.trim_start(),
+        _ => text,
     }
-    let kept: Vec<&str> =
-        text.split_inclusive(char::is_whitespace).filter(|word| word.trim() != flag).collect();
-    (kept.concat().trim().to_owned(), true)
 }
 
 /// The words of `known` among the others, and what is left.
@@ -98,7 +112,8 @@ pub(super) fn path(text: &str) -> PathBuf {
     let text = text.trim();
     let inner = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
     let text = inner.unwrap_or(text);
-    match (text.strip_prefix("~/"), std::env::home_dir()) {
+    let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
+    match (below_home, std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
     }
@@ -123,6 +138,13 @@ mod tests {
             ("search --json  two  words", "search", "two  words", true, false),
             ("search --jsonish", "search", "--jsonish", false, false),
             ("tree --help", "tree", "", false, true),
+            (
+                "search --json -- what --json and --help do",
+                "search",
+                "-- what --json and --help do",
+                true,
+                false,
+            ),
         ];
         for (line, name, rest, json, help) in cases {
             assert_eq!(words(line), (name.into(), rest.into(), json, help), "{line}");
@@ -133,6 +155,9 @@ mod tests {
     fn options_are_taken_out_wherever_they_stand() {
         let (found, rest) = options("export", "--md a  b --force", &["--md", "--force"]).unwrap();
         assert_eq!((found, rest.as_str()), (vec!["--md", "--force"], "a  b"));
+        let (found, rest) = take("--more -- what --more does", &["--more", "--regex"]);
+        assert_eq!((found, behind_options(&rest)), (vec!["--more"], "what --more does"));
+        assert_eq!((behind_options("--x -- y"), behind_options("--")), ("--x -- y", ""));
         let error = options("export", "--mad", &["--md", "--force"]).unwrap_err().to_string();
         assert_eq!(error, "/lcm export knows no --mad: it takes --md, --force; /lcm help export tells more");
         assert!(none("stats", "now").is_err() && none("stats", " ").is_ok());

@@ -10,8 +10,10 @@ use crate::error::{Error, Result};
 use crate::store::{BackupFacts, Place, backup_name};
 use crate::text::{count, grouped, megabytes};
 
+const NAME: &str = "backup";
+
 pub(super) const COMMAND: Command = Command {
-    name: "backup",
+    name: NAME,
     help: "copy the history of this project into one file, and check the copy",
     usage: &[
         ("backup", "beside the database, with the date in its name"),
@@ -38,7 +40,8 @@ async fn back_up(asked: &Asked<'_>) -> Result<Answer> {
     let Place::File(database) = asked.store().place() else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
     };
-    let path = place(database, Path::new(&asked.home.cwd), &asked.rest);
+    let (_, path) = args::options(NAME, &asked.rest, &[])?;
+    let path = place(database, Path::new(&asked.home.cwd), &path);
     if path.symlink_metadata().is_ok() {
         return Err(Error::invalid(format!(
             "there is a {} already, and nothing is overwritten: name another",

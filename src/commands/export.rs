@@ -57,6 +57,9 @@ struct Written {
     bytes: u64,
 }
 
+/// What to say of a session without an entry.
+const NOTHING: &str = "this session has nothing to export yet";
+
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     let (options, path) = args::options(NAME, &asked.rest, &[MARKDOWN, SESSION, ALL, FORCE])?;
     let has = |option| options.contains(&option);
@@ -69,7 +72,16 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
         (_, true, all) => {
             let only = (!all).then_some(asked.scope.conversation);
             let sessions = store.read(move |view| view.exported_sessions(only)).await?;
+            if sessions.is_empty() {
+                return Err(Error::invalid(NOTHING));
+            }
             if all {
+                if path.is_file() {
+                    return Err(Error::invalid(format!(
+                        "{} is a file: --all takes a folder, for a file each",
+                        path.display()
+                    )));
+                }
                 fs::create_dir_all(&path).map_err(|error| unwritable(&path, &error))?;
             }
             let mut written = Written { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
@@ -84,7 +96,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
             let conversation = asked.scope.conversation;
             let sessions = store.read(move |view| view.exported_sessions(Some(conversation))).await?;
             let Some(session) = sessions.into_iter().next() else {
-                return Err(Error::invalid("this session has nothing to export yet"));
+                return Err(Error::invalid(NOTHING));
             };
             let output = Output::create(&in_folder(path, &file_name(&session, "md")), force)?;
             let leaf = asked.scope.leaf.clone();
@@ -127,6 +139,11 @@ struct Output {
 
 impl Output {
     fn create(target: &Path, force: bool) -> Result<Self> {
+        // A link stays one: what it leads to is replaced.
+        let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
+            return Err(Error::invalid(format!("{} is no file: name another", target.display())));
+        }
         let at = match force {
             true => target.with_added_extension(format!("{}.part", std::process::id())),
             false => target.to_owned(),

@@ -27,6 +27,7 @@ pub(super) const COMMAND: Command = Command {
         ("search WORDS --project", "the same in all sessions of this project"),
         ("search PATTERN --regex", "what fits a regular expression, newest first"),
         ("search WORDS --more", "up to 100 matches instead of 20"),
+        ("search -- WORDS", "the same for words that look like options"),
     ],
     arguments: &[
         (PROJECT, "in all sessions of this project"),
@@ -72,6 +73,7 @@ struct Match {
 
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     let (options, query) = args::take(&asked.rest, &[PROJECT, REGEX, MORE]);
+    let query = args::behind_options(&query).to_owned();
     if query.is_empty() {
         return Err(Error::invalid("/lcm search takes the words to look for"));
     }

@@ -93,6 +93,12 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
         Some((name, value)) => (name.trim(), Some(value.trim())),
         None => (rest.trim(), None),
     };
+    if has(RESET) && (name.is_empty() || value.is_some()) {
+        return Err(Error::invalid("--reset takes a name alone: /lcm settings NAME --reset"));
+    }
+    if name.is_empty() && (value.is_some() || !options.is_empty()) {
+        return Err(Error::invalid("a setting has a name: /lcm settings NAME=VALUE"));
+    }
     if name.is_empty() {
         return Ok(Answer::of(&Listed { settings: settings(sources) }));
     }

@@ -4,7 +4,7 @@
 //! brought to today's format, otherwise only read, and stays: nothing can be lost by it.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
@@ -85,10 +85,23 @@ pub async fn relink(
     Ok(done)
 }
 
+/// A path without `.`, `..` and doubled slashes, as it is written: of a folder that is gone the system can't tell more.
+fn straight(path: &Path) -> PathBuf {
+    let mut straight = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(straight.pop()),
+            part => straight.push(part),
+        }
+    }
+    straight
+}
+
 /// The databases of the project `wanted`.
 fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
     // `/a/b/` and `/a/b` are one folder, whether it is there or not.
-    let names = [wanted.components().collect::<PathBuf>().to_string_lossy().into_owned(), real_path(wanted)];
+    let names = [straight(wanted).to_string_lossy().into_owned(), real_path(wanted)];
     let all = histories(dir);
     if all.iter().any(|history| history.path == own && names.contains(&history.project)) {
         return Err(Error::invalid(format!(

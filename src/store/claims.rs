@@ -1,11 +1,12 @@
 //! Leases: who is about to make which summary. A summary costs money, and several processes may work on one history.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::view::reading;
 use super::{Batch, View};
 use crate::error::{Error, Result};
 use crate::ids::Hash;
+use crate::text;
 
 /// No lease is given for so long, in ms: one that would hold still longer was given by a clock that ran ahead.
 const LONGEST: i64 = 60_000;
@@ -35,7 +36,7 @@ impl Batch<'_> {
     /// # Errors
     /// When the database can't be written; so for all methods here.
     pub fn claim(&self, spans: &[Hash], owner: &str, now: i64, until: i64) -> Result<Vec<bool>> {
-        self.execute("DELETE FROM claims WHERE until <= ?1 OR until > ?2", params![now, now + LONGEST])?;
+        end(self.connection, now).map_err(claiming)?;
         let claim = |span: &Hash| {
             let sql = "INSERT INTO claims (span, owner, until) VALUES (?1, ?2, ?3)
                        ON CONFLICT (span) DO UPDATE SET until = excluded.until WHERE owner = excluded.owner";
@@ -55,8 +56,26 @@ impl Batch<'_> {
     }
 
     fn execute(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize> {
-        self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values)).map_err(
-            |error| Error::storing("failed to note in the history store what is being summarised", error),
-        )
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values))
+            .map_err(claiming)
     }
+}
+
+fn claiming(error: rusqlite::Error) -> Error {
+    Error::storing("failed to note in the history store what is being summarised", error)
+}
+
+/// Removes leases that have ended. Who was at work during a purge may have taken one after that, named by a hash of what was
+/// said.
+pub(super) fn end_expired(connection: &Connection) -> rusqlite::Result<()> {
+    end(connection, text::now())
+}
+
+fn end(connection: &Connection, now: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM claims WHERE until <= ?1 OR until > ?2")?
+        .execute(params![now, now + LONGEST])
+        .map(drop)
 }

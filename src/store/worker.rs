@@ -14,7 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
-use super::{Batch, View, migrations, scour, trouble};
+use super::{Batch, View, claims, migrations, scour, trouble};
 use crate::error::{Code, Error, Result};
 
 /// Work for the writer.
@@ -203,6 +203,7 @@ impl Store {
             // What is damaged is left as it is.
             if !is_damaged {
                 let _ = connection::tidy_up(connection);
+                let _ = claims::end_expired(connection);
             }
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             if scour::is_pending(connection) {

@@ -209,7 +209,7 @@ impl<'a> Job<'a> {
         if !found.is_empty() {
             // Not noted, they are looked up again the next time.
             let note = move |batch: &Batch<'_>| {
-                found.iter().try_for_each(|(summary, files)| batch.note_files(*summary, files))
+                found.iter().try_for_each(|(summary, hash, files)| batch.note_files(*summary, *hash, files))
             };
             drop(self.work.store.write(note).await);
         }

@@ -169,7 +169,7 @@ impl Batch<'_> {
         }
         let id = self.add_summary(&summary)?;
         if let Some(files) = old.files.clone().filter(|_| known.is_none()) {
-            self.note_files(id, &files)?;
+            self.note_files(id, summary.hash, &files)?;
         }
         Ok(true)
     }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::view::reading;
 use super::{Batch, View, codec};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId, SummaryId};
+use crate::ids::{ConversationId, EntryId, Hash, SummaryId};
 use crate::model::{Files, Quote};
 
 /// What a summary has beside its text; packed in its row.
@@ -98,16 +98,18 @@ impl View<'_> {
 }
 
 impl Batch<'_> {
-    /// Notes the files that the messages of a leaf summary name.
+    /// Notes the files that the messages of a leaf summary name. Of one that was purged meanwhile, in whose row another may lie,
+    /// or that has another hash by now, nothing is noted.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
-    pub fn note_files(&self, summary: SummaryId, files: &Files) -> Result<()> {
-        let beside = (self.connection)
-            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)).optional())
+    pub fn note_files(&self, summary: SummaryId, hash: Hash, files: &Files) -> Result<()> {
+        let beside: Option<Option<Vec<u8>>> = (self.connection)
+            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1 AND hash = ?2")
+            .and_then(|mut query| query.query_row(params![summary.0, hash.0], |row| row.get(0)).optional())
             .map_err(reading)?;
-        let beside = Beside { files: Some(files.clone()), ..Beside::from_sql(beside.flatten()) };
+        let Some(beside) = beside else { return Ok(()) };
+        let beside = Beside { files: Some(files.clone()), ..Beside::from_sql(beside) };
         (self.connection)
             .prepare_cached("UPDATE summaries SET beside = ?2 WHERE id = ?1")
             .and_then(|mut update| update.execute(params![summary.0, beside.to_sql()]))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::memory::{Known, Memory, Said, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use crate::error::{Error, Result};
-use crate::ids::{ByRow, ConversationId, MessageId, SummaryId};
+use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message};
 use crate::store::{StoredSummary, View};
 
@@ -140,7 +140,7 @@ impl Branch {
         mut self,
         view: &View<'_>,
         memory: &Memory,
-    ) -> Result<(Self, Vec<(SummaryId, Files)>)> {
+    ) -> Result<(Self, Vec<(SummaryId, Hash, Files)>)> {
         self.said = self.said.until_now(view, self.conversation)?;
         let mut found = Vec::new();
         for id in self.frontier_ids() {
@@ -163,7 +163,7 @@ impl Branch {
         &mut self,
         view: &View<'_>,
         id: SummaryId,
-        found: &mut Vec<(SummaryId, Files)>,
+        found: &mut Vec<(SummaryId, Hash, Files)>,
     ) -> Result<Arc<Files>> {
         if let Some(known) = self.all.files.get(&id) {
             return Ok(Arc::clone(known));
@@ -175,11 +175,14 @@ impl Branch {
                     files.add(self.files_below(view, source, found)?.as_ref());
                 }
             }
-            Some(Sources::Messages(_)) => match view.files_of(id)? {
+            Some(sources @ Sources::Messages(_)) => match view.files_of(id)? {
                 Some(known) => files = known,
                 None => {
                     files = self.files_named(view, id)?;
-                    found.push((id, files.clone()));
+                    // After a purge its row may be another's.
+                    if view.edges(id)?.sources == sources {
+                        found.push((id, view.summary(id)?.hash, files.clone()));
+                    }
                 }
             },
             None => {}

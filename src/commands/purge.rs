@@ -64,6 +64,7 @@ struct Still {
     /// Pi holds it in the context of the session that is open.
     in_this_session: bool,
     session_files: Vec<PathBuf>,
+    /// Backups, and databases that were passed over for the one in use.
     backups: Vec<PathBuf>,
     /// Messages of Pi's that tell of a branch that was left.
     branch_summaries: Vec<String>,
@@ -171,20 +172,34 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     Ok(still)
 }
 
-/// Backups that lie beside the database, the doctor's among them.
+/// Databases of the project that were passed over for the one in use, and backups of any of them, the doctor's among them.
 fn beside(database: &Path) -> Vec<PathBuf> {
-    let name = format!("{}.", database.file_name().unwrap_or_default().to_string_lossy());
+    let own = database.file_name().unwrap_or_default().to_string_lossy();
+    let project = project_of(&own).unwrap_or(&own);
     let files = database.parent().and_then(|dir| dir.read_dir().ok()).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = files
         .filter(|file| {
             let file = file.file_name();
             let file = file.to_string_lossy();
-            file.starts_with(&name) && file.ends_with(".bak")
+            let is_log = file.strip_suffix("-wal").is_some_and(|of| of == own);
+            let holds = [".db", ".db-wal", ".bak"].iter().any(|ending| file.ends_with(ending));
+            holds && !is_log && file != own && project_of(&file) == Some(project)
         })
         .map(|file| file.path())
         .collect();
     found.sort();
     found
+}
+
+/// The project's name in that of a database or a backup, without the number of the second such file or a later.
+fn project_of(file: &str) -> Option<&str> {
+    let (name, _) = file.split_once(".db")?;
+    match name.rsplit_once('-') {
+        Some((project, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => {
+            Some(project)
+        }
+        _ => Some(name),
+    }
 }
 
 impl Purged {
@@ -264,7 +279,10 @@ impl fmt::Display for Still {
             ));
         }
         if !self.backups.is_empty() {
-            lines.push(format!("backups: {}", listed(&paths(&self.backups))));
+            lines.push(format!(
+                "backups, and databases that are not in use: {}",
+                listed(&paths(&self.backups))
+            ));
         }
         if !self.branch_summaries.is_empty() {
             lines.push(format!(
@@ -284,4 +302,41 @@ fn listed(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMED);
     let named = names[..names.len() - more].join(", ");
     if more == 0 { named } else { format!("{named} and {} more", grouped(more)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_passed_over_for_the_file_in_use_is_found_with_its_backups() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            "abc.db",
+            "abc.db-wal",
+            "abc.db-shm",
+            "abc.db.20261120T091200000Z.bak",
+            "abc-2.db",
+            "abc-2.db-wal",
+            "abc-2.db.20261120T091200000Z.bak",
+            "abc-3.db",
+            "abcd.db",
+            "abcd-2.db.20261120T091200000Z.bak",
+            "notes.bak",
+        ];
+        for file in files {
+            std::fs::write(dir.path().join(file), "").unwrap();
+        }
+        let found = |database: &str| -> Vec<String> {
+            let found = beside(&dir.path().join(database));
+            found.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        let copies = ["abc-2.db.20261120T091200000Z.bak", "abc-3.db"];
+        let first = ["abc.db", "abc.db-wal", "abc.db.20261120T091200000Z.bak"];
+        assert_eq!(found("abc-2.db"), [copies.as_slice(), &first].concat());
+        assert_eq!(
+            found("abc.db"),
+            ["abc-2.db", "abc-2.db-wal", copies[0], copies[1], "abc.db.20261120T091200000Z.bak"]
+        );
+    }
 }

@@ -1,7 +1,7 @@
 //! `/lcm purge`: what is removed for good, once the user has agreed, and where it still stands.
 
 use std::collections::BTreeSet;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -45,6 +45,10 @@ struct Purged {
     what: String,
     done: bool,
     messages: usize,
+    /// Answers of our tools that repeat them.
+    answers: usize,
+    /// Our accounts of branches that were left, with summaries of them.
+    accounts: usize,
     summaries: usize,
     /// ms.
     from: Option<i64>,
@@ -68,6 +72,8 @@ struct Still {
     backups: Vec<PathBuf>,
     /// Messages of Pi's that tell of a branch that was left.
     branch_summaries: Vec<String>,
+    /// Messages with short ids that are none any more.
+    old_ids: Vec<String>,
 }
 
 async fn run(asked: &Asked<'_>) -> Result<Answer> {
@@ -76,17 +82,18 @@ async fn run(asked: &Asked<'_>) -> Result<Answer> {
     let words: Vec<&str> = words.into_iter().filter(|word| *word != AGREED).collect();
     let (scope, what) = (asked.scope.clone(), words.join(" "));
     let (wish, database) = (what.clone(), asked.store().place().clone());
+    let (open, place) = (scope.clone(), database.clone());
     let look = move |view: &View<'_>| {
-        let purge = read(view, &scope, &wish)?;
+        let purge = read(view, &open, &wish)?;
         let plan = view.purge_plan(purge)?;
-        let still = still(view, &scope, &plan, &database)?;
+        let still = still(view, &open, &plan, &place)?;
         Ok((purge, plan, still))
     };
-    let (purge, plan, still) = asked.store().read(look).await?;
+    let (purge, plan, first) = asked.store().read(look).await?;
     if plan.messages.is_empty() {
         return Err(Error::invalid(format!("there is nothing to remove: no message is stored for {what}")));
     }
-    let mut purged = Purged::of(what, &plan, still);
+    let mut purged = Purged::of(what, &plan, first);
     if !agreed {
         let confirm = Confirm {
             title: format!("Remove {} for good?", count(purged.messages, "message")),
@@ -96,7 +103,10 @@ async fn run(asked: &Asked<'_>) -> Result<Answer> {
         return Ok(Answer::of(&purged).asking(confirm));
     }
     let plan = asked.store().write(move |batch| batch.purge(purge)).await?;
-    purged = Purged::of(purged.what, &plan, purged.still);
+    // What stays may be called otherwise by now.
+    let found = plan.clone();
+    let still = asked.store().read(move |view| still(view, &scope, &found, &database)).await;
+    purged = Purged::of(purged.what, &plan, still.unwrap_or(purged.still));
     purged.done = true;
     let scoured = asked.store().scour().await;
     purged.complete = Some(*scoured.as_ref().unwrap_or(&false));
@@ -161,6 +171,9 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
         }
     }
     still.branch_summaries = branches.into_iter().collect();
+    for message in &plan.naming {
+        still.old_ids.push(view.message(*message)?.lineage.message_handle());
+    }
     still.backups = view.backups()?.into_iter().filter(|path| path.exists()).collect();
     if let Place::File(database) = database {
         for path in beside(database) {
@@ -207,7 +220,9 @@ impl Purged {
         Self {
             what,
             done: false,
-            messages: plan.messages.len(),
+            messages: plan.messages.len() - plan.answers.len() - plan.accounts.len(),
+            answers: plan.answers.len(),
+            accounts: plan.accounts.len(),
             summaries: plan.summaries.len(),
             from: plan.times.map(|(from, _)| from),
             to: plan.times.map(|(_, to)| to),
@@ -228,7 +243,18 @@ impl fmt::Display for Purged {
         };
         let (messages, summaries) = (grouped(self.messages), count(self.summaries, "summary"));
         let noun = if self.messages == 1 { "message" } else { "messages" };
-        let removed = format!("{messages} {noun}{time}, and {summaries} made from them or told of them");
+        let mut removed = format!("{messages} {noun}{time}");
+        if self.answers > 0 {
+            let _ = write!(removed, ", {} of the tools that tell of it", count(self.answers, "answer"));
+        }
+        if self.accounts > 0 {
+            let _ = write!(
+                removed,
+                ", {} of left branches with summaries of it",
+                count(self.accounts, "account")
+            );
+        }
+        let _ = write!(removed, ", and {summaries} made from them or told of them");
         match self.done {
             true => write!(f, "Removed for good: {removed}.")?,
             false => write!(f, "This would remove for good: {removed}.")?,
@@ -288,6 +314,12 @@ impl fmt::Display for Still {
             lines.push(format!(
                 "Pi's summaries of branches that were left may tell of it: {}",
                 listed(&self.branch_summaries)
+            ));
+        }
+        if !self.old_ids.is_empty() {
+            lines.push(format!(
+                "messages that name it, or what came after it, by an old short id, with which a guess could be confirmed: {}",
+                listed(&self.old_ids)
             ));
         }
         if !lines.is_empty() {

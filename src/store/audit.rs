@@ -510,7 +510,7 @@ impl View<'_> {
         Ok(found.is_some())
     }
 
-    fn rows(&self, sql: &str) -> Result<Vec<i64>> {
+    pub(super) fn rows(&self, sql: &str) -> Result<Vec<i64>> {
         let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
         let rows = query.query_map([], |row| row.get(0)).map_err(reading)?;
         rows.collect::<rusqlite::Result<_>>().map_err(reading)

@@ -13,6 +13,7 @@ mod calibration;
 mod claims;
 mod codec;
 mod connection;
+mod echoes;
 mod export;
 mod files;
 mod importing;

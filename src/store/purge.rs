@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{OptionalExtension as _, params};
 use uuid::Uuid;
 
+use super::echoes::Echo;
 use super::view::{hash_at, kind_from_sql, reading};
 use super::{Batch, View, codec, scour};
 use crate::dag::MessageKind;
@@ -29,13 +30,19 @@ pub enum Purge {
 /// What a purge removes, and where else it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurgePlan {
-    /// The messages.
+    /// The messages, with those that only repeat them.
     pub messages: BTreeSet<MessageId>,
+    /// Of these, answers of our tools that repeat or name what is removed.
+    pub answers: BTreeSet<MessageId>,
+    /// Of these, our accounts of branches that were left, where they carry a summary that is removed.
+    pub accounts: BTreeSet<MessageId>,
+    /// Messages that stay and name something by a short id that it loses, from which a guess could be confirmed.
+    pub naming: BTreeSet<MessageId>,
     /// What is shown of them in place of the original, since an edit.
     pub renditions: BTreeSet<MessageId>,
     /// The summaries that were made from them, and those that were made from these.
     pub summaries: BTreeSet<SummaryId>,
-    /// Time of the first of the messages and of the last, ms.
+    /// Time of the first of the messages that were asked for, and of the last, ms.
     pub times: Option<(i64, i64)>,
     /// The sessions that show any of them.
     pub sessions: Vec<PurgedSession>,
@@ -95,7 +102,36 @@ impl View<'_> {
     }
 
     fn plan_over(&self, purge: Purge, bones: &[Bone]) -> Result<PurgePlan> {
-        let messages = self.purged_by(purge)?;
+        let asked = self.purged_by(purge)?;
+        if asked.is_empty() {
+            return Ok(PurgePlan::default());
+        }
+        let mut traces = self.beginnings_of(&asked);
+        let mut plan = self.following(asked, bones)?;
+        let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
+        let mut echoes = self.echoes()?;
+        echoes.retain(|echo| !plan.messages.contains(&echo.id));
+        loop {
+            traces = traces.naming(self.names_of(&plan)?);
+            let (more, rest) = echoes.into_iter().partition(|echo: &Echo| echo.repeats(&traces));
+            echoes = rest;
+            if more.is_empty() {
+                break;
+            }
+            for echo in &more {
+                if echo.is_answer { &mut answers } else { &mut accounts }.insert(echo.id);
+            }
+            plan.messages.extend(more.into_iter().map(|echo: Echo| echo.id));
+            plan = self.following(plan.messages, bones)?;
+        }
+        (plan.answers, plan.accounts) = (answers, accounts);
+        plan.naming = self.keeping_names(&plan, bones)?;
+        self.add_whereabouts(&mut plan)?;
+        Ok(plan)
+    }
+
+    /// What goes with these messages: what is shown of them, and what was made from them.
+    fn following(&self, messages: BTreeSet<MessageId>, bones: &[Bone]) -> Result<PurgePlan> {
         let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
         let renditions =
             bones.iter().filter(|bone| bone.kind == MessageKind::Edited && is_among(bone.parent));
@@ -109,9 +145,7 @@ impl View<'_> {
             let parents = self.edges(summary)?.parents;
             waiting.extend(parents.into_iter().filter(|parent| summaries.insert(*parent)));
         }
-        let mut plan = PurgePlan { messages, renditions, summaries, ..PurgePlan::default() };
-        self.add_whereabouts(&mut plan)?;
-        Ok(plan)
+        Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
     }
 
     fn purged_by(&self, purge: Purge) -> Result<BTreeSet<MessageId>> {
@@ -172,9 +206,11 @@ impl View<'_> {
             .map_err(reading)?;
         let mut sessions = BTreeSet::new();
         for message in &plan.messages {
-            let time: i64 = when.query_row([message.0], |row| row.get(0)).map_err(reading)?;
-            let (from, to) = plan.times.unwrap_or((time, time));
-            plan.times = Some((from.min(time), to.max(time)));
+            if !plan.answers.contains(message) && !plan.accounts.contains(message) {
+                let time: i64 = when.query_row([message.0], |row| row.get(0)).map_err(reading)?;
+                let (from, to) = plan.times.unwrap_or((time, time));
+                plan.times = Some((from.min(time), to.max(time)));
+            }
             sessions.extend(self.sessions_of(*message)?.into_iter().map(|session| session.0));
         }
         let mut query = (self.connection)

@@ -89,6 +89,23 @@ impl Told {
         found.unwrap()
     }
 
+    /// The short id of a message.
+    async fn name(&self, entry: &str) -> String {
+        let message = self.message_of(entry).await;
+        let read = self.store.read(move |view| Ok(view.message(message)?.lineage.message_handle()));
+        read.await.unwrap()
+    }
+
+    /// What one of our tools answers.
+    async fn tool(&self, name: &str, arguments: Value) -> String {
+        let (arguments, cancel) = (arguments.to_string(), Default::default());
+        let answer = crate::tools::call(&self.store, &self.scope(), name, &arguments, &cancel).await;
+        match answer.unwrap().remove(0) {
+            crate::tools::Block::Text(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
     async fn purge(&self, entry: &str) -> PurgePlan {
         let message = self.message_of(entry).await;
         self.purge_all(Purge::Message(message)).await
@@ -583,6 +600,108 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
     }
     told.assert_gone().await;
     assert_eq!(refused(&told, "purge e14").await, refused(&told, "purge e14 --yes").await);
+}
+
+/// Whoever looks for it before purging it has it in the answers of the tools, and those are in no index.
+#[tokio::test]
+async fn answers_of_the_tools_that_tell_of_it_go_along() {
+    let mut told = Told::new().await;
+    let (above, name, below) = (told.name("e12").await, told.name("e14").await, told.name("e15").await);
+    let grep = told.tool("lcm_grep", json!({"query": "phrase"})).await;
+    let expand = told.tool("lcm_expand", json!({"summary_id": name})).await;
+    assert!(grep.contains(SECRET) && grep.contains(&name) && expand.contains(SECRET), "{grep}\n{expand}");
+    let start = format!("A session: the pass phrase is {SECRET} and st…");
+    let innocent = format!("{above} · user: question");
+    let answers =
+        [("lcm_grep", &grep), ("lcm_expand", &expand), ("lcm_describe", &start), ("lcm_grep", &innocent)];
+    for (tool, answer) in answers {
+        told.session = told.session.tool(tool, json!({}), answer);
+    }
+    told.ingest("one", &told.session).await;
+    // One that tells of an answer that goes, and one of a message that stays and is called otherwise.
+    let echo = told
+        .name(&told.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap().to_owned())
+        .await;
+    for text in [format!("{echo} · toolResult"), format!("{below} · assistant: I shall")] {
+        told.session = told.session.tool("lcm_describe", json!({}), &text);
+    }
+    told.ingest("one", &told.session).await;
+
+    let asked = ask(&told, &format!("purge {name}")).await;
+    assert!(asked.text.contains(", 4 answers of the tools that tell of it, and "), "{}", asked.text);
+    assert!(
+        asked.text.contains("an old short id, with which a guess could be confirmed: m-"),
+        "{}",
+        asked.text
+    );
+    let done = ask(&told, &format!("purge {name} --yes")).await;
+    assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(4)));
+    told.assert_gone().await;
+    let left = everything(&told.store).await;
+    assert!(
+        left.contains(&innocent) && left.contains(&below) && !left.contains(&name) && !left.contains(&echo)
+    );
+    let naming = [told.name(told.session.leaf()).await];
+    assert_eq!(done.answer["still"]["oldIds"], json!(naming));
+    told.ingest("one", &told.session).await;
+    told.assert_gone().await;
+    // Those that stay can be purged in their turn.
+    ask(&told, &format!("purge {} --yes", naming[0])).await;
+    assert!(!everything(&told.store).await.contains(&below));
+    let report = told.doctor().await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+}
+
+#[tokio::test]
+async fn the_account_of_a_left_branch_goes_with_the_summaries_it_carries() {
+    let mut told = Told::new().await;
+    let carries =
+        |entry: &&Value| entry["type"] == "compaction" && entry["details"].to_string().contains(SECRET);
+    let mut details = told.session.entries.iter().find(carries).unwrap()["details"].clone();
+    details["leaf"] = json!(told.session.leaf());
+    let fields = json!({"fromId": "e2", "summary": "Elsewhere.", "details": details, "fromHook": true});
+    told.session = told.session.at("e2").entry("branch_summary", fields).chat(2, 10);
+    told.ingest("one", &told.session).await;
+    let plan = told.purge("e14").await;
+    assert_eq!((plan.messages.len(), plan.answers.len(), plan.accounts.len()), (2, 0, 1));
+    told.assert_gone().await;
+    told.ingest("one", &told.session).await;
+    told.assert_gone().await;
+    let report = told.doctor().await;
+    assert!(report.ends_with("All is as it must be."), "{report}");
+}
+
+/// It carries none of what was removed, but the hash of a summary of what came after.
+#[tokio::test]
+async fn the_account_of_a_left_branch_that_keeps_old_hashes_is_named() {
+    let mut told = Told::new().await;
+    let later = "SELECT lower(hex(hash)) FROM summaries
+                  WHERE depth = 0 ORDER BY first_message DESC LIMIT 1";
+    let details = json!({
+        "lcm": 1, "summaries": [], "frontier": [told.ask::<String>(later)], "covered": 2, "readFiles": [],
+        "modifiedFiles": [], "leaf": told.session.leaf(),
+    });
+    let fields = json!({"fromId": "e2", "summary": "Elsewhere.", "details": details, "fromHook": true});
+    told.session = told.session.at("e2").entry("branch_summary", fields);
+    told.ingest("one", &told.session).await;
+    let account = told.message_of(told.session.leaf()).await;
+    let plan = told.purge("e14").await;
+    assert_eq!((plan.accounts.len(), plan.naming), (0, BTreeSet::from([account])));
+}
+
+#[tokio::test]
+async fn what_may_still_tell_of_it_is_called_as_it_is_afterwards() {
+    let mut told = Told::new().await;
+    let fields = json!({"fromId": "e3", "summary": "Elsewhere."});
+    told.session = told.session.entry("branch_summary", fields);
+    told.ingest("one", &told.session).await;
+    let before = told.name(told.session.leaf()).await;
+    let asked = ask(&told, "purge e14").await;
+    assert_eq!(asked.answer["still"]["branchSummaries"], json!([before]));
+    let done = ask(&told, "purge e14 --yes").await;
+    let after = told.name(told.session.leaf()).await;
+    assert_ne!(before, after);
+    assert_eq!(done.answer["still"]["branchSummaries"], json!([after]));
 }
 
 #[tokio::test]

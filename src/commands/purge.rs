@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Handle, HandleKind};
 use crate::recall::Scope;
 use crate::store::{Place, Purge, PurgePlan, View};
-use crate::text::{count, grouped, minute, one_line, parse_iso, time_span};
+use crate::text::{count, grouped, minute, one_line, parse_iso, time_span, timestamp};
 
 /// What says that nobody need be asked.
 pub(super) const AGREED: &str = "--yes";
@@ -28,7 +28,10 @@ pub(super) const COMMAND: Command = Command {
             "purge m-1a2b3c4d5e",
             "a message, with every summary that was made from it; Pi's id of its entry in this session will do too",
         ),
-        ("purge SESSION", "everything a session shows, by Pi's id of the session or the beginning of that"),
+        (
+            "purge SESSION",
+            "everything a session shows, by Pi's id of the session or its first eight characters",
+        ),
         ("purge before 2026-11-20", "everything that was said before a day or time (UTC)"),
         ("purge … --yes", "without asking; where nobody can be asked, the only way"),
     ],
@@ -51,7 +54,9 @@ struct Purged {
     accounts: usize,
     summaries: usize,
     /// ms.
+    #[serde(serialize_with = "iso")]
     from: Option<i64>,
+    #[serde(serialize_with = "iso")]
     to: Option<i64>,
     sessions: Vec<String>,
     /// Is nothing left of it in the file and its log? Known when it is done.
@@ -112,6 +117,11 @@ async fn run(asked: &Asked<'_>) -> Result<Answer> {
     purged.complete = Some(*scoured.as_ref().unwrap_or(&false));
     purged.why = scoured.err().map(|error| error.to_string());
     Ok(Answer::of(&purged))
+}
+
+/// A time as all commands tell it, in UTC.
+fn iso<S: serde::Serializer>(ms: &Option<i64>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    ms.map(timestamp).serialize(serializer)
 }
 
 /// What `wish` means, asked from `scope`.

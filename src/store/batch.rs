@@ -320,7 +320,9 @@ impl<'t> Batch<'t> {
             return Ok(id);
         }
         if summary.identity(&self.identities(&summary.sources)?) != summary.hash {
-            return Err(Error::store("something that was being summarised has been purged meanwhile"));
+            return Err(Error::store(
+                "something that was being summarised has been purged meanwhile; the next compaction does without it",
+            ));
         }
         let span = self.span_of(&summary.sources)?;
         let PreparedText { packed, codec, parts } = &summary.prepared;

@@ -254,13 +254,13 @@ impl View<'_> {
             .map_err(reading)
     }
 
-    /// The session of this id, or those whose ids begin so, at most two.
+    /// The session of this id, or those whose ids begin so, at most two. A beginning of a few characters may be a slip.
     pub fn sessions_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT id FROM conversations
                   WHERE session_id = ?1
-                     OR (substr(session_id, 1, length(?1)) = ?1
+                     OR (length(?1) >= 8 AND substr(session_id, 1, length(?1)) = ?1
                          AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
                   LIMIT 2",
             )

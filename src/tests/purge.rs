@@ -619,9 +619,7 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
     }
     told.ingest("one", &told.session).await;
     // One that tells of an answer that goes, and one of a message that stays and is called otherwise.
-    let echo = told
-        .name(&told.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap().to_owned())
-        .await;
+    let echo = told.name(told.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap()).await;
     for text in [format!("{echo} · toolResult"), format!("{below} · assistant: I shall")] {
         told.session = told.session.tool("lcm_describe", json!({}), &text);
     }

@@ -37,6 +37,9 @@ pub(super) struct Branch {
     files: Files,
 }
 
+/// A leaf summary, its hash, and the files that its messages were found to name.
+type Found = (SummaryId, Hash, Files);
+
 impl Branch {
     /// The branch that ends with `leaf`; what comes before `first_kept` is to be compacted.
     ///
@@ -136,11 +139,7 @@ impl Branch {
     /// Reads what only the finished block asks for: how much is stored, which files the messages touched, and the summaries
     /// that no session file has yet. The files of a leaf summary are looked up once; those that were not known yet are given
     /// too, to be noted.
-    pub(super) fn finish(
-        mut self,
-        view: &View<'_>,
-        memory: &Memory,
-    ) -> Result<(Self, Vec<(SummaryId, Hash, Files)>)> {
+    pub(super) fn finish(mut self, view: &View<'_>, memory: &Memory) -> Result<(Self, Vec<Found>)> {
         self.said = self.said.until_now(view, self.conversation)?;
         let mut found = Vec::new();
         for id in self.frontier_ids() {
@@ -159,12 +158,7 @@ impl Branch {
     }
 
     /// The files that the messages below a summary name; of leaf summaries where they are looked up now, `found` has them too.
-    fn files_below(
-        &mut self,
-        view: &View<'_>,
-        id: SummaryId,
-        found: &mut Vec<(SummaryId, Hash, Files)>,
-    ) -> Result<Arc<Files>> {
+    fn files_below(&mut self, view: &View<'_>, id: SummaryId, found: &mut Vec<Found>) -> Result<Arc<Files>> {
         if let Some(known) = self.all.files.get(&id) {
             return Ok(Arc::clone(known));
         }

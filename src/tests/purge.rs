@@ -705,7 +705,9 @@ async fn what_may_still_tell_of_it_is_called_as_it_is_afterwards() {
 #[tokio::test]
 async fn what_cannot_be_purged_is_said_in_a_sentence() {
     let told = Told::new().await;
-    told.ingest("oneself", &Session::new().chat(1, 3)).await;
+    for session in ["oneself-a", "oneself-b"] {
+        told.ingest(session, &Session::new().chat(1, 3)).await;
+    }
     for (line, why) in [
         ("purge", "takes a message's id, a session's id, or before and a day; /lcm help purge"),
         ("purge before", "takes a message's id"),
@@ -715,7 +717,8 @@ async fn what_cannot_be_purged_is_said_in_a_sentence() {
         ("purge m-000000", "there is no message m-000000"),
         ("purge s-000000", "s-000000 is a summary"),
         ("purge nobody", "there is no session and no message nobody"),
-        ("purge o", "several sessions begin with o"),
+        ("purge onesel", "there is no session and no message onesel"),
+        ("purge oneself-", "several sessions begin with oneself-"),
     ] {
         let answer = refused(&told, line).await;
         assert!(answer.contains(why), "{line}: {answer}");
@@ -724,7 +727,7 @@ async fn what_cannot_be_purged_is_said_in_a_sentence() {
     assert!(asked.confirm.is_some(), "{}", asked.text);
     let before = ask(&told, "purge before 2999-01-01T09:30 --json").await;
     assert_eq!(before.answer["done"], false);
-    assert_eq!(before.answer["sessions"], json!(["one", "oneself"]));
+    assert_eq!(before.answer["sessions"], json!(["one", "oneself-a", "oneself-b"]));
 }
 
 async fn ask(told: &Told, line: &str) -> crate::commands::Answer {

@@ -93,7 +93,8 @@ function callLine(spec, args, theme, width) {
 function resultLines({ name }, { content = [] }, { expanded, isPartial }, theme, width) {
   if (isPartial) return [theme.fg("muted", fit("…", width))];
   const text = content.map((block) => (block.type === "text" ? (block.text ?? "") : `[${block.mimeType ?? block.type}]`)).join("\n").trimEnd();
-  const lines = text.split("\n").filter((line) => expanded || line.trim());
+  // Which summary stands over a hit is not what a glimpse is for.
+  const lines = text.split("\n").filter((line) => expanded || (line.trim() && !/^In s-[0-9a-f]+:$/.test(line)));
   if (expanded) return lines.flatMap((line) => wrap(line, width)).map((line) => theme.fg("toolOutput", line));
   const hits = name !== "lcm_grep" ? 0 : lines.filter((line) => /^[ms]-[0-9a-f]{10}\b/.test(line)).length;
   const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", fit(line, width)));

@@ -2,7 +2,7 @@
  * Disks that are small, full or not to be written, for real: a file system of its own where the system lets us mount one.
  */
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 
@@ -34,13 +34,26 @@ export function aDisk(t) {
   const filler = path.join(folder, "filler");
   return {
     folder,
-    fill: () => {
-      const { bavail, bsize } = statfsSync(folder);
-      writeFileSync(filler, Buffer.alloc(bavail * bsize));
-    },
+    fill: () => fill(filler),
     makeRoom: () => rmSync(filler),
     setWritable: (/** @type {boolean} */ writable) => run("mount", "-o", `remount,${writable ? "rw" : "ro"}`, folder),
   };
+}
+
+/**
+ * Writes until the disk takes no more. What is free is not asked beforehand: a writer at work meanwhile would make it wrong.
+ * @param {string} file
+ */
+function fill(file) {
+  const page = Buffer.alloc(4096);
+  const open = openSync(file, "w");
+  try {
+    for (;;) writeSync(open, page);
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "ENOSPC") throw error;
+  } finally {
+    closeSync(open);
+  }
 }
 
 /** Why permissions keep nobody from writing here, or undefined where they do. */

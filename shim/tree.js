@@ -5,6 +5,7 @@
  * what is known costs the length of what is new, whatever made it new.
  */
 
+import { setImmediate as pause } from "node:timers/promises";
 import { unwrap } from "./pi.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -95,7 +96,7 @@ export function walk(session, engine) {
 }
 
 /**
- * Hands over what a session has beyond what is stored of it, all branches, in slices, each when the one before is stored.
+ * Hands over what a session has beyond what is stored of it, all branches, in slices, each while the one before is being stored.
  * What the store would not take is left for the next time.
  *
  * @param {Session} session
@@ -173,6 +174,9 @@ async function handOverSlices(session, engine, entries) {
   /** @type {string[]} */
   let texts = [];
   let characters = 0;
+  // The next slice is made ready while one is written; more than these two are never on their way.
+  /** @type {Promise<unknown>} */
+  let stored = pause();
   for (const entry of entries) {
     const text = JSON.stringify(entry);
     slice.push(entry);
@@ -181,10 +185,14 @@ async function handOverSlices(session, engine, entries) {
     if (characters < SLICE.characters && entry !== entries.at(-1)) continue;
     handOver(session, engine, slice, `[${texts.join()}]`);
     [slice, texts, characters] = [[], [], 0];
-    await engine.flush();
+    const before = stored;
+    stored = engine.flush();
+    stored.catch(() => {});
+    await before;
     if (session.closing || !engine.accepts()) return false;
   }
-  return true;
+  await stored;
+  return !session.closing && engine.accepts();
 }
 
 /**

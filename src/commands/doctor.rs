@@ -10,7 +10,7 @@ use crate::doctor::{Check, Doctor, Files, Finding, Mended, Outcome, Reading, Rem
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::ingest::file::SessionFile;
-use crate::ingest::{Handover, fold, restore_carried, restore_lost};
+use crate::ingest::{Handover, restore_carried, restore_lost};
 use crate::store::{Batch, Place};
 use crate::text::{grouped, one_line};
 
@@ -91,7 +91,7 @@ impl Files for SessionFiles {
         let handover = Handover { entries, orphans };
         // Before anything is folded in: that builds upon them.
         restore_lost(batch, conversation, &handover)?;
-        fold(batch, conversation, &handover)?;
+        let handover = handover.prepare().fold(batch, conversation)?;
         restore_carried(batch, conversation, &handover)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::mpsc::channel;
 
 use super::restore::restore;
 use crate::dag::MessageKind;
@@ -21,6 +20,21 @@ pub struct Handover {
 }
 
 impl Handover {
+    /// With its messages made ready to be stored, which takes as long as storing them: a thread that is not the writer's can do it.
+    #[must_use]
+    pub fn prepare(self) -> PreparedHandover {
+        let ready = self.messages().map(Ready::of).collect();
+        PreparedHandover { handover: self, ready }
+    }
+
+    /// The JSON of each message, in order.
+    fn messages(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter_map(|entry| match &entry.content {
+            Content::Message(json) => Some(json.as_str()),
+            _ => None,
+        })
+    }
+
     /// A single entry, whose parent is stored or on its way.
     ///
     /// # Errors
@@ -28,6 +42,26 @@ impl Handover {
     pub fn of(json: &str) -> Result<Self> {
         let entries = vec![parse_one(json)?];
         Ok(Self { entries, orphans: HashSet::new() })
+    }
+}
+
+/// A hand-over whose messages are ready to be stored.
+pub struct PreparedHandover {
+    handover: Handover,
+    /// Of each message, in order.
+    ready: Vec<Ready>,
+}
+
+impl PreparedHandover {
+    /// Stores what of it is not stored yet, and gives it back.
+    ///
+    /// # Errors
+    /// When the database can't be written, or a parent is not stored although its session has it: then an earlier hand-over
+    /// was lost, and this one must not be stored with a gap above it.
+    pub fn fold(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<Handover> {
+        let Self { handover, ready } = self;
+        fold_each(batch, conversation, &handover, &mut ready.into_iter())?;
+        Ok(handover)
     }
 }
 
@@ -60,9 +94,6 @@ fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
 
 /// What stands in the account of a branch that was left.
 const LEFT: &str = "\"branch_summary\"";
-
-/// So many messages in one hand-over are worth a thread that makes them ready.
-const MANY: usize = 8;
 
 /// A message, understood, packed and taken to pieces: everything that needs no database.
 struct Ready {
@@ -101,34 +132,6 @@ pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &
 
 /// What a message extends: the last message at or above its parent entry.
 type Head = Option<(MessageId, Hash, i64)>;
-
-/// Stores what of `handover` is not stored yet.
-///
-/// # Errors
-/// When the database can't be written, or a parent is not stored although its session has it: then an earlier hand-over
-/// was lost, and this one must not be stored with a gap above it.
-pub fn fold(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
-    let messages = || {
-        handover.entries.iter().filter_map(|entry| match &entry.content {
-            Content::Message(json) => Some(json.as_str()),
-            _ => None,
-        })
-    };
-    if messages().take(MANY).count() < MANY {
-        return fold_each(batch, conversation, handover, &mut std::iter::empty());
-    }
-    std::thread::scope(|scope| {
-        // Without a bound: a hand-over is, and a thread that has to wait for room is woken for every message.
-        let (made, ready) = channel();
-        let make = move || {
-            // Who takes them may have failed.
-            let _ = messages().all(|json| made.send(Ready::of(json)).is_ok());
-        };
-        // Without another thread everything is made when it is needed.
-        let _ = std::thread::Builder::new().name("lcm-preparing".into()).spawn_scoped(scope, make);
-        fold_each(batch, conversation, handover, &mut ready.into_iter())
-    })
-}
 
 /// Folds in with the messages that are `ready`, all from the first on, or none.
 fn fold_each(

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, Slices, says_anything};
-use super::fold::{Handover, fold};
+use super::fold::{Handover, PreparedHandover};
 use super::salvage::{OldSessions, is_database};
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
@@ -316,13 +316,21 @@ impl Run<'_> {
             })
             .await?;
         let known: HashSet<String> = known.into_iter().collect();
-        let mut waiting = Handover::default();
+        let mut is_stored = conversation.is_some();
         let mut new = 0;
-        // The next slice is read while one is written. If nobody takes it any more, reading ends.
+        // The next slice is read and made ready while one is written. If nobody takes it any more, reading ends.
         let (read, mut slices) = mpsc::channel(1);
         let reading = tokio::task::spawn_blocking(move || {
+            let mut waiting = Handover::default();
             while let Some(slice) = file.slice()? {
-                if read.blocking_send(slice).is_err() {
+                waiting.entries.extend(slice.entries.into_iter().filter(|entry| !known.contains(&entry.id)));
+                waiting.orphans.extend(slice.orphans);
+                // A session is stored with its first message.
+                is_stored |= says_anything(&waiting);
+                if !is_stored || waiting.entries.is_empty() {
+                    continue;
+                }
+                if read.blocking_send(std::mem::take(&mut waiting).prepare()).is_err() {
                     break;
                 }
             }
@@ -332,14 +340,8 @@ impl Run<'_> {
             if self.cancel.is_cancelled() {
                 return Err(Error::cancelled());
             }
-            waiting.entries.extend(slice.entries.into_iter().filter(|entry| !known.contains(&entry.id)));
-            waiting.orphans.extend(slice.orphans);
-            // A session is stored with its first message.
-            if waiting.entries.is_empty() || (conversation.is_none() && !says_anything(&waiting)) {
-                continue;
-            }
-            let (handover, session) = (std::mem::take(&mut waiting), Arc::clone(&session));
-            let (row, added) = store.write(move |batch| add(batch, &session, &handover)).await?;
+            let session = Arc::clone(&session);
+            let (row, added) = store.write(move |batch| add(batch, &session, slice)).await?;
             conversation = Some(row);
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
@@ -362,7 +364,7 @@ impl Run<'_> {
 fn add(
     batch: &crate::store::Batch<'_>,
     session: &(Header, Option<String>),
-    handover: &Handover,
+    slice: PreparedHandover,
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
     let conversation = match batch.conversation(&header.id)? {
@@ -371,7 +373,7 @@ fn add(
         None => batch.conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), text::now())?,
     };
     let last = batch.last_message()?;
-    fold(batch, conversation, handover)?;
+    slice.fold(batch, conversation)?;
     Ok((conversation, batch.messages_after(last)?))
 }
 

@@ -14,5 +14,5 @@ mod restore;
 mod salvage;
 mod stringify;
 
-pub use fold::{Handover, fold, restore_carried, restore_lost};
+pub use fold::{Handover, PreparedHandover, restore_carried, restore_lost};
 pub use persistor::{Persistor, PiSession};

@@ -10,9 +10,10 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use super::fold::{Handover, fold};
+use super::fold::{Handover, PreparedHandover};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::log::{Field, Log};
@@ -181,7 +182,7 @@ impl Persistor {
     pub fn hand_over(&self, json: &str, orphans: Vec<String>) -> Result<()> {
         let Some(handover) = self.sift(parse_batch(json)?, orphans) else { return Ok(()) };
         let ids: Vec<String> = handover.entries.iter().map(|entry| entry.id.clone()).collect();
-        self.post(&ids, move || Ok(handover))
+        self.post(&ids, prepare_aside(handover))
     }
 
     /// Takes the one entry `id`, as JSON, that a session goes on with below what was handed over last; says whether that was
@@ -198,14 +199,14 @@ impl Persistor {
                 return true;
             }
         }
-        self.post(&[id], move || Handover::of(&json)).is_ok()
+        self.post(&[id], move || Ok(Handover::of(&json)?.prepare())).is_ok()
     }
 
     /// Queues what `handover` says on the writer's thread, known as `ids`.
     fn post(
         &self,
         ids: &[String],
-        handover: impl FnOnce() -> Result<Handover> + Send + 'static,
+        handover: impl FnOnce() -> Result<PreparedHandover> + Send + 'static,
     ) -> Result<()> {
         let (writing, persistor) = (self.clone(), self.clone());
         let (on_the_way, queued) = (ids.to_vec(), Instant::now());
@@ -216,7 +217,7 @@ impl Persistor {
                     ConversationId::NONE => writing.0.session.row(batch)?,
                     known => known,
                 };
-                fold(batch, conversation, &handover)?;
+                let handover = handover.fold(batch, conversation)?;
                 let entries = handover.entries.iter().map(|entry| entry.id.as_str());
                 Ok((conversation, batch.said_by(conversation, entries)?))
             },
@@ -335,5 +336,27 @@ impl Persistor {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// So many entries in one hand-over are worth a thread that makes them ready while the writer has others to write.
+const MANY: usize = 8;
+
+/// Makes a hand-over ready to be stored, a long one at once on a thread of its own; what is returned waits for that.
+fn prepare_aside(handover: Handover) -> impl FnOnce() -> Result<PreparedHandover> + Send + 'static {
+    let is_long = handover.entries.len() >= MANY;
+    let waiting = Arc::new(Mutex::new(Some(handover)));
+    let prepare = |waiting: &Mutex<Option<Handover>>| {
+        let handover = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        handover.map(Handover::prepare)
+    };
+    let shared = Arc::clone(&waiting);
+    let spawn = || Builder::new().name("lcm-preparing".into()).spawn(move || prepare(&shared)).ok();
+    let preparing = is_long.then(spawn).flatten();
+    move || {
+        let made = preparing.and_then(|thread| thread.join().ok().flatten());
+        // Where there is no thread to be had, it is done here.
+        made.or_else(|| prepare(&waiting))
+            .ok_or_else(|| Error::store("what was handed over could not be made ready to be stored"))
     }
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::asking::ask;
 use super::support::{Compact, ScriptedModel, Session, compacted};
 use crate::ids::{ConversationId, Hash};
-use crate::ingest::{Handover, fold};
+use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::recall::Scope;
 use crate::store::Store;
@@ -52,7 +52,8 @@ impl Patient {
         let (json, file) = (session.json(), self.file().to_string_lossy().into_owned());
         let work = self.store.write(move |batch| {
             let conversation = batch.conversation_row("one", Some(&file), None, 0)?;
-            fold(batch, conversation, &Handover { entries: parse_batch(&json)?, orphans: Default::default() })
+            let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+            handover.prepare().fold(batch, conversation).map(drop)
         });
         work.await.unwrap();
     }

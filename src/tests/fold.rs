@@ -464,7 +464,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
                     return Ok(());
                 }
                 let row = batch.conversation_row(&id, None, None, 0)?;
-                crate::ingest::fold(batch, row, &slice)
+                slice.prepare().fold(batch, row).map(drop)
             };
             store.write(work).await.unwrap();
         }
@@ -484,11 +484,8 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
         let fold = move |batch_: &crate::store::Batch<'_>| {
             let Some(known) = batch_.conversation(&format!("session {session}"))? else { return Ok(()) };
             let entries = crate::model::parse_batch(&batch)?;
-            crate::ingest::fold(
-                batch_,
-                known.id,
-                &crate::ingest::Handover { entries, orphans: orphans.into_iter().collect() },
-            )
+            let handover = crate::ingest::Handover { entries, orphans: orphans.into_iter().collect() };
+            handover.prepare().fold(batch_, known.id).map(drop)
         };
         store.write(fold).await.unwrap();
     }

@@ -121,11 +121,8 @@ async fn an_import_gives_the_rows_that_a_live_session_gives_and_twice_changes_no
     let write = live.home.store.write(move |batch| {
         let conversation = batch.conversation_row("one", None, None, 0)?;
         let entries = crate::model::parse_batch(&handed)?;
-        crate::ingest::fold(
-            batch,
-            conversation,
-            &crate::ingest::Handover { entries, orphans: Default::default() },
-        )
+        let handover = crate::ingest::Handover { entries, orphans: Default::default() };
+        handover.prepare().fold(batch, conversation).map(drop)
     });
     write.await.unwrap();
     assert_eq!(live.digest().await, imported);

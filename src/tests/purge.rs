@@ -13,7 +13,7 @@ use super::world::{World, events, knobs, marks};
 use crate::compaction::Outcome;
 use crate::dag::{MessageKind, Step};
 use crate::ids::{ConversationId, Hash, MessageId};
-use crate::ingest::{Handover, fold};
+use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::store::{Purge, PurgePlan, Store};
 
@@ -65,7 +65,8 @@ impl Told {
         let file = file.to_string_lossy().into_owned();
         let work = self.store.write(move |batch| {
             let conversation = batch.conversation_row(&id, Some(&file), None, 0)?;
-            fold(batch, conversation, &Handover { entries: parse_batch(&json)?, orphans: Default::default() })
+            let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
+            handover.prepare().fold(batch, conversation).map(drop)
         });
         work.await.unwrap();
     }

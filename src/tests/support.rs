@@ -16,8 +16,8 @@ use crate::compaction::{self, Compaction, Memory, Outcome, Work};
 use crate::config::{self, Settings};
 use crate::dag::visible;
 use crate::ids::ConversationId;
+use crate::ingest::Handover;
 use crate::ingest::import::{Folders, Home};
-use crate::ingest::{Handover, fold};
 use crate::llm::{Answer, Failure, Model, Reply, Request};
 use crate::model::parse_batch;
 use crate::recall::Scope;
@@ -135,7 +135,7 @@ impl TestStore {
             .write(move |batch| {
                 let conversation = batch.conversation_row(&session_id, None, None, 0)?;
                 let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
-                fold(batch, conversation, &handover)?;
+                handover.prepare().fold(batch, conversation)?;
                 Ok(conversation)
             })
             .await

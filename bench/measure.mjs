@@ -88,3 +88,14 @@ export function table(figures) {
   const widths = all[0].map((_, column) => longest(all.map((row) => row[column].length)));
   return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column])).join("  ").trimEnd()).join("\n");
 }
+
+/**
+ * Rows as a table in Markdown, the first being its head; numbers stand to the right.
+ * @param {string[][]} rows
+ */
+export function markdown(rows) {
+  const widths = rows[0].map((_, column) => longest(rows.map((row) => row[column].length)));
+  const lines = rows.map((row) => `| ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]))).join(" | ")} |`);
+  lines.splice(1, 0, `|${widths.map((width, column) => (column === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`);
+  return lines.join("\n");
+}

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { root } from "../../scripts/paths.mjs";
-import { number, time } from "../measure.mjs";
+import { markdown, number, time } from "../measure.mjs";
 import { plant } from "./facts.mjs";
 import { LATENCY_MS, openModel } from "./model.mjs";
 import { strategies, tokensOf } from "./strategies.mjs";
@@ -46,7 +46,7 @@ try {
     rows.push([name, number(calls), number(input), number(output), time(ms ?? 0), number(tokensOf(block)), share(shown), share(covered), `${survived} of ${facts.length}`, `${reachable} of ${facts.length}`]);
   }
   const latency = values.model ? "" : `, ${LATENCY_MS} ms a call`;
-  process.stdout.write(`${number(all)} messages before the kept tail, ${facts.length} facts planted; ${model.provider}/${model.id}${latency}\n\n${table(rows)}\n`);
+  process.stdout.write(`${number(all)} messages before the kept tail, ${facts.length} facts planted; ${model.provider}/${model.id}${latency}\n\n${markdown(rows)}\n`);
 } finally {
   await close();
   rmSync(scratch, { recursive: true, force: true });
@@ -90,12 +90,4 @@ function cutOf(entries) {
   const cut = starts.at(-KEPT);
   if (!cut) throw new Error("the session is too short to compact");
   return cut;
-}
-
-/** @param {string[][]} rows */
-function table(rows) {
-  const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)));
-  const lines = rows.map((row) => `| ${row.map((cell, column) => (column === 0 ? cell.padEnd(widths[column]) : cell.padStart(widths[column]))).join(" | ")} |`);
-  lines.splice(1, 0, `|${widths.map((width, column) => (column === 0 ? "-".repeat(width + 2) : `${"-".repeat(width + 1)}:`)).join("|")}|`);
-  return lines.join("\n");
 }

@@ -1,0 +1,47 @@
+/** The context's size from request to request, one line for each way, as a picture that needs nothing but a browser. */
+
+/**
+ * @typedef {object} Line
+ * @property {string} name
+ * @property {number[]} values
+ */
+
+const [WIDTH, HEIGHT] = [900, 420];
+const MARGIN = { left: 62, right: 16, top: 40, bottom: 40 };
+/** Told apart by eyes that see few colours too. */
+const COLOURS = ["#6e7781", "#0072b2", "#e69f00", "#cc3d78", "#009e73"];
+const TICKS = 5;
+
+/**
+ * @param {Line[]} lines
+ * @param {{ title: string, across: string }} labels
+ * @returns {string} SVG
+ */
+export function plot(lines, { title, across }) {
+  const longest = Math.max(...lines.map(({ values }) => values.length));
+  const highest = roundUp(Math.max(...lines.flatMap(({ values }) => values)));
+  const x = (/** @type {number} */ at) => MARGIN.left + (at / (longest - 1)) * (WIDTH - MARGIN.left - MARGIN.right);
+  const y = (/** @type {number} */ value) => HEIGHT - MARGIN.bottom - (value / highest) * (HEIGHT - MARGIN.top - MARGIN.bottom);
+  const parts = [];
+  for (let tick = 0; tick <= TICKS; tick++) {
+    const value = (highest * tick) / TICKS;
+    const at = Math.round(((longest - 1) * tick) / TICKS);
+    parts.push(`<line x1="${MARGIN.left}" x2="${WIDTH - MARGIN.right}" y1="${y(value)}" y2="${y(value)}" stroke="#8885" stroke-width="1"/>`);
+    parts.push(`<text x="${MARGIN.left - 8}" y="${y(value) + 4}" text-anchor="end">${Math.round(value / 1000)}k</text>`);
+    parts.push(`<text x="${x(at)}" y="${HEIGHT - MARGIN.bottom + 18}" text-anchor="middle">${at}</text>`);
+  }
+  lines.forEach(({ name, values }, n) => {
+    const points = values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+    const across = MARGIN.left + (n * (WIDTH - MARGIN.left)) / lines.length;
+    parts.push(`<polyline points="${points}" fill="none" stroke="${COLOURS[n]}" stroke-width="1.4"/>`);
+    parts.push(`<rect x="${across}" y="24" width="14" height="3" fill="${COLOURS[n]}"/><text x="${across + 19}" y="29">${name}</text>`);
+  });
+  parts.push(`<text x="${MARGIN.left}" y="14" font-weight="600">${title}</text>`, `<text x="${WIDTH - MARGIN.right}" y="${HEIGHT - 6}" text-anchor="end">${across}</text>`);
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="#57606a">\n${parts.join("\n")}\n</svg>\n`;
+}
+
+/** @param {number} value */
+function roundUp(value) {
+  const step = 10 ** Math.floor(Math.log10(value)) / 2;
+  return Math.ceil(value / step) * step;
+}

@@ -59,7 +59,8 @@ async function listed(ask) {
 
 /** A value as one would type it. @param {unknown} value */
 function written(value) {
-  return Array.isArray(value) ? value.join(", ") : String(value);
+  if (Array.isArray(value)) return value.join(", ");
+  return value && typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 /**

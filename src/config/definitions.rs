@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::{ProjectIdentity, Settings, Share};
+use super::{Level, ProjectIdentity, Settings, Share};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -43,6 +43,13 @@ pub enum Kind {
         default: f64,
         /// Its place.
         field: fn(&mut Settings) -> &mut Share,
+    },
+    /// How full a context is.
+    Level {
+        /// Without a word from the user, a share of the window; none is off.
+        default: Option<f64>,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut Level,
     },
     /// A folder.
     Folder {
@@ -87,6 +94,9 @@ impl Definition {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
             Kind::Share { .. } => "a number from 0 to 1".into(),
+            Kind::Level { .. } => "\"off\", a share of the model's window (above 0, at most 1), a number of tokens, or an \
+                                   object with one of these for each model, by \"provider/id\", and for all others, by \"*\""
+                .into(),
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
             Kind::Models { .. } => "models as \"provider/id\"".into(),
@@ -213,6 +223,14 @@ pub const DEFINITIONS: &[Definition] = &[
         help: "May the session's own model write summaries in the background, when none of `compactionModels` can? It may cost \
                more than they do, and has limits that the agent needs itself.",
         kind: Kind::Switch { default: false, field: |s| &mut s.background_session_model },
+    },
+    Definition {
+        key: "compactAt",
+        also: &[],
+        help: "How full the context may grow before the extension compacts by itself, at the end of a turn and without waiting \
+               for a model; 0.7 is a good start. What Pi does at its own threshold stays as it is. In the environment an object \
+               stands as JSON.",
+        kind: Kind::Level { default: None, field: |s| &mut s.compact_at },
     },
     Definition {
         key: "directModelCalls",

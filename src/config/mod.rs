@@ -7,12 +7,14 @@
 mod definitions;
 mod docs;
 mod edit;
+mod level;
 mod saving;
 mod sources;
 mod value;
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use docs::reference;
+pub use level::Level;
 pub use saving::{Setting, Takes, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};
 
@@ -77,6 +79,9 @@ pub struct Settings {
     pub soft_threshold: Share,
     /// `backgroundSessionModel`
     pub background_session_model: bool,
+    /// `compactAt`
+    #[serde(default)]
+    pub compact_at: Level,
     /// Pi's own, from beside `lcm`.
     pub pi: PiCompaction,
 }
@@ -164,6 +169,10 @@ impl Settings {
                 Kind::Number { default, field, .. } => *field(&mut settings) = default,
                 Kind::Share { default, field } => {
                     *field(&mut settings) = Share::new(default).unwrap_or_default();
+                }
+                Kind::Level { default, field } => {
+                    let share = default.and_then(Share::new);
+                    *field(&mut settings) = share.map_or(Level::Off, Level::Share);
                 }
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
                 Kind::Identity { default, field } => *field(&mut settings) = default,

@@ -54,6 +54,8 @@ pub enum Takes {
     Number,
     /// A number from 0 to 1.
     Share,
+    /// Off, a share, tokens, or one of these for each model.
+    Level,
     /// A folder.
     Folder,
     /// A list of models.
@@ -76,6 +78,7 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
             Kind::Switch { .. } => Takes::Switch,
             Kind::Number { .. } => Takes::Number,
             Kind::Share { .. } => Takes::Share,
+            Kind::Level { .. } => Takes::Level,
             Kind::Folder { .. } => Takes::Folder,
             Kind::Models { .. } => Takes::Models,
             Kind::Identity { .. } => Takes::Word,
@@ -252,6 +255,10 @@ mod tests {
         let (path, stands) = change(&world.1, "compactionModels", models, Origin::Project).unwrap();
         assert_eq!(path, world.1.cwd.join(".pi/settings.json"));
         assert_eq!((stands.value, stands.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
+
+        let level = Some(r#"{"a/b_c": 0.5, "*": "off"}"#);
+        let (_, stands) = change(&world.1, "compactAt", level, Origin::Project).unwrap();
+        assert_eq!(stands.value, serde_json::json!({"*": "off", "a/b_c": 0.5}));
 
         let (_, stands) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
         assert_eq!((stands.value, stands.source), (5.into(), Origin::Default));

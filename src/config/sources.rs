@@ -341,6 +341,9 @@ mod tests {
                 }
                 Kind::Number { range, .. } => (json!(range.start()), range.start().to_string()),
                 Kind::Share { .. } => (json!(0.25), "0.25".into()),
+                Kind::Level { .. } => {
+                    (json!({"*": 9000, "a_b/c": 0.5}), "{\"*\": 9000, \"a_b/c\": 0.5}".into())
+                }
                 Kind::Folder { .. } => (json!("/elsewhere"), "/elsewhere".into()),
                 Kind::Identity { .. } => (json!("git"), "Git".into()),
                 Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),

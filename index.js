@@ -6,7 +6,7 @@
  * Pi from starting, so nothing is loaded at the top level.
  */
 
-import { registerCommands, registerOff } from "./shim/commands.js";
+import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withModels } from "./shim/models.js";
 import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
@@ -264,6 +264,7 @@ export default function losslessContext(pi) {
       if (started === id) return;
       started = id;
       start(ctx);
+      sayAgain(ctx);
     } catch (error) {
       tell(ctx, error);
     }

@@ -5,7 +5,7 @@
  */
 
 import { components } from "./panel.js";
-import { compact, messageOf, modeOf, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./searching.js";
 import { settingsDialogs, settingsPanel } from "./settings.js";
 import { showImport, showStatus } from "./status.js";
@@ -26,6 +26,12 @@ const SETTINGS = /^\s*settings(?=\s|$)/;
 
 /** Columns beside a text in Pi's transcript. */
 const MARGIN = 2;
+
+/** After a reload Pi draws its transcript anew; what is said before that is wiped out. */
+const REDRAWN_MS = 200;
+
+/** What a command said that made Pi load its extensions anew. Kept where every evaluation of this file finds it. @type {{ text?: string }} */
+const left = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.said")] ??= {});
 
 /**
  * What the commands share with the rest of the extension.
@@ -79,6 +85,17 @@ export function registerOff(pi, reason, type, native) {
       }
     },
   });
+}
+
+/**
+ * Says again in the TUI what was said before a reload, which wiped it out.
+ *
+ * @param {import("@earendil-works/pi-coding-agent").ExtensionContext} ctx
+ */
+export function sayAgain(ctx) {
+  const { text } = left;
+  delete left.text;
+  if (text && modeOf(ctx) === "tui") setTimeout(() => quietly(() => ctx.ui.notify(text, "info")), REDRAWN_MS);
 }
 
 /**
@@ -166,6 +183,8 @@ function changing({ native, session, tell }, ctx) {
   const before = settingsFor(native, ctx).settings;
   /** @type {typeof before} */
   let now = before;
+  /** @type {string | undefined} */
+  let said;
   return {
     /** @param {string} line @returns {Promise<Answer>} */
     ask: async (line) => {
@@ -173,6 +192,7 @@ function changing({ native, session, tell }, ctx) {
       const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
       if (/** @type {any} */ (answer.answer)?.saved) {
         now = settingsFor(native, ctx).settings;
+        said = answer.text;
         const open = session();
         if (open) await reconfigure(open, now);
         if (open) void showStatus(ctx, open, tell);
@@ -185,6 +205,7 @@ function changing({ native, session, tell }, ctx) {
       if (deciding.every((name) => now[name] === before[name])) return;
       if (!["tui", "rpc"].includes(modeOf(ctx))) return;
       await ctx.waitForIdle();
+      left.text = said;
       await ctx.reload();
     },
   };

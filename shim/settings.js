@@ -149,8 +149,9 @@ class Settings {
    * @param {Setting} setting
    */
   #fill(item, setting) {
-    const { name, help, takes, kind, value, variable } = setting;
-    item.description = `${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`;
+    const { name, help, takes, kind, value, source, variable } = setting;
+    // On a narrow screen the list has no room for a long one.
+    item.description = `Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`;
     if (kind === "switch") {
       item.values = [String(!value)];
     } else {

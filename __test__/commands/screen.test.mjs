@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { hosts } from "../../scripts/hosts.mjs";
 import { node22 } from "../../scripts/paths.mjs";
 import { aProject } from "../support/project.mjs";
@@ -87,6 +88,16 @@ for (const host of hosts.filter(({ node }) => node === node22)) {
         await terminal.waitFor((screen) => screen.includes("● frontier: what stands"), "the tree");
         assert.match(terminal.everything, / ● \d+ messages without a summary: m-[0-9a-f]{10} to m-/);
         assert.ok(!terminal.exited);
+      });
+
+      await t.test("what makes Pi load its extensions anew is answered all the same", async () => {
+        await terminal.send("/lcm settings enabled=false");
+        await terminal.waitFor((screen) => /enabled\s+= false\s+\(global\)/.test(screen) && !screen.includes("LCM: "), "the answer, with the footer gone");
+        // Pi is still at it, and nothing on the screen says when it is done.
+        await setTimeout(2000);
+        assert.match(terminal.screen, /enabled\s+= false\s+\(global\)/);
+        await terminal.send("/lcm settings enabled=true");
+        await terminal.waitFor((screen) => /enabled\s+= true\s+\(global\)/.test(screen) && screen.includes("LCM: "), "the answer, with the footer back");
       });
     });
   }

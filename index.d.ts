@@ -23,9 +23,10 @@ export interface Native {
   version(): string;
   /**
    * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `parameters` (a
-   * JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find.
+   * JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find. With
+   * `notes`, as the setting says, there is `lcm_note` too.
    */
-  toolSpecs(): string;
+  toolSpecs(notes?: boolean | undefined | null): string;
   /**
    * The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value, help}`, what may be
    * completed behind the name; nobody should have to wait for one that is `long`.
@@ -116,9 +117,10 @@ export declare class Engine {
   /**
    * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
-   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
+   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
    * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
-   * done yet, and `line` is to be run once the user agrees.
+   * done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
+   * `sendMessage`.
    */
   command(request: string): Promise<string>;
   /**

@@ -110,8 +110,7 @@ export default function losslessContext(pi) {
       quietly(() => ctx.ui.notify(reason, "error"));
       return registerOff(pi, reason, "error");
     }
-    const specs = JSON.parse(native.toolSpecs());
-    const rival = ownerOf(specs);
+    const rival = ownerOf(JSON.parse(native.toolSpecs()));
     if (rival) {
       const others = `another extension (${rival}) keeps the history already, with tools of the same names`;
       return tell(ctx, `${others}, so this one does nothing. Remove one of the two.`, circumstances);
@@ -119,7 +118,7 @@ export default function losslessContext(pi) {
     const { settings, notice } = settingsFor(native, ctx);
     if (notice) tell(ctx, notice, circumstances);
     if (!settings.enabled) return registerOff(pi, "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.", "info", native);
-    registerTools(pi, specs, current);
+    registerTools(pi, JSON.parse(native.toolSpecs(settings.notes)), current);
     registerCommands(pi, JSON.parse(native.commandSpecs()), { native, session: () => session, current, tell, lastReport: () => lastReport });
     session = open(native, ctx, settings);
   }

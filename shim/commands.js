@@ -16,13 +16,24 @@ import { ready } from "./tree.js";
 /** @typedef {import("./tree.js").Session} Session */
 
 /** A sub-command. @typedef {{ name: string, help: string, arguments: { value: string, help: string }[], long: boolean }} Spec */
-/** What one answers. @typedef {{ text: string, answer: unknown, confirm?: { title: string, message: string, line: string } }} Answer */
+/**
+ * What one answers.
+ *
+ * @typedef {object} Answer
+ * @property {string} text
+ * @property {unknown} answer the same as data
+ * @property {{ title: string, message: string, line: string }} [confirm] what the user is to agree to first
+ * @property {{ customType: string, content: string, details: unknown }} [told] what is to stand in the session for the model
+ */
 
 /** What asks for JSON in place of words, wherever it stands. */
 const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
 
 /** What is answered without a session too. */
 const SETTINGS = /^\s*settings(?=\s|$)/;
+
+/** What says something to the model. */
+const TELLS = /^\s*notes\s+\S/;
 
 /** Columns beside a text in Pi's transcript. */
 const MARGIN = 2;
@@ -42,6 +53,7 @@ const left = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.sa
  * @property {() => Session} current the same, or throws
  * @property {import("./status.js").Tell} tell
  * @property {() => { text: string } | undefined} lastReport what the last compaction took
+ * @property {(told: NonNullable<Answer["told"]>) => void} [send] puts a message into the session
  */
 
 /**
@@ -55,7 +67,7 @@ export function registerCommands(pi, specs, shared) {
     getArgumentCompletions: (prefix) => completions(specs, prefix),
     handler: async (line, ctx) => {
       try {
-        await run(specs, shared, line.trim(), ctx);
+        await run(specs, { ...shared, send: (told) => pi.sendMessage({ ...told, display: false }) }, line.trim(), ctx);
       } catch (error) {
         sayFailure(ctx, line, error);
       }
@@ -199,9 +211,9 @@ function changing({ native, session, tell }, ctx) {
       }
       return answer;
     },
-    /** What decides whether and where a session is kept, holds for one that is opened afterwards. */
+    /** What decides whether and where a session is kept, and what the model is shown, holds for one that is opened afterwards. */
     settle: async () => {
-      const deciding = /** @type {const} */ (["enabled", "dbDir", "projectIdentity"]);
+      const deciding = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
       if (deciding.every((name) => now[name] === before[name])) return;
       if (!["tui", "rpc"].includes(modeOf(ctx))) return;
       await ctx.waitForIdle();
@@ -247,9 +259,12 @@ async function compactNow({ lastReport }, focus, asJson, ctx) {
  */
 async function answer(shared, line, ctx) {
   if (SETTINGS.test(line)) return answerOfSettings(shared, line, ctx);
+  // While the model works, it would be one more turn for it, on what it is not asked.
+  if (TELLS.test(line)) await ctx.waitForIdle();
   const session = shared.current();
   const shown = showImport(ctx, session, await ready(session));
-  const { text, answer: data, confirm } = await ask(shared, line, ctx).finally(shown);
+  const { text, answer: data, confirm, told } = await ask(shared, line, ctx).finally(shown);
+  if (told) shared.send?.(told);
   if (!confirm || !ctx.hasUI) {
     say(ctx, text, /** @type {any} */ (data)?.error ? "error" : "info", data);
   } else if (await agreed(ctx, confirm)) {

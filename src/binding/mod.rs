@@ -24,11 +24,12 @@ pub fn version() -> String {
 }
 
 /// The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `parameters` (a
-/// JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find.
+/// JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find. With
+/// `notes`, as the setting says, there is `lcm_note` too.
 #[napi(catch_unwind)]
-pub fn tool_specs() -> String {
+pub fn tool_specs(notes: Option<bool>) -> String {
     quiet_panics();
-    engine::tool_specs().to_string()
+    engine::tool_specs(notes.unwrap_or(false)).to_string()
 }
 
 /// The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value, help}`, what may be
@@ -84,7 +85,7 @@ impl Engine {
     /// What to add to the system prompt, or null. Changes only when a compaction succeeds.
     #[napi(catch_unwind)]
     pub fn preamble(&self) -> Option<String> {
-        self.inner.preamble().map(ToOwned::to_owned)
+        self.inner.preamble()
     }
 
     /// Which entries are neither stored nor on their way. `ids` is a JSON array of entry ids: all of the session's, or part of
@@ -185,9 +186,10 @@ impl Engine {
 
     /// Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
     /// "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
-    /// `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?}}` or
+    /// `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
     /// `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
-    /// done yet, and `line` is to be run once the user agrees.
+    /// done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
+    /// `sendMessage`.
     #[napi]
     pub async fn command(&self, request: String) -> napi::Result<String> {
         Ok(answer(self.inner.command(&request).await))

@@ -72,7 +72,12 @@ impl Importer {
         };
         let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
-        Ok(Answer { text: render(&report, &source, folders), answer: as_json(&report), confirm: None })
+        Ok(Answer {
+            text: render(&report, &source, folders),
+            answer: as_json(&report),
+            confirm: None,
+            told: None,
+        })
     }
 
     /// Makes the history of the folder `old` part of this project's; where an import is under way, what to say of that.

@@ -11,6 +11,7 @@ mod doctor;
 mod export;
 mod help;
 pub mod import;
+mod notes;
 mod purge;
 mod relink;
 mod search;
@@ -62,6 +63,7 @@ const COMMANDS: &[Command] = &[
     tree::COMMAND,
     search::COMMAND,
     show::COMMAND,
+    notes::COMMAND,
     compact::COMMAND,
     doctor::COMMAND,
     import::COMMAND,
@@ -128,6 +130,21 @@ pub struct Answer {
     /// What the user is to agree to first. Nothing was done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirm>,
+    /// What Pi is to put into the session, for the model to read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+}
+
+/// A message of ours, as Pi's `sendMessage` takes it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Told {
+    /// What it is.
+    pub custom_type: &'static str,
+    /// What the model reads.
+    pub content: String,
+    /// What the session file keeps beside it.
+    pub details: Value,
 }
 
 /// A question to the user, for a command that can't be undone.
@@ -148,7 +165,14 @@ impl Answer {
             text: answer.to_string(),
             answer: serde_json::to_value(answer).unwrap_or_default(),
             confirm: None,
+            told: None,
         }
+    }
+
+    /// The same, with something for the model to read.
+    #[must_use]
+    pub fn telling(self, told: Told) -> Self {
+        Self { told: Some(told), ..self }
     }
 
     /// The same, with a question.
@@ -234,5 +258,6 @@ fn failure(error: &Error) -> Answer {
         text: String::new(),
         answer: json!({"error": {"code": code, "message": message}}),
         confirm: None,
+        told: None,
     }
 }

@@ -79,6 +79,8 @@ struct Still {
     branch_summaries: Vec<String>,
     /// Messages with short ids that are none any more.
     old_ids: Vec<String>,
+    /// Notes of this branch that stay: they may tell of it.
+    notes: Vec<u32>,
 }
 
 async fn run(asked: &Asked<'_>) -> Result<Answer> {
@@ -165,6 +167,8 @@ fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
 fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> Result<Still> {
     let mut still = Still::default();
     if let Some(leaf) = &scope.leaf {
+        let notes = view.notes_without(scope.conversation, leaf, &plan.messages)?;
+        still.notes = notes.list().iter().map(|note| note.number).collect();
         let branch = view.branch(scope.conversation, leaf)?;
         still.in_this_session = branch.iter().any(|entry| match &entry.step {
             Step::Message(message) => plan.messages.contains(&message.id),
@@ -324,6 +328,13 @@ impl fmt::Display for Still {
             lines.push(format!(
                 "Pi's summaries of branches that were left may tell of it: {}",
                 listed(&self.branch_summaries)
+            ));
+        }
+        if !self.notes.is_empty() {
+            let numbers: Vec<String> = self.notes.iter().map(u32::to_string).collect();
+            lines.push(format!(
+                "notes of this branch that may tell of it, which /lcm notes shows and removes: {}",
+                listed(&numbers)
             ));
         }
         if !self.old_ids.is_empty() {

@@ -3,7 +3,8 @@
 //! Its structure is fixed and its text changes only with a compaction. When the budget is tight, this gives way, in this
 //! order: the file lists, the id lines of deep summaries, the quotes, the titles of all others, the newest leaf summary
 //! (never below a quarter of the budget), the ends of all texts. If even the ids are too many, the oldest are told as one
-//! run. That every message is covered never gives way.
+//! run. Notes never give way: there are so few that the smallest block has room for them ([`crate::model::MOST_TOKENS`]). Nor
+//! does it that every message is covered.
 
 mod giving_way;
 
@@ -12,7 +13,7 @@ use std::fmt::Write as _;
 
 use crate::dag::Span;
 use crate::ids::Hash;
-use crate::model::{Files, Quote, title};
+use crate::model::{Files, Note, Quote, title};
 use crate::{text, tokens};
 use giving_way::{largest, within};
 
@@ -55,6 +56,8 @@ pub(super) struct Block<'a> {
     pub frontier: &'a [Shown],
     /// What a model said to what the user asked of the compaction.
     pub focus: Option<&'a str>,
+    /// What stands in every block until it is removed.
+    pub notes: &'a [Note],
     pub files: &'a Files,
     /// Tokens the block may take.
     pub budget: usize,
@@ -117,10 +120,13 @@ impl Block<'_> {
         let shown = || self.frontier.iter().zip(&layout.texts).skip(layout.run);
         self.section(&mut out, "High-Level Summary", shown().filter(|(shown, _)| shown.depth > 0));
         self.section(&mut out, "Recent Activity", shown().filter(|(shown, _)| shown.depth == 0));
-        let quotes = layout.quotes.join("\n");
-        for (heading, body) in
-            [("Focus", &layout.focus), ("Constraints and Open Tasks", &quotes), ("Files", &layout.files)]
-        {
+        let (notes, quotes) = (self.note_lines(), layout.quotes.join("\n"));
+        for (heading, body) in [
+            ("Focus", &layout.focus),
+            ("Notes", &notes),
+            ("Constraints and Open Tasks", &quotes),
+            ("Files", &layout.files),
+        ] {
             if !body.is_empty() {
                 let _ = writeln!(out, "\n### {heading}\n{body}");
             }
@@ -174,6 +180,15 @@ impl Block<'_> {
         let most = self.budget * QUOTES / 100;
         let fitting = largest(lines.len(), |n| tokens::estimate(&lines[..n].join("\n")) <= most);
         lines.into_iter().take(fitting.unwrap_or_default()).collect()
+    }
+
+    /// The notes, each in a line.
+    fn note_lines(&self) -> String {
+        let line = |note: &Note| {
+            let whose = if note.by_user { " (the user's)" } else { "" };
+            format!("- {}{whose}: \"{}\"", note.number, unwrapped(&note.text))
+        };
+        self.notes.iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn id_lines(&self, layout: &Layout) -> String {
@@ -294,6 +309,7 @@ mod tests {
             purged: 0,
             frontier,
             focus: None,
+            notes: &[],
             files,
             budget,
         }
@@ -354,6 +370,36 @@ mod tests {
         let quotes: String = text.lines().filter(|line| line.starts_with("- rule")).collect();
         assert!(quotes.contains("number 39\"") && !quotes.contains("number 0\""), "{quotes}");
         assert!(tokens::estimate(&quotes) <= 3_000 * QUOTES / 100);
+    }
+
+    pub fn note(number: u32, text: &str, by_user: bool) -> Note {
+        Note { number, text: text.into(), by_user }
+    }
+
+    #[test]
+    fn notes_stand_word_for_word_in_a_block_of_any_size_and_cannot_pose_as_it() {
+        let wide = "记".repeat(90);
+        let mut notes = vec![note(1, &wide, false), note(2, "end </summary> # of - s-0123456789", true)];
+        notes.extend((3..9).map(|n| note(n, &format!("{n} {}", "words that are to stay ".repeat(5)), false)));
+        assert!(notes.iter().map(|note| tokens::estimate(&note.text)).sum::<usize>() > 250);
+        let long = "many words about the work that was done here. ".repeat(200);
+        let texts: Vec<(&str, u32)> = (0..60).map(|at| (long.as_str(), u32::from(at < 30))).collect();
+        let frontier = quoting(frontier(&texts));
+        let mut files = Files::default();
+        files.read.extend((0..500).map(|n| format!("src/module{n}/file.rs")));
+        for budget in [500, 1_000, 2_000, 8_000] {
+            let focus = Some("Of what was asked: all is well. ");
+            let text = Block { notes: &notes, focus, ..block(&frontier, &files, budget) }.render();
+            assert!(tokens::estimate(&text) <= budget, "{budget}: {text}");
+            assert!(text.contains("covers 300 messages, none missing"));
+            let section = text.split("\n### Notes\n").nth(1).unwrap().split("\n\n").next().unwrap();
+            let expected = |note: &Note| match note.number {
+                2 => r#"- 2 (the user's): "end <\/summary> # of - s-0123456789""#.to_owned(),
+                number => format!("- {number}: \"{}\"", note.text),
+            };
+            let expected: Vec<String> = notes.iter().map(expected).collect();
+            assert_eq!(section.lines().collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::dag::Span;
 use crate::error::{Code, Error, Result};
 use crate::ids::{Hash, SummaryId};
 use crate::llm::Model;
+use crate::model::Notes;
 use crate::store::{Batch, View};
 
 /// One summary aims at no more than this share of the block: 1/n.
@@ -112,8 +113,15 @@ impl<'a> Job<'a> {
     pub(super) async fn read(&self, part: &Part) -> Result<Branch> {
         let (conversation, leaf, part) = (self.work.conversation, self.leaf.clone(), part.clone());
         let memory = Arc::clone(&self.work.memory);
+        let settings = (self.settings().notes, self.settings().redact);
         let read = move |view: &View<'_>| match &part {
-            Part::Before(entry) => Branch::read(view, &memory, conversation, &leaf, entry),
+            Part::Before(entry) => {
+                let branch = Branch::read(view, &memory, conversation, &leaf, entry)?;
+                Ok(match settings {
+                    (false, _) => branch,
+                    (true, redact) => branch.noting(shown_notes(view.notes(conversation, &leaf)?, redact)),
+                })
+            }
             Part::After(entry) => Branch::read_after(view, &memory, conversation, &leaf, entry.as_deref()),
         };
         self.work.store.read(read).await
@@ -383,6 +391,11 @@ fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Else)>) {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     let most = most.min(queue.len());
     queue.drain(..most).unzip()
+}
+
+/// The notes as a block shows them: what is masked elsewhere is masked in them.
+fn shown_notes(notes: Notes, redact: bool) -> Notes {
+    if redact { notes.with_texts(redact::redacted) } else { notes }
 }
 
 /// Where the newest of `chunks` begin, which are in order.

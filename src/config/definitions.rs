@@ -173,6 +173,20 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Switch { default: true, field: |s| &mut s.redact },
     },
     Definition {
+        key: "notes",
+        also: &[],
+        help: "The model gets a fourth tool, `lcm_note`, with which it keeps a few short notes. They stand word for word in every \
+               block until they are removed; `/lcm notes` shows and changes them.",
+        kind: Kind::Switch { default: false, field: |s| &mut s.notes },
+    },
+    Definition {
+        key: "recallOnNew",
+        also: &[],
+        help: "A session in a project with earlier ones is told in the system prompt how many there are, when the newest of \
+               them began and how to look into them; none of their words. It stays the same as long as the session is open.",
+        kind: Kind::Switch { default: false, field: |s| &mut s.recall_on_new },
+    },
+    Definition {
         key: "condensationThreshold",
         also: &[],
         help: "When more summaries of one depth than this follow each other, the oldest of them become one of the next \

@@ -43,6 +43,10 @@ pub struct Settings {
     pub recent_boost: usize,
     /// `redact`
     pub redact: bool,
+    /// `notes`
+    pub notes: bool,
+    /// `recallOnNew`
+    pub recall_on_new: bool,
     /// `maxSummaryTokens`
     pub max_summary_tokens: usize,
     /// `minMessagesForCompaction`

@@ -3,6 +3,7 @@
 mod background;
 mod commands;
 mod elsewhere;
+mod preamble;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,14 +24,11 @@ use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host, Standing};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store, project_of, real_path};
-use crate::tools::Block;
+use crate::store::{Place, Store, View, project_of, real_path};
+use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
 pub use commands::{command_specs, settings_command};
-
-/// What a model is told about its memory; constant, so that it never breaks a cached prompt.
-const PREAMBLE: &str = include_str!("../preamble.md");
 
 /// Which session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -73,6 +71,8 @@ pub struct Engine {
     log: Log,
     persistor: Persistor,
     has_history: AtomicBool,
+    /// What is said of earlier sessions, where that is wanted.
+    earlier: Option<String>,
     home: Home,
     importer: Importer,
     /// What to say of the history that was this project's under another setting.
@@ -80,6 +80,7 @@ pub struct Engine {
     standing: Arc<Standing>,
     background: Background,
     memory: Arc<Memory>,
+    notepad: Notepad,
     /// Of the compaction under way.
     progress: Mutex<Option<Arc<Progress>>>,
     /// What can be cancelled, by the caller's number for it.
@@ -93,6 +94,13 @@ impl Engine {
     /// When the store can't be opened; the message is for the user.
     pub async fn open(options: Options) -> Result<Self> {
         let (store, log, persistor, has_history) = begin(&options).await?;
+        let (conversation, parent) = (persistor.conversation(), options.parent_session.clone());
+        let look = move |view: &View<'_>| preamble::earlier(view, conversation, parent.as_deref());
+        let earlier = match options.settings.recall_on_new {
+            // It is not worth a session either.
+            true => store.read(look).await.unwrap_or_default(),
+            false => None,
+        };
         let home = Home {
             store: store.clone(),
             cwd: real_path(&options.cwd),
@@ -111,11 +119,13 @@ impl Engine {
             settings: RwLock::new(Arc::new(settings)),
             log,
             has_history: AtomicBool::new(has_history),
+            earlier,
             home,
             importer: Importer::default(),
             elsewhere,
             background: Background::default(),
             memory: Arc::default(),
+            notepad: Notepad::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
         })
@@ -130,8 +140,9 @@ impl Engine {
     /// What to add to the system prompt, once the project has anything compacted or earlier sessions. Decided when a
     /// session is opened and when one is compacted, at no other time: the prompt must not change in between.
     #[must_use]
-    pub fn preamble(&self) -> Option<&'static str> {
-        self.has_history.load(Ordering::Relaxed).then_some(PREAMBLE.trim_ascii_end())
+    pub fn preamble(&self) -> Option<String> {
+        let is_there = self.has_history.load(Ordering::Relaxed);
+        is_there.then(|| preamble::preamble(self.earlier.as_deref()))
     }
 
     /// Which entries are neither stored nor on their way, as places in `ids`, a JSON array of all entry ids of the session or of
@@ -303,7 +314,7 @@ impl Engine {
         compaction::summarize_left(work, left).await
     }
 
-    /// Answers a call of one of the three tools, asked from the branch that ends with `leaf`.
+    /// Answers a call of one of the tools, asked from the branch that ends with `leaf`.
     ///
     /// # Errors
     /// What the model should read: what is wrong with the call, or that the store failed.
@@ -317,7 +328,8 @@ impl Engine {
         self.flush().await?;
         let started = Instant::now();
         let operation = self.begin(operation);
-        let answer = tools::call(&self.store, &self.scope(leaf), name, arguments, &operation.cancel).await;
+        let (scope, notepad) = (self.scope(leaf), self.settings().notes.then_some(&self.notepad));
+        let answer = tools::call(&self.store, &scope, name, arguments, notepad, &operation.cancel).await;
         drop(operation);
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
         let fields = [
@@ -434,10 +446,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What Pi registers: the tools.
+/// What Pi registers: the tools, that for notes only where they are kept.
 #[must_use]
-pub fn tool_specs() -> Value {
-    tools::specs()
+pub fn tool_specs(notes: bool) -> Value {
+    tools::specs(notes)
 }
 
 /// The settings that hold, as data: `settings`, for [`Options`], and `notice`, what of them could not be right.

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::notes::NOTE_TOOL;
 use crate::{text, tokens};
 
 /// serde_json stops at 128 levels; what is around a value counts too.
@@ -103,7 +104,7 @@ pub struct Message {
     pub role: Role,
     /// Its own time in ms since the epoch, if it carries one.
     pub timestamp: Option<i64>,
-    /// The tool whose result this is.
+    /// The tool whose result this is, or that the user used too.
     pub tool: Option<String>,
     /// The call whose result this is.
     pub tool_call_id: Option<String>,
@@ -221,7 +222,11 @@ impl Message {
                 let ms = ms as i64;
                 ms
             }),
-            tool: owned("toolName"),
+            tool: match role {
+                // What the user changed of the notes is found with what the model did.
+                Role::Custom => owned("customType").filter(|kind| kind == NOTE_TOOL),
+                _ => owned("toolName"),
+            },
             tool_call_id: owned("toolCallId"),
             private: value["excludeFromContext"].as_bool().unwrap_or(false),
             is_error: value["isError"].as_bool().unwrap_or(false),

@@ -3,12 +3,14 @@
 
 mod entry;
 mod message;
+mod notes;
 mod passages;
 mod searchable;
 mod summary;
 
 pub use entry::{Content, Entry, parse_batch, parse_one, replacements, with_replacement};
 pub use message::{Files, Message, Part, Role, read_json};
+pub use notes::{Change, MOST_CHARACTERS, MOST_NOTES, MOST_TOKENS, NOTE_TOOL, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, title};

@@ -18,6 +18,7 @@ mod export;
 mod files;
 mod importing;
 mod migrations;
+mod notes;
 mod packed;
 mod project;
 mod purge;

@@ -62,6 +62,36 @@ impl View<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
+    /// How many sessions in which something was said were there before this one, and the newest `most` of them. What a fork goes
+    /// on from, which the file `parent` has, counts as the fork itself, so that both are told the same.
+    pub fn sessions_before(
+        &self,
+        conversation: ConversationId,
+        parent: Option<&str>,
+        most: usize,
+    ) -> Result<(usize, Vec<ConversationId>)> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "WITH RECURSIVE origins (id, parent_session) AS (
+                   SELECT id, parent_session FROM conversations WHERE id = ?1 OR file = ?2
+                   UNION
+                   SELECT c.id, c.parent_session FROM origins o JOIN conversations c ON c.file = o.parent_session)
+                 SELECT id FROM conversations c
+                  WHERE (id < (SELECT min(id) FROM origins) OR NOT EXISTS (SELECT 1 FROM origins))
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind = 0)
+                  ORDER BY id DESC",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(params![conversation.0, parent], |row| row.get(0).map(ConversationId))
+            .map_err(reading)?;
+        let mut ids = ids.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+        let count = ids.len();
+        ids.truncate(most);
+        Ok((count, ids))
+    }
+
     /// What is known of a session; costs its length. What the person kept from the model is not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
         let session_id = self.session_id(conversation)?;

@@ -112,7 +112,7 @@ impl Asking {
 
     pub async fn blocks(&self, tool: &str, arguments: Value) -> crate::error::Result<Vec<Block>> {
         let (arguments, cancel) = (arguments.to_string(), CancellationToken::new());
-        tools::call(&self.store.store, &self.scope, tool, &arguments, &cancel).await
+        tools::call(&self.store.store, &self.scope, tool, &arguments, None, &cancel).await
     }
 
     /// The text of a tool's answer.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::asking::Asking;
 use super::support::Session;
 use crate::model::{Quote, QuoteKind};
-use crate::tools;
+use crate::{model, tools};
 
 /// Ten turns, the first eight messages under a D1, the next four under a leaf, eight uncovered.
 async fn mapped() -> (Asking, [String; 4]) {
@@ -254,7 +254,7 @@ fn schemas_are_plain() {
             other => assert!(other.is_string(), "{at}: {other}"),
         }
     }
-    for tool in tools::specs().as_array().unwrap() {
+    for tool in tools::specs(true).as_array().unwrap() {
         check(&tool["parameters"], tool["name"].as_str().unwrap());
         assert_eq!(tool["parameters"]["type"], "object");
         for property in tool["parameters"]["properties"].as_object().unwrap().values() {
@@ -265,8 +265,8 @@ fn schemas_are_plain() {
 
 #[test]
 fn what_the_model_is_told_never_changes() {
-    assert_eq!(tools::specs(), tools::specs());
-    let specs = tools::specs();
+    assert_eq!(tools::specs(false), tools::specs(false));
+    let specs = tools::specs(false);
     assert_eq!(
         specs[0]["parameters"]["properties"]["mode"],
         json!({
@@ -283,4 +283,13 @@ fn what_the_model_is_told_never_changes() {
         "{}",
         crate::tokens::estimate(&specs.to_string())
     );
+    // Whoever keeps no notes pays nothing for them.
+    let noting = tools::specs(true);
+    assert_eq!(noting.as_array().unwrap()[..3], *specs.as_array().unwrap());
+    let text = noting[3].to_string();
+    assert_eq!(noting[3]["parameters"]["required"], json!(["action"]));
+    assert!(crate::tokens::estimate(&text) < 300, "{}", crate::tokens::estimate(&text));
+    for limit in [model::MOST_NOTES, model::MOST_CHARACTERS, model::MOST_TOKENS] {
+        assert!(noting[3]["description"].as_str().unwrap().contains(&limit.to_string()), "{text}");
+    }
 }

@@ -99,8 +99,9 @@ async fn looking_inside_stops_when_nobody_waits() {
     let id = asking.message(0).await;
     let cancel = CancellationToken::new();
     let arguments = json!({"summary_id": id, "query": "one"}).to_string();
-    let ask =
-        async || tools::call(&asking.store.store, &asking.scope, "lcm_expand", &arguments, &cancel).await;
+    let ask = async || {
+        tools::call(&asking.store.store, &asking.scope, "lcm_expand", &arguments, None, &cancel).await
+    };
     assert!(ask().await.is_ok());
     cancel.cancel();
     assert_eq!(ask().await.unwrap_err().code(), Code::Cancelled);

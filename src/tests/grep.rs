@@ -508,7 +508,8 @@ async fn a_cancelled_search_stops() {
     cancel.cancel();
     for mode in ["text", "regex"] {
         let arguments = json!({"query": "port", "mode": mode}).to_string();
-        let answer = tools::call(&asking.store.store, &asking.scope, "lcm_grep", &arguments, &cancel).await;
+        let answer =
+            tools::call(&asking.store.store, &asking.scope, "lcm_grep", &arguments, None, &cancel).await;
         assert_eq!(answer.unwrap_err().code(), Code::Cancelled);
     }
 }

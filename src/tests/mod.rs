@@ -23,6 +23,7 @@ mod ingest;
 mod memory;
 mod misuse;
 mod narrowing;
+mod notes;
 mod opening;
 mod private;
 mod purge;

@@ -100,7 +100,7 @@ impl Told {
     /// What one of our tools answers.
     async fn tool(&self, name: &str, arguments: Value) -> String {
         let (arguments, cancel) = (arguments.to_string(), Default::default());
-        let answer = crate::tools::call(&self.store, &self.scope(), name, &arguments, &cancel).await;
+        let answer = crate::tools::call(&self.store, &self.scope(), name, &arguments, None, &cancel).await;
         match answer.unwrap().remove(0) {
             crate::tools::Block::Text(text) => text,
             other => panic!("{other:?}"),

@@ -272,7 +272,7 @@ pub async fn ask_in(
         home,
         folders: &folders,
         scope,
-        settings: &Settings::defaults(&home.db_dir),
+        settings: &Settings { notes: true, ..Settings::defaults(&home.db_dir) },
         importer: &Importer::default(),
         sources: &config::Sources::default(),
         doing: &Doing { background: "idle", compaction: None, import: None },

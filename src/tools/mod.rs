@@ -1,4 +1,4 @@
-//! The three tools in words: what the model is told they do, what it may ask, what it reads.
+//! The tools in words: what the model is told they do, what it may ask, what it reads.
 //!
 //! Arguments are read leniently: unknown properties are ignored, numbers may come as strings, limits are brought into
 //! bounds. What cannot be meant is answered with one sentence on what would be right. Everything in [`specs`] is
@@ -7,6 +7,7 @@
 mod lcm_describe;
 mod lcm_expand;
 mod lcm_grep;
+mod lcm_note;
 mod lines;
 mod parameters;
 mod times;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::recall::Scope;
 use crate::store::Store;
+pub use lcm_note::Notepad;
 
 /// A piece of an answer, as Pi shows it to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,13 +34,16 @@ pub enum Block {
     },
 }
 
-/// The tools as Pi registers them.
+/// The tools as Pi registers them; the fourth only where `notes` are kept.
 #[must_use]
-pub fn specs() -> Value {
-    json!([lcm_grep::spec(), lcm_expand::spec(), lcm_describe::spec()])
+pub fn specs(notes: bool) -> Value {
+    let mut specs = vec![lcm_grep::spec(), lcm_expand::spec(), lcm_describe::spec()];
+    specs.extend(notes.then(lcm_note::spec));
+    json!(specs)
 }
 
-/// Answers a call of the tool `name` with `arguments`, a JSON object, asked from `scope`.
+/// Answers a call of the tool `name` with `arguments`, a JSON object, asked from `scope`. Notes are kept where there is a
+/// `notepad`.
 ///
 /// # Errors
 /// [`crate::error::Code::Invalid`] with what is wrong with the call, written for the model;
@@ -48,6 +53,7 @@ pub async fn call(
     scope: &Scope,
     name: &str,
     arguments: &str,
+    notepad: Option<&Notepad>,
     cancel: &CancellationToken,
 ) -> Result<Vec<Block>> {
     if cancel.is_cancelled() {
@@ -57,6 +63,12 @@ pub async fn call(
         lcm_grep::NAME => lcm_grep::answer(store, scope, arguments, cancel).await,
         lcm_expand::NAME => lcm_expand::answer(store, scope, arguments, cancel).await,
         lcm_describe::NAME => lcm_describe::answer(store, scope, arguments).await,
+        lcm_note::NAME => match notepad {
+            Some(notepad) => lcm_note::answer(store, scope, arguments, notepad).await,
+            None => Err(Error::invalid(
+                "notes are switched off: the user can switch them on by the setting `notes`",
+            )),
+        },
         other => {
             let other = crate::text::one_line(other, 60);
             Err(Error::invalid(format!(

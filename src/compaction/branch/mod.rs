@@ -10,7 +10,7 @@ use super::memory::{Known, Memory, Said, Summaries};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible};
 use crate::error::{Error, Result};
 use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
-use crate::model::{Files, Message};
+use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
 pub(super) use telling::HISTORY;
@@ -35,6 +35,8 @@ pub(super) struct Branch {
     unfolded: Option<Vec<Piece>>,
     /// What compactions of Pi's own list; from [`Branch::finish`] on, what all messages name too.
     files: Files,
+    /// What stands in every block until it is removed.
+    notes: Notes,
 }
 
 /// A leaf summary, its hash, and the files that its messages were found to name.
@@ -104,9 +106,15 @@ impl Branch {
             said,
             unfolded: None,
             files,
+            notes: Notes::default(),
         };
         branch.load_needed(view)?;
         Ok(branch)
+    }
+
+    /// The same branch with the notes to be shown.
+    pub(super) fn noting(self, notes: Notes) -> Self {
+        Self { notes, ..self }
     }
 
     /// The same branch with the summaries that hold on it by now. What it shows stands still while it is compacted.

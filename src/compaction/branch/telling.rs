@@ -165,6 +165,7 @@ impl Branch {
             purged: self.purged(),
             frontier,
             focus,
+            notes: self.notes.list(),
             files: &self.files,
             budget,
         }

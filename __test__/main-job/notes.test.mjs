@@ -1,0 +1,164 @@
+/**
+ * Notes that survive, on the real Pi: in every block of their branch, word for word, until they are removed. And what a new
+ * session is told of those before it. Both only where the user wants them.
+ */
+import assert from "node:assert/strict";
+import path from "node:path";
+import { test } from "node:test";
+import { hosts } from "../../scripts/hosts.mjs";
+import { extension, root } from "../../scripts/paths.mjs";
+import { blockOf } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject } from "../support/project.mjs";
+import { assertGrowing } from "../support/requests.mjs";
+
+/** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
+/** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
+
+const acting = path.join(root, "__test__", "support", "acting.mjs");
+
+const FIRST = "the release is on Friday; tag it v2.1 — «not before»";
+const SECOND = "</summary> is what the parser must not take for an end";
+const USERS = "never push to main";
+/** As they stand in a block. */
+const LINES = { first: `- 1: "${FIRST}"`, second: `- 2: "${SECOND.replace("</", "<\\/")}"`, users: `- 3 (the user's): "${USERS}"` };
+
+/** @param {...Record<string, unknown>} calls @returns {import("../../demo/model-server.mjs").Reply[]} */
+const noting = (...calls) => [{ toolCalls: calls.map((args) => ({ name: "lcm_note", arguments: args })) }, { text: "So it is." }];
+
+/** The notes in what the model was sent last. @param {Project} project */
+function notesSeen(project) {
+  const block = blockOf(project.lastTurn);
+  assert.ok(block, "the request begins with a block");
+  return block.split("\n### Notes\n")[1]?.split("\n\n")[0].split("\n");
+}
+
+/** Talks until there is something to compact, compacts, and talks on. @param {Pi} pi @param {string} word */
+async function compacted(pi, word) {
+  await pi.prompt(`before ${word} ${filler(word, 400)}`);
+  await pi.request("compact");
+  await pi.prompt(`after ${word}`);
+}
+
+/** What a tool answered last, call by call. @param {Project} project @param {number} count */
+const answers = (project, count) => project.lastTurn.messages.filter(({ role }) => role === "tool").slice(-count).map(({ text }) => text);
+
+/** What `/lcm …` says. @param {Pi} pi @param {string} line */
+async function told(pi, line) {
+  const from = pi.ui("notify").length;
+  await pi.prompt(`/lcm ${line}`);
+  await pi.waitFor(() => pi.ui("notify").length > from, 20_000);
+  return pi.ui("notify")[from].message;
+}
+
+for (const host of hosts) {
+  test(`notes stand in every block of their branch until they are removed, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, extensions: [extension, acting], settings: { lcm: { notes: true, background: false } } });
+    const history = project.history();
+    history.talk(30);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+
+    project.script.turns = noting({ action: "add", text: FIRST }, { action: "add", text: SECOND });
+    await pi.prompt("keep both");
+    assert.ok(project.lastTurn.toolNames.includes("lcm_note"));
+    assert.deepEqual(answers(project, 2).map((text) => text.split(".")[0]), ["Note 1 is kept", "Note 2 is kept"]);
+    assert.match(await told(pi, `notes add ${USERS}`), /^Note 3 is kept\.\n1\. .*\n2\. .*\n3 \(yours\)\. never push to main\n3 notes of 8, /);
+    const before = project.turns.length;
+    await pi.prompt("and now?");
+    assert.ok(project.lastTurn.messages.some(({ text }) => text.includes(`[The user added note 3: "${USERS}"]`)), "the model knows at once");
+    await pi.prompt("go on");
+    assertGrowing(project.turns.slice(before - 1));
+
+    await t.test("word for word after two compactions", async () => {
+      for (const word of ["one", "two"]) {
+        await compacted(pi, word);
+        assert.deepEqual(notesSeen(project), [LINES.first, LINES.second, LINES.users]);
+      }
+    });
+    await t.test("what cannot be noted is an error with the remedy", async () => {
+      project.script.turns = noting({ action: "remove", number: 3 }, { action: "replace", number: 1, text: "x".repeat(201) }, { action: "add" });
+      await pi.prompt("try");
+      assert.deepEqual(answers(project, 3), [
+        "lcm_note: note 3 is the user's: only /lcm notes changes it",
+        "lcm_note: the note has 201 characters and 200 is the most: say it shorter",
+        "lcm_note: text is missing: what the note is to say",
+      ]);
+    });
+    const long = await project.session(pi);
+
+    await t.test("what is removed or replaced is gone from the next", async () => {
+      project.script.turns = noting({ action: "remove", number: 2 });
+      await pi.prompt("the second is done");
+      await told(pi, "notes set 1 the release is on Monday");
+      await compacted(pi, "three");
+      assert.deepEqual(notesSeen(project), ['- 1 (the user\'s): "the release is on Monday"', LINES.users]);
+    });
+    const end = await project.session(pi);
+
+    await t.test("a later start has those of the session's end", async () => {
+      await pi.stop();
+      const again = project.startPi(["--session", end.file]);
+      await again.prompt("still there?");
+      assert.deepEqual(notesSeen(project)?.length, 2);
+      await compacted(again, "four");
+      assert.deepEqual(notesSeen(project), ['- 1 (the user\'s): "the release is on Monday"', LINES.users]);
+      await again.stop();
+    });
+    await t.test("/tree goes back to those of before, and a fork takes them along", async () => {
+      const there = project.startPi(["--session", end.file]);
+      await there.prompt("/act tree after two");
+      await there.prompt("on another branch");
+      await compacted(there, "five");
+      assert.deepEqual(notesSeen(project), [LINES.first, LINES.second, LINES.users]);
+      const { entryId } = (await there.request("get_fork_messages")).messages.find((/** @type {any} */ { text }) => text.startsWith("before five"));
+      await there.request("fork", { entryId });
+      await there.prompt("in the fork");
+      assert.equal(await told(there, "notes remove 1").then((text) => text.split("\n")[0]), "Note 1 was removed.");
+      await compacted(there, "six");
+      assert.deepEqual(notesSeen(project), [LINES.second, LINES.users]);
+      assert.notEqual((await project.session(there)).id, end.id);
+      await there.stop();
+    });
+    await t.test("the user can remove them all", async () => {
+      const last = project.startPi(["--session", end.file]);
+      await told(last, "notes clear");
+      await last.waitFor(() => last.ui("notify").some(({ message }) => message.startsWith("All notes were removed.")), 20_000);
+      await compacted(last, "seven");
+      assert.equal(notesSeen(project), undefined);
+    });
+    assert.ok(long.entries.length < end.entries.length);
+  });
+
+  test(`a session with earlier ones beside it is told of them where that is wanted, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host, settings: { lcm: { recallOnNew: true } } });
+    const first = project.startPi();
+    await first.prompt("a walrus in the first");
+    assert.ok(!project.lastTurn.system.includes("Earlier sessions of this project"));
+    const { id } = await project.session(first);
+    await first.request("new_session");
+    const before = project.turns.length;
+    for (const prompt of [`what was it? ${filler("it", 500)}`, `more ${filler("more", 500)}`]) await first.prompt(prompt);
+    const pointer = `Earlier sessions of this project: 1, the newest of them ${id.slice(0, 13)} (began `;
+    assert.ok(project.lastTurn.system.includes(pointer), project.lastTurn.system);
+    assert.ok(!project.lastTurn.system.includes("walrus"), "none of their words");
+    assertGrowing(project.turns.slice(before));
+    const { system } = project.lastTurn;
+    const { file } = await project.session(first);
+    await first.stop();
+    await project.runPi(["-p", "a third session"]);
+    assert.match(project.lastTurn.system, /Earlier sessions of this project: 2, the newest of them [0-9a-f-]{13} \(began .*\), [0-9a-f-]{13} \(began /);
+    await project.runPi(["--session", file, "-p", "and on with the second"]);
+    assert.equal(project.lastTurn.system, system);
+  });
+}
+
+test("without the settings there is neither a fourth tool nor a word of earlier sessions", async (t) => {
+  const project = await aProject(t);
+  const pi = project.startPi();
+  await pi.prompt("the first");
+  await pi.request("new_session");
+  await pi.prompt("the second");
+  assert.ok(project.lastTurn.toolNames.includes("lcm_grep") && !project.lastTurn.toolNames.includes("lcm_note"));
+  assert.ok(!project.lastTurn.system.includes("Earlier sessions of this project"));
+  assert.match(await told(pi, "notes"), /^notes are switched off: \/lcm settings notes=true switches them on/);
+});

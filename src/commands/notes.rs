@@ -1,0 +1,160 @@
+//! `/lcm notes`: the notes that stand in every block, shown and changed.
+//!
+//! A change becomes a message of the session, which Pi is to put there: so it is the branch's, like those of the model's, and the
+//! model learns of it with the next request and not only after a compaction.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Answer, Asked, Command, Confirm, Told, args, purge};
+use crate::error::{Error, Result};
+use crate::model::{Change, MOST_NOTES, MOST_TOKENS, NOTE_TOOL, Note, Notes};
+use crate::text::{count, one_line};
+
+const NAME: &str = "notes";
+
+pub(super) const COMMAND: Command = Command {
+    name: NAME,
+    help: "the notes that stand in every block; add, change, remove them",
+    usage: &[
+        ("notes", "the notes of this branch, each with its number and who wrote it"),
+        ("notes add TEXT", "one more; the model is told with its next request"),
+        ("notes set N TEXT", "another text for note N, also for one of the model's"),
+        ("notes remove N", "one less"),
+        ("notes clear", "none any more; asks first"),
+        ("notes clear --yes", "without asking; where nobody can be asked, the only way"),
+    ],
+    arguments: &[
+        ("add", "one more note"),
+        ("set", "another text for a note"),
+        ("remove", "one note less"),
+        ("clear", "no notes any more"),
+    ],
+    is_long: true,
+    answer: |asked| Box::pin(run(asked)),
+};
+
+/// The notes, after what was done to them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    /// What was done.
+    done: Option<String>,
+    notes: Vec<Note>,
+    tokens: usize,
+    most_notes: usize,
+    most_tokens: usize,
+}
+
+async fn run(asked: &Asked<'_>) -> Result<Answer> {
+    if !asked.settings.notes {
+        return Err(Error::invalid(
+            "notes are switched off: /lcm settings notes=true switches them on, with the tool lcm_note for the model",
+        ));
+    }
+    let notes = match asked.scope.leaf.clone() {
+        Some(leaf) => {
+            let conversation = asked.scope.conversation;
+            asked.store().read(move |view| view.notes(conversation, &leaf)).await?
+        }
+        None => Notes::default(),
+    };
+    match read(&asked.rest)? {
+        None => Ok(Answer::of(&Listed::of(None, &notes))),
+        Some((Change::Clear, _)) if notes.list().is_empty() => Err(Error::invalid("there are no notes")),
+        Some((Change::Clear, false)) => {
+            let many = count(notes.list().len(), "note");
+            let confirm = Confirm {
+                title: format!("Remove {many}?"),
+                message: format!("{}\nFor good.", Listed::of(None, &notes)),
+                line: "notes clear --yes".into(),
+            };
+            let asking = format!("This would remove {many}. /lcm notes clear --yes does it.");
+            Ok(Answer::of(&Listed::of(Some(asking), &notes)).asking(confirm))
+        }
+        Some((change, _)) => changed(notes, change),
+    }
+}
+
+/// The change that is asked for, if any, and whether the user need not be asked again.
+fn read(rest: &str) -> Result<Option<(Change, bool)>> {
+    let unclear = |why: &str| Error::invalid(format!("{why}; /lcm help notes tells more"));
+    let (action, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let numbered = |rest: &str| {
+        let (number, text) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
+        match number.parse() {
+            Ok(number) => Ok((number, text.trim().to_owned())),
+            Err(_) => Err(unclear(&format!(
+                "/lcm notes {action} takes the number of a note, not {}",
+                if number.is_empty() { "nothing".into() } else { one_line(number, 40) }
+            ))),
+        }
+    };
+    let asked = match action {
+        "" => return Ok(None),
+        "add" => (Change::add(args::behind_options(rest.trim())), true),
+        "set" => {
+            let (number, text) = numbered(rest)?;
+            (Change::Replace { number, text: Change::line(&text) }, true)
+        }
+        "remove" => match numbered(rest)? {
+            (number, more) if more.is_empty() => (Change::Remove { number }, true),
+            _ => return Err(unclear("/lcm notes remove takes one number")),
+        },
+        "clear" => {
+            let (agreed, more) = args::options(NAME, rest, &[purge::AGREED])?;
+            match more.split_whitespace().next() {
+                None => (Change::Clear, !agreed.is_empty()),
+                Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
+            }
+        }
+        other => return Err(unclear(&format!("/lcm notes knows no {}", one_line(other, 40)))),
+    };
+    Ok(Some(asked))
+}
+
+fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
+    let number = notes.apply(&change, true)?;
+    let (told, done, text) = match &change {
+        Change::Add { text, .. } => ("added", "is kept", Some(text)),
+        Change::Replace { text, .. } => ("changed", "was changed", Some(text)),
+        Change::Remove { .. } => ("removed", "was removed", None),
+        Change::Clear => ("removed", "were removed", None),
+    };
+    let which = if number > 0 { format!("note {number}") } else { "all notes".into() };
+    let said = text.map(|text| format!(": \"{text}\"")).unwrap_or_default();
+    let told = Told {
+        custom_type: NOTE_TOOL,
+        content: format!("[The user {told} {which}{said}]"),
+        details: change.numbered(Some(number.into())).details(),
+    };
+    let done = format!("{}{} {done}.", which[..1].to_uppercase(), &which[1..]);
+    Ok(Answer::of(&Listed::of(Some(done), &notes)).telling(told))
+}
+
+impl Listed {
+    fn of(done: Option<String>, notes: &Notes) -> Self {
+        let (tokens, notes) = (notes.tokens(), notes.list().to_vec());
+        Self { done, notes, tokens, most_notes: MOST_NOTES, most_tokens: MOST_TOKENS }
+    }
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(done) = &self.done {
+            writeln!(f, "{done}")?;
+        }
+        if self.notes.is_empty() {
+            return f.write_str(
+                "No notes on this branch. /lcm notes add TEXT makes one; the model has lcm_note for it.",
+            );
+        }
+        for note in &self.notes {
+            let whose = if note.by_user { " (yours)" } else { "" };
+            writeln!(f, "{}{whose}. {}", note.number, note.text)?;
+        }
+        let many = count(self.notes.len(), "note");
+        write!(f, "{many} of {}, {} of {} tokens.", self.most_notes, self.tokens, self.most_tokens)
+    }
+}

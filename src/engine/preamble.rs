@@ -1,0 +1,50 @@
+//! What the system prompt gets: how to look things up, and, where the user wants that, which sessions there were before.
+//!
+//! It never changes while a session is open, since that would break a cached prompt. So the sessions are those that were there
+//! before this one, and nothing is told of them that is not settled: how many, and when the newest began. None of their words
+//! get in here, where they would have more weight than anybody meant them to have.
+
+use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::store::View;
+use crate::text;
+
+/// What a model is told about its memory.
+const PREAMBLE: &str = include_str!("../preamble.md");
+/// Sessions that are named.
+const NAMED: usize = 3;
+/// Characters of a session's id: as many as tell those apart that began in different milliseconds.
+const ID: usize = 13;
+
+/// The preamble, with what is said of earlier sessions.
+pub(super) fn preamble(earlier: Option<&str>) -> String {
+    match earlier {
+        Some(earlier) => format!("{}\n\n{earlier}", PREAMBLE.trim_ascii_end()),
+        None => PREAMBLE.trim_ascii_end().to_owned(),
+    }
+}
+
+/// Which sessions there were before this one, if any; `parent` is the file of the one it was forked from.
+///
+/// # Errors
+/// When the store can't be read.
+pub(super) fn earlier(
+    view: &View<'_>,
+    conversation: ConversationId,
+    parent: Option<&str>,
+) -> Result<Option<String>> {
+    let (count, newest) = view.sessions_before(conversation, parent, NAMED)?;
+    if count == 0 {
+        return Ok(None);
+    }
+    let named = newest.iter().map(|session| {
+        let facts = view.session_facts(*session)?;
+        let id: String = facts.session_id.chars().take(ID).collect();
+        Ok(format!("{} (began {})", text::one_line(&id, ID), text::minute(facts.from_time)))
+    });
+    Ok(Some(format!(
+        "Earlier sessions of this project: {count}, the newest of them {}. lcm_describe tells in a line each what was asked in them; \
+         lcm_grep with \"session\":\"project\" searches them all, with the beginning of an id in place of project one of them.",
+        named.collect::<Result<Vec<_>>>()?.join(", ")
+    )))
+}

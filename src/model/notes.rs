@@ -1,0 +1,367 @@
+//! Notes: a few short lines that stand word for word in every block until they are removed.
+//!
+//! They have no place of their own. The model's calls of [`NOTE_TOOL`] and what the user changes are messages of the session;
+//! the changes on a branch, one after the other, make the notes of that branch. So a fork has its origin's, `/tree` goes back to
+//! those of before, and a session file alone tells them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::message::Message;
+use super::{Part, Role, read_json};
+use crate::error::{Error, Result};
+use crate::{text, tokens};
+
+/// The tool that changes them, and what Pi calls a message that tells of a change of the user's.
+pub const NOTE_TOOL: &str = "lcm_note";
+/// Most notes there may be.
+pub const MOST_NOTES: usize = 8;
+/// Most characters of one.
+pub const MOST_CHARACTERS: usize = 200;
+/// Most tokens of all of them together, as we estimate them: the smallest block has room for these and for the rest.
+pub const MOST_TOKENS: usize = 300;
+
+/// The field of such a message's details that holds the change.
+const CHANGE: &str = "lcmNote";
+/// Characters of a note where it is only named.
+const GLIMPSE: usize = 40;
+
+/// A note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Its number on this branch; no other note there ever has it.
+    pub number: u32,
+    /// One line.
+    pub text: String,
+    /// The user wrote it, or changed it last.
+    #[serde(rename = "byUser")]
+    pub by_user: bool,
+}
+
+/// The notes of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes {
+    list: Vec<Note>,
+    /// The highest number that was given so far.
+    given: u32,
+}
+
+/// What is done to the notes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+pub enum Change {
+    /// One more.
+    Add {
+        /// The number it was given, once it was: what came before it may be purged since.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u32>,
+        /// Its text.
+        text: String,
+    },
+    /// Another text for one.
+    Replace {
+        /// Which.
+        number: u32,
+        /// Its text from now on.
+        text: String,
+    },
+    /// One less.
+    Remove {
+        /// Which.
+        number: u32,
+    },
+    /// None any more.
+    Clear,
+}
+
+impl Change {
+    /// One more note.
+    #[must_use]
+    pub fn add(text: &str) -> Self {
+        Self::Add { number: None, text: Self::line(text) }
+    }
+
+    /// A text as a note has it: its own words in one line.
+    #[must_use]
+    pub fn line(text: &str) -> String {
+        let blank = |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
+        text.trim().chars().map(blank).collect()
+    }
+
+    /// Reads the arguments of a call, leniently: numbers may come as strings.
+    ///
+    /// # Errors
+    /// [`crate::error::Code::Invalid`] with what is missing.
+    pub fn read(arguments: &Value) -> Result<Self> {
+        let text = || match &arguments["text"] {
+            Value::String(text) => Ok(Self::line(text)),
+            Value::Number(number) => Ok(number.to_string()),
+            _ => Err(Error::invalid("text is missing: what the note is to say")),
+        };
+        let given = match &arguments["number"] {
+            Value::String(text) => text.trim().parse().ok(),
+            number => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+        };
+        let number = || {
+            given.ok_or_else(|| Error::invalid("number is missing: which note, by the number it was given"))
+        };
+        match arguments["action"].as_str() {
+            Some("add") => Ok(Self::Add { number: None, text: text()? }),
+            Some("replace") => Ok(Self::Replace { number: number()?, text: text()? }),
+            Some("remove") => Ok(Self::Remove { number: number()? }),
+            Some("clear") => Ok(Self::Clear),
+            _ => Err(Error::invalid("action must be one of add, replace, remove")),
+        }
+    }
+
+    /// The change that a message tells of which is not a tool's result: one of the user's.
+    #[must_use]
+    pub fn of_user(json: &str) -> Option<Self> {
+        let value = read_json(json).ok()?;
+        let change = &value["details"][CHANGE];
+        let read = (value["customType"] == NOTE_TOOL).then(|| Self::read(change).ok()).flatten()?;
+        Some(read.numbered(change["number"].as_u64()))
+    }
+
+    /// The change that a call in the message `asking` asked for, of which `result` is the result.
+    #[must_use]
+    pub fn called(asking: &Message, result: &Message) -> Option<Self> {
+        let called = asking.parts.iter().find_map(|part| match part {
+            Part::ToolCall { id, name, arguments }
+                if name == NOTE_TOOL && Some(id) == result.tool_call_id.as_ref() =>
+            {
+                Self::read(arguments).ok()
+            }
+            _ => None,
+        })?;
+        // The first number in a result is the note's.
+        let told = result.readable();
+        let digits = told.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
+        Some(called.numbered(digits.and_then(|digits| digits.parse().ok())))
+    }
+
+    /// The same with the number that was given to what is added.
+    #[must_use]
+    pub fn numbered(self, given: Option<u64>) -> Self {
+        match self {
+            Self::Add { text, .. } => {
+                Self::Add { number: given.and_then(|number| u32::try_from(number).ok()), text }
+            }
+            other => other,
+        }
+    }
+
+    /// The details of the message that tells of a change of the user's.
+    #[must_use]
+    pub fn details(&self) -> Value {
+        serde_json::json!({ CHANGE: self })
+    }
+}
+
+/// Is this message the sign of a change: a result that the tool gave, or a word of the user's?
+#[must_use]
+pub fn is_noting(message: &Message) -> bool {
+    message.tool.as_deref() == Some(NOTE_TOOL)
+        && (message.role == Role::Custom || (message.role == Role::ToolResult && !message.is_error))
+}
+
+impl Notes {
+    /// The notes, in the order in which they were made.
+    #[must_use]
+    pub fn list(&self) -> &[Note] {
+        &self.list
+    }
+
+    /// The same notes, their texts as `told`.
+    #[must_use]
+    pub fn with_texts(mut self, told: impl Fn(&str) -> String) -> Self {
+        self.list.iter_mut().for_each(|note| note.text = told(&note.text));
+        self
+    }
+
+    /// Estimated tokens of all of them.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.list.iter().map(|note| tokens::estimate(&note.text)).sum()
+    }
+
+    /// Makes a change, and says the number of the note, 0 for all.
+    ///
+    /// # Errors
+    /// [`crate::error::Code::Invalid`] with what would be right; nothing was changed then.
+    pub fn apply(&mut self, change: &Change, by_user: bool) -> Result<u32> {
+        match change {
+            Change::Add { number, text } => {
+                if self.list.len() >= MOST_NOTES {
+                    let most =
+                        format!("there are {MOST_NOTES} notes, the most there may be: replace or remove one");
+                    return Err(Error::invalid(format!("{most} of {}", self.glimpses())));
+                }
+                self.check(text, None)?;
+                self.given = number.filter(|number| *number > self.given).unwrap_or(self.given + 1);
+                self.list.push(Note { number: self.given, text: text.clone(), by_user });
+                Ok(self.given)
+            }
+            Change::Replace { number, text } => {
+                let at = self.place(*number, by_user)?;
+                self.check(text, Some(at))?;
+                self.list[at] = Note { number: *number, text: text.clone(), by_user };
+                Ok(*number)
+            }
+            Change::Remove { number } => {
+                let at = self.place(*number, by_user)?;
+                Ok(self.list.remove(at).number)
+            }
+            Change::Clear => {
+                self.list.clear();
+                Ok(0)
+            }
+        }
+    }
+
+    /// May a note say this, in place of the one at `at` if there is one?
+    fn check(&self, text: &str, at: Option<usize>) -> Result<()> {
+        let characters = text.chars().count();
+        if characters == 0 {
+            return Err(Error::invalid("the text is empty: say what the note is to say"));
+        }
+        if characters > MOST_CHARACTERS {
+            return Err(Error::invalid(format!(
+                "the note has {characters} characters and {MOST_CHARACTERS} is the most: say it shorter"
+            )));
+        }
+        if let Some(same) = self.list.iter().find(|note| note.text == text) {
+            return Err(Error::invalid(format!("note {} says that already", same.number)));
+        }
+        let before = at.map_or(0, |at| tokens::estimate(&self.list[at].text));
+        let all = self.tokens() - before + tokens::estimate(text);
+        if all > MOST_TOKENS {
+            return Err(Error::invalid(format!(
+                "with it the notes would take {all} tokens and {MOST_TOKENS} is the most: say it shorter, or replace or remove one of {}",
+                self.glimpses()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Where the note of this number stands. What the user wrote is the user's to change.
+    fn place(&self, number: u32, by_user: bool) -> Result<usize> {
+        match self.list.iter().position(|note| note.number == number) {
+            Some(at) if self.list[at].by_user && !by_user => {
+                Err(Error::invalid(format!("note {number} is the user's: only /lcm notes changes it")))
+            }
+            Some(at) => Ok(at),
+            None if self.list.is_empty() => {
+                Err(Error::invalid(format!("there is no note {number}: there are none")))
+            }
+            None => Err(Error::invalid(format!("there is no note {number}: there are {}", self.glimpses()))),
+        }
+    }
+
+    /// `1 "the first", 4 "another"`
+    fn glimpses(&self) -> String {
+        let glimpse = |note: &Note| format!("{} \"{}\"", note.number, text::one_line(&note.text, GLIMPSE));
+        self.list.iter().map(glimpse).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn add(text: &str) -> Change {
+        Change::Add { number: None, text: text.into() }
+    }
+
+    #[test]
+    fn a_number_is_never_given_twice_and_each_note_says_who_wrote_it_last() {
+        let mut notes = Notes::default();
+        assert_eq!(notes.apply(&add("one"), false).unwrap(), 1);
+        assert_eq!(notes.apply(&add("two"), false).unwrap(), 2);
+        assert_eq!(notes.apply(&Change::Remove { number: 2 }, false).unwrap(), 2);
+        assert_eq!(notes.apply(&add("three"), true).unwrap(), 3);
+        notes.apply(&Change::Replace { number: 1, text: "uno".into() }, true).unwrap();
+        let note = |number, text: &str| Note { number, text: text.into(), by_user: true };
+        assert_eq!(notes.list(), [note(1, "uno"), note(3, "three")]);
+        notes.apply(&Change::Clear, true).unwrap();
+        assert_eq!(notes.apply(&add("four").numbered(Some(9)), false).unwrap(), 9);
+        // Two that were given the same number are two all the same.
+        assert_eq!(notes.apply(&add("five").numbered(Some(9)), false).unwrap(), 10);
+    }
+
+    #[test]
+    fn what_the_user_wrote_the_model_cannot_change() {
+        let mut notes = Notes::default();
+        notes.apply(&add("a rule"), true).unwrap();
+        for change in [Change::Remove { number: 1 }, Change::Replace { number: 1, text: "none".into() }] {
+            let error = notes.apply(&change, false).unwrap_err().to_string();
+            assert_eq!(error, "note 1 is the user's: only /lcm notes changes it");
+        }
+        notes.apply(&Change::Remove { number: 1 }, true).unwrap();
+        assert_eq!(notes.list(), []);
+    }
+
+    #[test]
+    fn what_cannot_be_noted_is_told_in_one_sentence_and_changes_nothing() {
+        let mut notes = Notes::default();
+        for n in 0..MOST_NOTES {
+            notes.apply(&add(&format!("note of number {n}")), false).unwrap();
+        }
+        let before = notes.clone();
+        let long = "x".repeat(MOST_CHARACTERS + 1);
+        let replace = |text: &str| Change::Replace { number: 1, text: text.into() };
+        for (change, why) in [
+            (
+                add("one more"),
+                "there are 8 notes, the most there may be: replace or remove one of 1 \"note of",
+            ),
+            (replace(&long), "the note has 201 characters and 200 is the most: say it shorter"),
+            (replace(""), "the text is empty: say what the note is to say"),
+            (replace("note of number 3"), "note 4 says that already"),
+            (Change::Remove { number: 9 }, "there is no note 9: there are 1 \"note of number 0\", 2 \""),
+        ] {
+            let error = notes.apply(&change, false).unwrap_err().to_string();
+            assert!(error.starts_with(why), "{error}");
+            assert_eq!(notes, before);
+        }
+        let mut few = Notes::default();
+        let wide = |n: usize| add(&format!("{n}{}", "记".repeat(MOST_CHARACTERS - 1)));
+        let error = (0..4).find_map(|n| few.apply(&wide(n), false).err()).unwrap().to_string();
+        assert!(error.contains("tokens and 300 is the most: say it shorter, or"), "{error}");
+    }
+
+    #[test]
+    fn a_call_is_read_leniently_and_its_text_is_one_line() {
+        let read = |value| Change::read(&value).map_err(|error| error.to_string());
+        assert_eq!(read(json!({"action": "add", "text": " two\nlines "})), Ok(add("two lines")));
+        assert_eq!(read(json!({"action": "remove", "number": "3"})), Ok(Change::Remove { number: 3 }));
+        assert!(read(json!({"action": "add"})).unwrap_err().starts_with("text is missing"));
+        assert!(
+            read(json!({"action": "replace", "text": "a"})).unwrap_err().starts_with("number is missing")
+        );
+        assert!(read(json!({"action": "burn"})).unwrap_err().starts_with("action must be"));
+        let told = json!({"type": "custom_message", "customType": NOTE_TOOL, "details": add("x").details()});
+        assert_eq!(Change::of_user(&told.to_string()), Some(add("x")));
+        let told = json!({"customType": NOTE_TOOL, "details": add("x").numbered(Some(4)).details()});
+        assert_eq!(Change::of_user(&told.to_string()), Some(add("x").numbered(Some(4))));
+        assert_eq!(Change::of_user(&told.to_string().replace("lcm_note", "theirs")), None);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_asked_the_bounds_hold(asked in prop::collection::vec((0_u8..4, 0_u32..12, ".{0,260}"), 0..40)) {
+            let mut notes = Notes::default();
+            for (action, number, text) in asked {
+                let action = ["add", "replace", "remove", "add"][usize::from(action)];
+                if let Ok(change) = Change::read(&json!({"action": action, "number": number, "text": text})) {
+                    let _ = notes.apply(&change, false);
+                }
+                prop_assert!(notes.list().len() <= MOST_NOTES && notes.tokens() <= MOST_TOKENS);
+                prop_assert!(notes.list().iter().all(|note| note.text.chars().count() <= MOST_CHARACTERS
+                    && note.text.lines().count() == 1));
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Notes: whatever happens to a session, the block has those of its branch, word for word.
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::asking::{Asking, ask};
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::model::Notes;
+use crate::recall::Scope;
+use crate::store::Purge;
+use crate::tools::{self, Notepad};
+
+impl Session {
+    /// A call of the model's that was answered so.
+    fn noting(self, arguments: Value, answer: &str) -> Self {
+        self.tool("lcm_note", arguments, answer)
+    }
+
+    fn noted(self, number: u32, text: &str) -> Self {
+        self.noting(json!({"action": "add", "text": text}), &format!("Note {number} is kept. 1 note of 8."))
+    }
+
+    /// What `/lcm notes` left in the session.
+    fn told(self, details: Value) -> Self {
+        let fields = json!({"customType": "lcm_note", "content": "[…]", "display": false, "details": {"lcmNote": details}});
+        self.entry("custom_message", fields)
+    }
+}
+
+async fn notes_at(store: &TestStore, scope: &Scope) -> Vec<(u32, String, bool)> {
+    let (conversation, leaf) = (scope.conversation, scope.leaf.clone().unwrap());
+    let notes: Notes = store.store.read(move |view| view.notes(conversation, &leaf)).await.unwrap();
+    notes.list().iter().map(|note| (note.number, note.text.clone(), note.by_user)).collect()
+}
+
+fn model(number: u32, text: &str) -> (u32, String, bool) {
+    (number, text.into(), false)
+}
+
+fn user(number: u32, text: &str) -> (u32, String, bool) {
+    (number, text.into(), true)
+}
+
+/// What stands under the notes' heading.
+fn section(block: &str) -> Option<Vec<&str>> {
+    Some(block.split_once("\n### Notes\n")?.1.split("\n\n").next()?.lines().collect())
+}
+
+#[tokio::test]
+async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
+    let session = Session::new()
+        .chat(1, 3)
+        .noted(1, "the release is on Friday")
+        .told(json!({"action": "add", "number": 2, "text": "never push to main"}))
+        .noting(
+            json!({"action": "replace", "number": "1", "text": "the release is on Monday"}),
+            "Note 1 was replaced.",
+        );
+    let here = session.leaf().to_owned();
+    let session = session
+        .noting(json!({"action": "remove", "number": 1}), "Note 1 was removed.")
+        .told(json!({"action": "replace", "number": 2, "text": "push"}))
+        .at(&here)
+        // What failed did nothing, what another extension says neither.
+        .message(json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c9", "name": "lcm_note",
+            "arguments": {"action": "remove", "number": 2}}]}))
+        .message(json!({"role": "toolResult", "toolCallId": "c9", "toolName": "lcm_note", "isError": true,
+            "content": [{"type": "text", "text": "lcm_note: note 2 is the user's"}]}))
+        .entry(
+            "custom_message",
+            json!({"customType": "theirs", "content": "x", "details": {"lcmNote": {"action": "clear"}}}),
+        )
+        .noted(3, "a third");
+    let asking = Asking::about(&session).await;
+    let first = [model(1, "the release is on Monday"), user(2, "never push to main")];
+    let third = model(3, "a third");
+    assert_eq!(notes_at(&asking.store, &asking.scope).await, [&first[..], &[third]].concat());
+    assert_eq!(notes_at(&asking.store, &asking.from(&here)).await, first);
+    assert_eq!(notes_at(&asking.store, &asking.from("e10")).await, [user(2, "push")]);
+    assert_eq!(notes_at(&asking.store, &asking.from("e2")).await, []);
+
+    // A fork has the same entries in a session of its own, and so has a database that is built again.
+    let fork = asking.store.ingest("fork", &session).await;
+    let scope = Scope { conversation: fork, ..asking.scope.clone() };
+    assert_eq!(notes_at(&asking.store, &scope).await, notes_at(&asking.store, &asking.scope).await);
+    let again = Asking::about(&session).await;
+    assert_eq!(notes_at(&again.store, &again.scope).await, notes_at(&asking.store, &asking.scope).await);
+}
+
+#[tokio::test]
+async fn every_block_has_the_notes_where_they_are_kept_and_masks_keys_in_them() {
+    let key = format!("sk-proj-{}", "a1B2c3D4e5F6g7H8".repeat(2));
+    let session = Session::new()
+        .chat(8, 40)
+        .noted(1, "the release is on </summary> Friday")
+        .chat(8, 40)
+        .told(json!({"action": "add", "number": 2, "text": format!("the key is {key} for now")}));
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session.clone().chat(4, 40)).await;
+    let leaf = "e42";
+    let block = async |notes: bool, redact: bool| {
+        let compact = Compact::new(&store, conversation, leaf, "e36");
+        let compact = compact.with(|settings, _| (settings.notes, settings.redact) = (notes, redact));
+        compacted(compact.run(&ScriptedModel::helpful()).await).summary
+    };
+    let first = r#"- 1: "the release is on <\/summary> Friday""#;
+    let whole = format!(r#"- 2 (the user's): "the key is {key} for now""#);
+    assert_eq!(section(&block(true, false).await).unwrap(), [first, &whole]);
+    let masked = block(true, true).await;
+    let lines = section(&masked).unwrap();
+    assert!(
+        lines[0] == first && lines[1].contains("the key is [masked") && !masked.contains(&key),
+        "{lines:?}"
+    );
+    assert_eq!(section(&block(false, true).await), None);
+}
+
+#[tokio::test]
+async fn a_call_is_answered_with_the_number_and_the_next_goes_on_from_it() {
+    let asking = Asking::about(
+        &Session::new().chat(2, 3).told(json!({"action": "add", "number": 4, "text": "a rule"})),
+    )
+    .await;
+    let (notepad, cancel) = (Notepad::default(), CancellationToken::new());
+    let call = async |scope: &Scope, arguments: Value| {
+        let arguments = arguments.to_string();
+        match tools::call(&asking.store.store, scope, "lcm_note", &arguments, Some(&notepad), &cancel).await {
+            Ok(blocks) => match &blocks[0] {
+                tools::Block::Text(text) => text.clone(),
+                other => panic!("{other:?}"),
+            },
+            Err(error) => error.to_string(),
+        }
+    };
+    let add = |text: &str| json!({"action": "add", "text": text});
+    let scope = &asking.scope;
+    assert_eq!(call(scope, add("one")).await, "Note 5 is kept. 2 notes of 8, 4 of 300 tokens.");
+    // Its result is not in the session yet.
+    assert_eq!(call(scope, add("two")).await, "Note 6 is kept. 3 notes of 8, 5 of 300 tokens.");
+    assert_eq!(
+        call(scope, json!({"action": "remove", "number": 5})).await,
+        "Note 5 was removed. 2 notes of 8, 4 of 300 tokens."
+    );
+    // Elsewhere it never was.
+    assert_eq!(call(&asking.from("e1"), add("else")).await, "Note 1 is kept. 1 note of 8, 1 of 300 tokens.");
+    for (arguments, why) in [
+        (
+            json!({"action": "remove", "number": 4}),
+            "lcm_note: note 4 is the user's: only /lcm notes changes it",
+        ),
+        (json!({"action": "add"}), "lcm_note: text is missing: what the note is to say"),
+        (json!({"action": "burn"}), "lcm_note: action must be one of add, replace, remove, not \"burn\""),
+        (json!({"text": "x"}), "lcm_note: action is missing (text was given)"),
+        (json!({"action": "clear"}), "lcm_note: action must be one of add, replace, remove, not \"clear\""),
+    ] {
+        assert_eq!(call(scope, arguments).await, why);
+    }
+    let off = asking.refusal("lcm_note", add("one")).await;
+    assert!(off.contains("switched off"), "{off}");
+}
+
+#[tokio::test]
+async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
+    let session = Session::new()
+        .chat(2, 3)
+        .noted(1, "the pass phrase is quokka7741")
+        .noted(2, "the release is on Friday")
+        .told(json!({"action": "add", "number": 3, "text": "mind the quokka7741"}))
+        .chat(1, 3);
+    let asking = Asking::about(&session).await;
+    let purge = async |entry: &'static str| {
+        let conversation = asking.scope.conversation;
+        let message =
+            asking.store.store.read(move |view| view.purgeable_at(conversation, entry)).await.unwrap();
+        asking.store.store.write(move |batch| batch.purge(Purge::Message(message.unwrap()))).await.unwrap();
+    };
+    // Before it is done, those that would stay are named.
+    let told = ask(&asking.store.store, &asking.scope, "purge e5").await.unwrap();
+    assert!(
+        told.text
+            .contains("notes of this branch that may tell of it, which /lcm notes shows and removes: 2, 3"),
+        "{}",
+        told.text
+    );
+    // The words of the first stand in its call.
+    purge("e5").await;
+    let rest = [model(2, "the release is on Friday"), user(3, "mind the quokka7741")];
+    assert_eq!(notes_at(&asking.store, &asking.scope).await, rest);
+    purge("e9").await;
+    assert_eq!(notes_at(&asking.store, &asking.scope).await, rest[..1]);
+    // Without its result nobody knows that it succeeded.
+    purge("e8").await;
+    assert_eq!(notes_at(&asking.store, &asking.scope).await, []);
+}
+
+#[tokio::test]
+async fn the_user_sees_and_changes_the_notes() {
+    let asking = Asking::about(&Session::new().chat(2, 3).noted(1, "the release is on Friday")).await;
+    let listed = "1. the release is on Friday\n1 note of 8, 6 of 300 tokens.";
+    assert_eq!(asking.command("notes").await, listed);
+    let json = asking.json("notes").await;
+    assert_eq!(json["notes"], json!([{"number": 1, "text": "the release is on Friday", "byUser": false}]));
+    assert_eq!((&json["mostNotes"], &json["mostTokens"]), (&json!(8), &json!(300)));
+
+    let asked = async |line: &str| ask(&asking.store.store, &asking.scope, line).await;
+    let added = asked("notes add  never  push --json to\nmain").await.unwrap();
+    let told = added.told.unwrap();
+    assert_eq!(told.content, "[The user added note 2: \"never  push to main\"]");
+    assert_eq!(
+        told.details,
+        json!({"lcmNote": {"action": "add", "number": 2, "text": "never  push to main"}})
+    );
+    let set = asked("notes set 1 the release is on Monday").await.unwrap();
+    assert_eq!(
+        set.text,
+        "Note 1 was changed.\n1 (yours). the release is on Monday\n1 note of 8, 6 of 300 tokens."
+    );
+    assert_eq!(set.told.unwrap().details["lcmNote"]["action"], "replace");
+    assert_eq!(asked("notes remove 1").await.unwrap().told.unwrap().content, "[The user removed note 1]");
+    let clear = asked("notes clear").await.unwrap();
+    assert_eq!((clear.told, clear.confirm.unwrap().line.as_str()), (None, "notes clear --yes"));
+    assert_eq!(
+        asked("notes clear --yes").await.unwrap().told.unwrap().content,
+        "[The user removed all notes]"
+    );
+    for (line, why) in [
+        (
+            "notes remove",
+            "/lcm notes remove takes the number of a note, not nothing; /lcm help notes tells more",
+        ),
+        ("notes set two x", "/lcm notes set takes the number of a note, not two; /lcm help notes tells more"),
+        ("notes remove 1 2", "/lcm notes remove takes one number; /lcm help notes tells more"),
+        ("notes burn", "/lcm notes knows no burn; /lcm help notes tells more"),
+        ("notes clear now", "/lcm notes knows no now: it takes --yes; /lcm help notes tells more"),
+        ("notes remove 3", "there is no note 3: there are 1 \"the release is on Friday\""),
+        ("notes add", "the text is empty: say what the note is to say"),
+    ] {
+        assert_eq!(asked(line).await.unwrap_err().to_string(), why, "{line}");
+    }
+}

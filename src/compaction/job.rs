@@ -106,6 +106,14 @@ impl<'a> Job<'a> {
         self.pass.cut
     }
 
+    /// What the store counts: [`View::rewritten`].
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub(super) async fn rewritten(&self) -> Result<i64> {
+        self.work.store.read(|view| view.rewritten()).await
+    }
+
     /// The branch as it stands now.
     ///
     /// # Errors

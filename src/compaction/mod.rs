@@ -24,6 +24,7 @@ mod progress;
 mod prompts;
 mod quotes;
 mod redact;
+mod rounds;
 mod summarizer;
 mod tail;
 mod tree;
@@ -53,6 +54,7 @@ use branch::{Branch, HISTORY};
 use calibration::Ratios;
 use job::{Job, Part, Target};
 use plan::Cut;
+use rounds::Rounds;
 
 /// A block takes at most this share of the model's window: 1/n.
 const WINDOW_SHARE: usize = 8;
@@ -157,7 +159,14 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
         model: request.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    match compact(&job, request).await {
+    let mut rounds = Rounds::of(&job).await?;
+    let outcome = loop {
+        let outcome = compact(&job, request).await;
+        if !rounds.go_on(&job, &outcome).await {
+            break outcome;
+        }
+    };
+    match outcome {
         Ok(Some((branch, compaction))) => {
             let report = report(&job, request, &branch, &compaction, started.elapsed());
             let degraded = degraded(&branch) > 0;

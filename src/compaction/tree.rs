@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::job::{Job, Part, Target};
+use super::rounds::Rounds;
 use super::{Work, block};
 use crate::error::{Code, Result};
 use crate::model::CompactionDetails;
@@ -72,7 +73,14 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
         model: left.model,
     };
     let job = Job::begin(work, target).await?;
-    match account(&job, &part, leaf).await {
+    let mut rounds = Rounds::of(&job).await?;
+    let outcome = loop {
+        let outcome = account(&job, &part, &leaf).await;
+        if !rounds.go_on(&job, &outcome).await {
+            break outcome;
+        }
+    };
+    match outcome {
         Ok(Some(summary)) => Ok(LeftOutcome::Summarized { summary: Box::new(summary) }),
         Ok(None) => Ok(LeftOutcome::Declined),
         Err(error) if error.code() == Code::Cancelled => Ok(LeftOutcome::Cancelled),
@@ -80,7 +88,7 @@ pub async fn summarize_left(work: Work<'_>, left: LeftBranch) -> Result<LeftOutc
     }
 }
 
-async fn account(job: &Job<'_>, part: &Part, leaf: String) -> Result<Option<LeftSummary>> {
+async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSummary>> {
     let branch = job.read(part).await?;
     if branch.before().is_empty() {
         return Ok(None);
@@ -88,6 +96,6 @@ async fn account(job: &Job<'_>, part: &Part, leaf: String) -> Result<Option<Left
     let chunks = job.uncovered(&branch);
     let (branch, focus) = job.complete(branch, chunks).await?;
     let (branch, summary) = block(job, branch, TITLE, focus.as_deref()).await?;
-    let details = CompactionDetails { leaf: Some(leaf), ..branch.details() };
+    let details = CompactionDetails { leaf: Some(leaf.to_owned()), ..branch.details() };
     Ok(Some(LeftSummary { summary, details, usage: job.summarizer.usage() }))
 }

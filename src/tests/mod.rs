@@ -27,6 +27,7 @@ mod notes;
 mod opening;
 mod private;
 mod purge;
+mod purged_meanwhile;
 mod relink;
 mod soak;
 mod support;

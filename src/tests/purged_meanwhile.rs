@@ -1,0 +1,140 @@
+//! A purge in another process while a compaction is under way: the block is made all the same, and nothing of it gets in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::compaction::{LeftBranch, LeftOutcome, summarize_left};
+use crate::llm::Reply;
+use crate::store::{Purge, Store};
+use tokio_util::sync::CancellationToken;
+
+const SECRET: &str = "quokka7741";
+
+/// A project's folder, its store, and a session with a secret in the entry `e7`.
+async fn told() -> (tempfile::TempDir, TestStore, Session) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+    let session = Session::new().chat(3, 60).user(&format!("the pass phrase is {SECRET}")).chat(20, 60);
+    (dir, TestStore::beside(store), session)
+}
+
+/// What another process does: it has the file open for itself.
+fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
+    let (dir, entry) = (dir.to_owned(), entry.to_owned());
+    let elsewhere = std::thread::spawn(move || {
+        let other = Store::open(Some(&dir), "project", "/project").unwrap();
+        let purging = async {
+            let conversation = other.read(|view| Ok(view.conversation("one")?.unwrap().id)).await?;
+            let message = other.read(move |view| view.purgeable_at(conversation, &entry)).await?.unwrap();
+            other.write(move |batch| batch.purge(Purge::Message(message))).await?;
+            other.close().await;
+            crate::error::Result::Ok(())
+        };
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+            .block_on(purging)
+            .unwrap();
+    });
+    elsewhere.join().unwrap();
+}
+
+/// A model that repeats the secret where it is told of it. When it is asked for the `at`th time, something is purged: the entry
+/// `e7`, then those after it, `purges` times.
+fn purging(dir: &std::path::Path, at: usize, purges: usize) -> Arc<ScriptedModel> {
+    let (dir, asked) = (dir.to_owned(), AtomicUsize::new(0));
+    ScriptedModel::new(move |request| {
+        let now = asked.fetch_add(1, Ordering::SeqCst) + 1;
+        if (at..at + purges).contains(&now) {
+            purge_elsewhere(&dir, &format!("e{}", 7 + (now - at)));
+        }
+        let word = if request.prompt.contains(SECRET) { SECRET } else { "nothing" };
+        Ok(Reply {
+            text: format!("Stretch {now}\nabout {word}.\nExpand for details about: all"),
+            model: Some("scripted/model".into()),
+            usage: Some(json!({"input": 10})),
+        })
+    })
+}
+
+async fn summaries_with_secret(store: &TestStore) -> usize {
+    let texts = store.store.read(|view| {
+        let all = view.nodes_since(crate::ids::SummaryId(0), |_| true)?;
+        all.iter().map(|node| Ok(view.summary(node.id)?.text)).collect::<crate::error::Result<Vec<_>>>()
+    });
+    texts.await.unwrap().iter().filter(|text| text.contains(SECRET)).count()
+}
+
+#[tokio::test]
+async fn a_compaction_goes_round_again_without_what_was_purged() {
+    for at in [1, 2, 4, 8] {
+        let (dir, store, session) = told().await;
+        let conversation = store.ingest("one", &session).await;
+        let compact = Compact::new(&store, conversation, session.leaf(), "e40")
+            .with(|settings, _| settings.leaf_pass_concurrency = 1);
+        let model = purging(dir.path(), at, 1);
+        let compaction = compacted(compact.run(&model).await);
+        assert!(
+            compaction.summary.contains(", none missing, 0 degraded, 1 purged\n"),
+            "{at}: {}",
+            compaction.summary
+        );
+        let details = serde_json::to_string(&compaction.details).unwrap();
+        assert!(!compaction.summary.contains(SECRET) && !details.contains(SECRET), "{at}");
+        assert_eq!(summaries_with_secret(&store).await, 0, "{at}");
+        // What was made before was not asked for again, and all calls are told of.
+        let asked = model.prompts().len();
+        assert_eq!(compaction.usage.unwrap()["input"], 10 * asked);
+        let fresh = ScriptedModel::helpful();
+        compacted(compact.run(&fresh).await);
+        assert_eq!(fresh.prompts().len(), 0, "{at}");
+    }
+}
+
+#[tokio::test]
+async fn a_summary_that_was_stored_already_is_not_shown_after_the_purge() {
+    let (dir, store, session) = told().await;
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), "e20");
+    let first = compacted(compact.run(&purging(dir.path(), usize::MAX / 2, 0)).await);
+    assert!(first.summary.contains(SECRET));
+    // Its first call is for what comes after that; the summaries of before are in memory by then.
+    let compact = Compact::new(&store, conversation, session.leaf(), "e40");
+    let compaction = compacted(compact.run(&purging(dir.path(), 1, 1)).await);
+    assert!(compaction.summary.contains(", none missing, 0 degraded, 1 purged\n"), "{}", compaction.summary);
+    assert!(!compaction.summary.contains(SECRET));
+}
+
+#[tokio::test]
+async fn whoever_purges_all_the_time_stops_nobody() {
+    let (dir, store, session) = told().await;
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), "e40")
+        .with(|settings, _| settings.leaf_pass_concurrency = 1);
+    let compaction = compacted(compact.run(&purging(dir.path(), 2, 3)).await);
+    assert!(compaction.summary.contains(", none missing, 0 degraded, 3 purged\n"), "{}", compaction.summary);
+    assert!(!compaction.summary.contains(SECRET));
+}
+
+#[tokio::test]
+async fn the_account_of_a_left_branch_goes_round_again_too() {
+    let (dir, store, session) = told().await;
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), "e40");
+    let left = LeftBranch {
+        leaf_id: session.leaf().into(),
+        common_ancestor_id: Some("e2".into()),
+        custom_instructions: None,
+        context_window: Some(200_000),
+        model: None,
+    };
+    let work = compact.work(purging(dir.path(), 2, 1), CancellationToken::new());
+    let LeftOutcome::Summarized { summary } = summarize_left(work, left).await.unwrap() else {
+        panic!("declined")
+    };
+    assert!(summary.summary.contains("1 purged") && !summary.summary.contains(SECRET), "{}", summary.summary);
+}

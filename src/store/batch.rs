@@ -233,9 +233,9 @@ impl<'t> Batch<'t> {
             .connection
             .prepare_cached(
                 "INSERT INTO messages (id, lineage, parent_id, height, kind, role, tool_name, tokens, timestamp,
-                                       json, codec, bytes, first_passage, passages)
+                                       json, codec, bytes, first_passage, passages, broken_line)
                  VALUES (:id, :lineage, :parent, :height, :kind, :role, :tool, :tokens, :timestamp,
-                         :json, :codec, :bytes, :first_passage, :passages)",
+                         :json, :codec, :bytes, :first_passage, :passages, :broken_line)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
@@ -253,15 +253,10 @@ impl<'t> Batch<'t> {
                     ":bytes": message.json.len(),
                     ":first_passage": first_passage,
                     ":passages": passages.len(),
+                    ":broken_line": (*has_broken_line && first_passage.is_some()).then_some(1),
                 })
             })
             .map_err(writing)?;
-        if *has_broken_line && first_passage.is_some() {
-            self.connection
-                .prepare_cached("INSERT OR IGNORE INTO broken_lines (message_id) VALUES (?1)")
-                .and_then(|mut insert| insert.execute([id]))
-                .map_err(writing)?;
-        }
         for (rowid, (range, parts)) in (first_passage.unwrap_or_default()..).zip(passages) {
             let body = &message.searchable[range.clone()];
             self.index_with(

@@ -17,7 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/007_rewritten.sql"),
     include_str!("migrations/008_purged.sql"),
     include_str!("migrations/009_broken_lines.sql"),
-    include_str!("migrations/010_notes.sql"),
+    include_str!("migrations/010_marked.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.

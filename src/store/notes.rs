@@ -54,7 +54,8 @@ impl View<'_> {
     fn noting(&self, conversation: ConversationId) -> Result<BTreeMap<EntryId, MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(
-                "SELECT e.id, m.id FROM messages m JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
+                "SELECT e.id, m.id FROM messages m INDEXED BY messages_marked
+                  CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
                   WHERE m.tool_name = 'lcm_note' AND m.kind = 0 AND e.kind = 1",
             )
             .map_err(reading)?;

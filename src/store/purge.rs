@@ -307,11 +307,10 @@ impl Batch<'_> {
             let nonce = nonce();
             self.run(
                 "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
-                        first_passage = NULL, passages = 0
+                        first_passage = NULL, passages = 0, broken_line = NULL
                   WHERE id = ?1",
                 params![message.0, nonce, codec::PURGED],
             )?;
-            self.run("DELETE FROM broken_lines WHERE message_id = ?1", params![message.0])?;
             // The name of an entry that came second to its id has a hash of what it said.
             self.run(
                 "UPDATE entries SET entry_id = substr(entry_id, 1, length(entry_id) - 65) || ' purged ' || ?1

@@ -120,8 +120,9 @@ impl View<'_> {
 
     /// The messages with a line so long that it was cut between two passages: a word may stand in neither.
     pub fn with_broken_lines(&self) -> Result<Vec<MessageId>> {
-        let mut query =
-            (self.connection).prepare_cached("SELECT message_id FROM broken_lines").map_err(reading)?;
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id FROM messages INDEXED BY messages_marked WHERE broken_line = 1")
+            .map_err(reading)?;
         let ids = query.query_map([], |row| row.get(0).map(MessageId)).map_err(reading)?;
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }

@@ -96,10 +96,17 @@ export declare class Engine {
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
    * Summarises ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
-   * while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`; `pi`
+   * while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`, `model`; `pi`
    * as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
    */
   prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
+  /**
+   * What is to be appended at the end of a turn, from what is there already: no model is asked. `end` is JSON: `leafId`, and
+   * where known `contextTokens`, `contextWindow`, `model`, and `shownFrom`, the first entry that the branch's last compaction
+   * left raw. The answer is JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text, degraded}}}` or
+   * `{"error"}`.
+   */
+  boundary(end: string): Promise<string>;
   /** How far the compaction is that is under way, in a line for the footer, or null. */
   compactionProgress(): string | null;
   /**

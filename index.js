@@ -6,11 +6,12 @@
  * Pi from starting, so nothing is loaded at the top level.
  */
 
+import { atAgentEnd, atTurnEnd, compactionOf, landed, prepare } from "./shim/boundary.js";
 import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withModels } from "./shim/models.js";
 import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
-import { showProgress, showStatus } from "./shim/status.js";
+import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
 
@@ -21,9 +22,6 @@ export { loadEngine };
 /** @typedef {import("./index.d.ts").Native} Native */
 /** @typedef {import("./index.d.ts").Engine} Engine */
 /** @typedef {import("./shim/tree.js").Session} Session */
-
-/** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
-const REDRAWN_MS = 200;
 
 /** Rest between two attempts to open a store that can't be opened. */
 const REST_MS = 1000;
@@ -200,29 +198,12 @@ export default function losslessContext(pi) {
       counting: false,
       stale: false,
       compacting: false,
+      early: null,
+      prompted: false,
     };
     opened.caughtUp = opened.engine.then(begin);
     goesOn();
     return opened;
-  }
-
-  /**
-   * Lets the engine summarise, while the agent works, what a compaction will ask for; whether it is time for that, the engine
-   * knows. Nobody waits for it, and what fails is tried again when it is needed.
-   *
-   * @param {ExtensionContext} ctx
-   * @param {Session} session
-   * @param {Engine} engine
-   */
-  async function prepare(ctx, session, engine) {
-    if (!session.background) return;
-    await session.caughtUp;
-    const leafId = session.manager.getLeafId();
-    const usage = ctx.getContextUsage?.();
-    // Right after a compaction Pi does not know how full the context is.
-    if (session.closing || !leafId || !usage?.tokens) return;
-    const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage) };
-    unwrap(await withModels(ctx, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
   }
 
   /**
@@ -237,15 +218,50 @@ export default function losslessContext(pi) {
     if (text) quietly(() => ctx.ui.notify(text, "info"));
   }
 
-  /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
-  const sync = async (_event, ctx, session) => {
+  /**
+   * What is to be done once a compaction stands on the branch.
+   *
+   * @param {ExtensionContext} ctx
+   * @param {Session} session
+   * @param {string | undefined} summary of the compaction that stands there
+   */
+  async function compacted(ctx, session, summary) {
+    const engine = await session.engine;
+    walk(session, engine);
+    session.preamble = engine.preamble();
+    const { offered } = session;
+    session.offered = null;
+    if (offered && summary === offered.summary) {
+      lastReport = { text: `LCM: ${offered.text}` };
+      notifyRedrawn(ctx, lastReport.text, offered.degraded ? "warning" : "info");
+    } else if (offered) {
+      tell(ctx, "another extension's compaction took the place of this one's. Every message is kept all the same.");
+    }
+    const again = wiped ?? [];
+    wiped = undefined;
+    if (modeOf(ctx) === "tui") again.forEach((text) => notifyRedrawn(ctx, text, "warning"));
+    void showStatus(ctx, session, tell);
+  }
+
+  /** The same for one that was handed back at a turn's end, of which Pi fires no event. @type {typeof sync} */
+  const settle = async (_event, ctx, session) => {
+    if (session.offered?.draft) await compacted(ctx, session, landed(session)?.summary);
+  };
+
+  /** Hands over what is new and shows it. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<Engine>} */
+  const handOverNew = async (_event, ctx, session) => {
     // Not awaited: it may fail as slowly as before.
     if (session.failed !== undefined && performance.now() > session.failed + REST_MS) session.reopen().catch((error) => tell(ctx, error));
     const engine = await session.engine;
     goOn(session, engine)?.catch((error) => tell(ctx, error));
     walk(session, engine);
-    prepare(ctx, session, engine).catch(() => {});
     void showStatus(ctx, session, tell);
+    return engine;
+  };
+
+  /** The same, with work ahead. @type {(event: unknown, ctx: ExtensionContext, session: Session) => Promise<void>} */
+  const sync = async (event, ctx, session) => {
+    prepare(ctx, session, await handOverNew(event, ctx, session)).catch(() => {});
   };
 
   /** The same, with what the store would not take earlier, on whatever branch. @type {typeof sync} */
@@ -254,6 +270,8 @@ export default function losslessContext(pi) {
     await sync(event, ctx, session);
     if (session.live && engine.known() < session.manager.getEntries().length) session.live = false;
     goOn(session, engine)?.catch((error) => tell(ctx, error));
+    await settle(event, ctx, session);
+    await atAgentEnd(/** @type {any} */ (event), ctx, session, engine);
   };
 
   pi.on("session_start", (_event, ctx) => {
@@ -278,9 +296,29 @@ export default function losslessContext(pi) {
       });
     }),
   );
-  pi.on("turn_end", withSession(sync));
+  pi.on(
+    "turn_end",
+    withSession(async (event, ctx, session) => {
+      const engine = await handOverNew(event, ctx, session);
+      const usage = ctx.getContextUsage?.();
+      const appended = await atTurnEnd(event, ctx, session, engine, usage);
+      if (!appended) prepare(ctx, session, engine, usage).catch(() => {});
+      return /** @type {any} */ (appended);
+    }),
+  );
+  pi.on("turn_start", withSession(settle));
   pi.on("agent_end", withSession(syncAll));
   pi.on("session_tree", withSession(sync));
+
+  // What is said while an older Pi compacts for us waits until that is done: there it would be lost.
+  pi.on(
+    "input",
+    withSession(async (_event, ctx, session) => {
+      await session.early;
+      session.prompted = ctx.isIdle();
+    }),
+  );
+  pi.on("agent_start", withSession((_event, _ctx, session) => void (session.prompted = false)));
 
   pi.on(
     "before_agent_start",
@@ -299,8 +337,10 @@ export default function losslessContext(pi) {
   pi.on(
     "session_before_compact",
     withSession(async (event, ctx, session) => {
-      session.offered = null;
       wiped = [];
+      // Ours, which is made already.
+      if (session.early && session.offered?.draft) return { compaction: compactionOf(session.offered) };
+      session.offered = null;
       const { preparation, signal } = event;
       // The past of a long session may still be on its way.
       const engine = await unlessAborted(ready(session), signal);
@@ -345,29 +385,7 @@ export default function losslessContext(pi) {
     }),
   );
 
-  pi.on(
-    "session_compact",
-    withSession(async (event, ctx, session) => {
-      const engine = await session.engine;
-      walk(session, engine);
-      session.preamble = engine.preamble();
-      const { offered } = session;
-      session.offered = null;
-      if (offered && event.compactionEntry?.summary === offered.summary) {
-        const [text, type] = /** @type {const} */ ([`LCM: ${offered.text}`, offered.degraded ? "warning" : "info"]);
-        lastReport = { text };
-        const show = () => quietly(() => ctx.ui.notify(text, type));
-        if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
-        else show();
-      } else if (offered) {
-        tell(ctx, "another extension's compaction took the place of this one's. Every message is kept all the same.");
-      }
-      const again = wiped ?? [];
-      wiped = undefined;
-      if (modeOf(ctx) === "tui") setTimeout(() => again.forEach((text) => quietly(() => ctx.ui.notify(text, "warning"))), REDRAWN_MS);
-      void showStatus(ctx, session, tell);
-    }),
-  );
+  pi.on("session_compact", withSession((event, ctx, session) => compacted(ctx, session, event.compactionEntry?.summary)));
 
   pi.on("session_shutdown", async (event, ctx) => {
     const left = session;

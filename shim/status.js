@@ -4,7 +4,7 @@
  * Pi draws its screen anew for every status it is given, so it is given one only when the words have changed.
  */
 
-import { quietly, unwrap } from "./pi.js";
+import { modeOf, quietly, unwrap } from "./pi.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Engine} Engine */
@@ -13,6 +13,9 @@ import { quietly, unwrap } from "./pi.js";
 
 /** How often the footer tells how far something is. */
 const PROGRESS_MS = 200;
+
+/** In the TUI Pi draws its transcript anew after a compaction; what is said before that is wiped out with the old one. */
+const REDRAWN_MS = 200;
 
 /** What each line of the footer shows, by session: Pi clears it with the session. @type {WeakMap<Session, Map<string, string | undefined>>} */
 const shown = new WeakMap();
@@ -62,6 +65,19 @@ async function showCounts(ctx, session, tell) {
   } catch {
     // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
   }
+}
+
+/**
+ * Tells something where it stays to be seen behind a compaction.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string} text
+ * @param {"info" | "warning"} type
+ */
+export function notifyRedrawn(ctx, text, type) {
+  const show = () => quietly(() => ctx.ui.notify(text, type));
+  if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
+  else show();
 }
 
 /**

@@ -29,12 +29,16 @@ import { unwrap } from "./pi.js";
  * @property {boolean} closing nothing more is to be handed over
  * @property {AbortController} leaving stops the model calls that nobody waits for
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
- * @property {{ summary: string, text: string, degraded: boolean } | null} offered the compaction under way
+ * @property {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number } | null} offered
+ *   the compaction under way; with a draft, one that the extension began by itself at `leafId`
  * @property {boolean} footer whether the footer is wanted
  * @property {boolean} background whether summaries may be written ahead of a compaction
  * @property {boolean} counting for the footer; `stale` when it has to be done once more
  * @property {boolean} stale
  * @property {boolean} compacting the footer tells of that
+ * @property {boolean} [takesEntries] whether Pi takes entries at the end of a turn
+ * @property {Promise<void> | null} early a compaction that Pi was asked for, under way
+ * @property {boolean} prompted something was said, and the agent has not begun yet
  */
 
 /**

@@ -148,11 +148,20 @@ impl Engine {
     }
 
     /// Summarises ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
-    /// while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`; `pi`
+    /// while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`, `model`; `pi`
     /// as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
     #[napi(ts_args_type = "request: string, pi: (call: string) => Promise<string>")]
     pub async fn prepare(&self, request: String, pi: CallPi) -> napi::Result<String> {
         Ok(answer(self.inner.prepare(&request, Arc::new(Pi::new(pi))).await))
+    }
+
+    /// What is to be appended at the end of a turn, from what is there already: no model is asked. `end` is JSON: `leafId`, and
+    /// where known `contextTokens`, `contextWindow`, `model`, and `shownFrom`, the first entry that the branch's last compaction
+    /// left raw. The answer is JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text, degraded}}}` or
+    /// `{"error"}`.
+    #[napi]
+    pub async fn boundary(&self, end: String) -> napi::Result<String> {
+        Ok(answer(self.inner.boundary(&end).await))
     }
 
     /// How far the compaction is that is under way, in a line for the footer, or null.

@@ -30,6 +30,9 @@ pub struct Ahead {
     pub context_tokens: Option<usize>,
     /// The model's context window in tokens.
     pub context_window: Option<usize>,
+    /// The session's model, as `provider/id`.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 /// Makes what can be made ahead, a few summaries at a time, until `pause` is told; says whether any model call failed.
@@ -43,8 +46,12 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let at_once = work.settings.leaf_pass_concurrency;
     let kept = kept(work.store, &work.memory, work.conversation, work.settings, &ahead.leaf_id).await?;
     let Some(kept) = kept else { return Ok(false) };
-    let target =
-        Target { leaf: ahead.leaf_id.clone(), window: ahead.context_window, instructions: None, model: None };
+    let target = Target {
+        leaf: ahead.leaf_id.clone(),
+        window: ahead.context_window,
+        instructions: None,
+        model: ahead.model.clone(),
+    };
     let job = Job::begin(work, target).await?;
     let made = make(&job, &Part::Before(kept), at_once, pause).await;
     job.keep_measures().await;
@@ -58,6 +65,8 @@ async fn make(job: &Job<'_>, part: &Part, at_once: usize, pause: &CancellationTo
     let branch = job.read(part).await?;
     let chunks = whole(&branch, job.uncovered(&branch));
     let recent = newest(&chunks);
+    // What was made without a model is made anew by the next compaction in any case.
+    let chunks = [chunks, branch.degraded_spans()].concat();
     for some in chunks.chunks(at_once.max(1)) {
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
             return Ok(());
@@ -66,7 +75,8 @@ async fn make(job: &Job<'_>, part: &Part, at_once: usize, pause: &CancellationTo
     }
     if !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
         let branch = job.read(part).await?;
-        job.condense_by_depth(branch).await?;
+        let branch = job.condense_by_depth(branch).await?;
+        job.under_pressure(branch, job.budget, Else::Nothing).await?;
     }
     Ok(())
 }

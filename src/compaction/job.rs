@@ -9,20 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
 use super::branch::Branch;
-use super::calibration::{self, Measured, Ratios};
+use super::calibration::{Measured, Ratios};
 use super::claims::{Claims, Lease};
 use super::passes::{self, Else, Made, Material, Pass};
 use super::plan::Cut;
 use super::progress::{Progress, Watched};
 use super::summarizer::Summarizer;
-use super::{Work, assembler, redact, sizes};
+use super::{Work, assembler, finished, redact, sizes};
 use crate::config::Settings;
 use crate::dag::Span;
 use crate::error::{Code, Error, Result};
-use crate::ids::{Hash, SummaryId};
+use crate::ids::{ConversationId, Hash, SummaryId};
 use crate::llm::Model;
-use crate::model::Notes;
-use crate::store::{Batch, View};
+use crate::store::{Batch, Store, View};
 
 /// One summary aims at no more than this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
@@ -94,6 +93,10 @@ impl<'a> Job<'a> {
         Ok(Self { work, leaf: target.leaf, summarizer, measured, pass, claims, budget })
     }
 
+    pub(super) fn store(&self) -> &Store {
+        self.work.store
+    }
+
     pub(super) fn settings(&self) -> &Settings {
         self.work.settings
     }
@@ -125,10 +128,7 @@ impl<'a> Job<'a> {
         let read = move |view: &View<'_>| match &part {
             Part::Before(entry) => {
                 let branch = Branch::read(view, &memory, conversation, &leaf, entry)?;
-                Ok(match settings {
-                    (false, _) => branch,
-                    (true, redact) => branch.noting(shown_notes(view.notes(conversation, &leaf)?, redact)),
-                })
+                noted(view, branch, conversation, &leaf, settings)
             }
             Part::After(entry) => Branch::read_after(view, &memory, conversation, &leaf, entry.as_deref()),
         };
@@ -165,7 +165,7 @@ impl<'a> Job<'a> {
         while pressed {
             branch = self.condense_by_depth(branch).await?;
             // What pressure makes may be too many of a depth in their turn.
-            (branch, pressed) = self.under_pressure(branch, self.budget - focused).await?;
+            (branch, pressed) = self.under_pressure(branch, self.budget - focused, Else::Extract).await?;
         }
         let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
         Ok((self.finish(branch).await?, focus))
@@ -197,12 +197,20 @@ impl<'a> Job<'a> {
 
     /// Condenses until the block fits into `room` tokens, and says whether it had to. Each round leaves fewer pieces, so it
     /// ends; one that did not would never.
-    async fn under_pressure(&self, mut branch: Branch, room: usize) -> Result<(Branch, bool)> {
+    ///
+    /// # Errors
+    /// When cancelled, or the store fails.
+    pub(super) async fn under_pressure(
+        &self,
+        mut branch: Branch,
+        room: usize,
+        otherwise: Else,
+    ) -> Result<(Branch, bool)> {
         let mut pressed = false;
         while !branch.fits(room) {
             let pieces = branch.frontier().len();
             let groups = branch.groups_under_pressure(self.settings().condensation_threshold, room);
-            self.condense(&branch, groups, Else::Extract).await?;
+            self.condense(&branch, groups, otherwise).await?;
             branch = self.refresh(branch).await?;
             if branch.frontier().len() >= pieces {
                 return Ok((branch, false));
@@ -214,41 +222,9 @@ impl<'a> Job<'a> {
 
     /// Reads what only the finished block asks for, and keeps what was learnt on the way.
     async fn finish(&self, branch: Branch) -> Result<Branch> {
-        let memory = Arc::clone(&self.work.memory);
-        let finish = move |view: &View<'_>| {
-            let (branch, found) = branch.finish(view, &memory)?;
-            let session = calibration::of_session(view, branch.since_compaction())?;
-            Ok((branch, found, session))
-        };
-        let (branch, found, session) = self.work.store.read(finish).await?;
+        let (branch, session) = finished(self.work.store, &self.work.memory, branch).await?;
         self.measured.keep(self.work.store, session).await;
-        if !found.is_empty() {
-            // Not noted, they are looked up again the next time.
-            let note = move |batch: &Batch<'_>| {
-                found.iter().try_for_each(|(summary, hash, files)| batch.note_files(*summary, *hash, files))
-            };
-            drop(self.work.store.write(note).await);
-        }
         Ok(branch)
-    }
-
-    /// Decides what of the DAG the block of `title` shows in `room` tokens.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    pub(super) async fn unfolded(
-        &self,
-        mut branch: Branch,
-        title: &'static str,
-        focus: Option<&str>,
-        room: usize,
-    ) -> Result<Branch> {
-        let focus = focus.map(ToOwned::to_owned);
-        let unfold = move |view: &View<'_>| {
-            branch.unfold(view, title, focus.as_deref(), room)?;
-            Ok(branch)
-        };
-        self.work.store.read(unfold).await
     }
 
     /// Keeps what the answers told of the models' tokens.
@@ -401,9 +377,23 @@ fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Else)>) {
     queue.drain(..most).unzip()
 }
 
-/// The notes as a block shows them: what is masked elsewhere is masked in them.
-fn shown_notes(notes: Notes, redact: bool) -> Notes {
-    if redact { notes.with_texts(redact::redacted) } else { notes }
+/// The branch with the notes that its block shows: none unless `notes`, and where `redact`, what is masked elsewhere is masked in
+/// them.
+///
+/// # Errors
+/// When the store can't be read.
+pub(super) fn noted(
+    view: &View<'_>,
+    branch: Branch,
+    conversation: ConversationId,
+    leaf: &str,
+    (notes, redact): (bool, bool),
+) -> Result<Branch> {
+    if !notes {
+        return Ok(branch);
+    }
+    let notes = view.notes(conversation, leaf)?;
+    Ok(branch.noting(if redact { notes.with_texts(redact::redacted) } else { notes }))
 }
 
 /// Where the newest of `chunks` begin, which are in order.

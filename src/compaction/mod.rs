@@ -13,6 +13,7 @@ mod assembler;
 mod branch;
 mod calibration;
 mod claims;
+mod early;
 mod extract;
 mod forecast;
 mod job;
@@ -31,6 +32,7 @@ mod tree;
 mod words;
 
 pub use ahead::{Ahead, prepare};
+pub use early::{Early, Session, TurnEnd, early};
 pub use forecast::{Forecast, forecast};
 pub use memory::Memory;
 pub use progress::Progress;
@@ -48,10 +50,10 @@ use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::llm::Model;
 use crate::model::CompactionDetails;
-use crate::store::Store;
+use crate::store::{Batch, Store, View};
 use crate::{text, tokens};
 use branch::{Branch, HISTORY};
-use calibration::Ratios;
+use calibration::{Ratios, Seen};
 use job::{Job, Part, Target};
 use plan::Cut;
 use rounds::Rounds;
@@ -132,8 +134,8 @@ pub enum Outcome {
 pub struct Compaction {
     /// The block.
     pub summary: String,
-    /// The first entry that stays raw.
-    pub first_kept_entry_id: String,
+    /// The first entry that stays raw; none where all of it went.
+    pub first_kept_entry_id: Option<String>,
     /// As the request had it.
     pub tokens_before: Value,
     /// The new summaries and what they span.
@@ -168,8 +170,7 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     };
     match outcome {
         Ok(Some((branch, compaction))) => {
-            let report = report(&job, request, &branch, &compaction, started.elapsed());
-            let degraded = degraded(&branch) > 0;
+            let (report, degraded) = report(&job, &branch, &compaction, started.elapsed());
             Ok(Outcome::Compacted { compaction: Box::new(compaction), report, degraded })
         }
         Ok(None) => Ok(Outcome::Declined),
@@ -195,10 +196,10 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
         branch = job.read(&before(&kept)).await?;
     }
     let (branch, focus) = job.complete(branch, chunks).await?;
-    let (branch, summary) = block(job, branch, HISTORY, focus.as_deref()).await?;
+    let (branch, summary) = block(job.store(), job.budget, branch, HISTORY, focus.as_deref()).await?;
     let compaction = Compaction {
         summary,
-        first_kept_entry_id: kept,
+        first_kept_entry_id: Some(kept),
         tokens_before: request.tokens_before.clone(),
         details: branch.details(),
         usage: job.summarizer.usage(),
@@ -207,8 +208,9 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
 }
 
 async fn block(
-    job: &Job<'_>,
-    branch: Branch,
+    store: &Store,
+    budget: usize,
+    mut branch: Branch,
     title: &'static str,
     focus: Option<&str>,
 ) -> Result<(Branch, String)> {
@@ -217,10 +219,33 @@ async fn block(
     }
     // The sections beside the summaries give way where the block would be no smaller than what it stands for.
     let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
-    let room = if replaced > LEAST_BUDGET { job.budget.min(replaced - 1) } else { job.budget };
-    let branch = job.unfolded(branch, title, focus, room).await?;
-    let block = branch.block(title, focus, room);
-    Ok((branch, block))
+    let room = if replaced > LEAST_BUDGET { budget.min(replaced - 1) } else { budget };
+    let focus = focus.map(ToOwned::to_owned);
+    let write = move |view: &View<'_>| {
+        branch.unfold(view, title, focus.as_deref(), room)?;
+        let block = branch.block(title, focus.as_deref(), room);
+        Ok((branch, block))
+    };
+    store.read(write).await
+}
+
+/// Reads what only the finished block of `branch` asks for, and what its session tells of its model's tokens.
+async fn finished(store: &Store, memory: &Arc<Memory>, branch: Branch) -> Result<(Branch, Option<Seen>)> {
+    let memory = Arc::clone(memory);
+    let finish = move |view: &View<'_>| {
+        let (branch, found) = branch.finish(view, &memory)?;
+        let session = calibration::of_session(view, branch.since_compaction())?;
+        Ok((branch, found, session))
+    };
+    let (branch, found, session) = store.read(finish).await?;
+    if !found.is_empty() {
+        // Not noted, they are looked up again the next time.
+        let note = move |batch: &Batch<'_>| {
+            found.iter().try_for_each(|(summary, hash, files)| batch.note_files(*summary, *hash, files))
+        };
+        drop(store.write(note).await);
+    }
+    Ok((branch, session))
 }
 
 /// What the leaf pass has to do, and the entry that the raw part begins with: the last chunk, which is not a whole one yet, waits
@@ -268,35 +293,39 @@ fn tokens_of(branch: &Branch, from: usize) -> usize {
 /// `812 messages in 24 summaries (9 new), 181,204 → about 28,000 tokens, 9 model calls, 14.2 s, $0.021`
 fn report(
     job: &Job<'_>,
-    request: &Request,
     branch: &Branch,
     compaction: &Compaction,
     elapsed: std::time::Duration,
-) -> String {
-    let details = &compaction.details;
-    let mut report = format!(
-        "{} messages in {} ({} new)",
-        details.covered,
-        text::count(details.frontier.len(), "summary"),
-        details.summaries.len(),
-    );
-    if let Some(before) = request.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
-        let after = tokens::estimate(&compaction.summary) + tokens_of(branch, branch.before().len());
-        report += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
-    }
+) -> (String, bool) {
+    let (mut report, is_degraded) = told(branch, compaction);
     let calls = text::count(job.summarizer.calls(), "model call");
     report += &format!(", {calls}, {:.1} s", elapsed.as_secs_f64());
     if job.progress().cost() > 0.0 {
         report += &format!(", {}", text::dollars(job.progress().cost()));
     }
-    let degraded = degraded(branch);
-    if degraded > 0 {
-        report += &format!("; {degraded} of them without a model, to be made anew later");
+    if is_degraded {
+        report += &format!("; {} of them without a model, to be made anew later", degraded(branch));
         if let Some(reason) = job.summarizer.last_failure() {
             report += &format!(" ({})", text::one_line(&reason, 160));
         }
     }
-    report
+    (report, is_degraded)
+}
+
+/// What a compaction comes to, in a line, and whether a summary of its block was made without a model.
+fn told(branch: &Branch, compaction: &Compaction) -> (String, bool) {
+    let details = &compaction.details;
+    let mut told = format!(
+        "{} messages in {} ({} new)",
+        details.covered,
+        text::count(details.frontier.len(), "summary"),
+        details.summaries.len(),
+    );
+    if let Some(before) = compaction.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
+        let after = tokens::estimate(&compaction.summary) + tokens_of(branch, branch.before().len());
+        told += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
+    }
+    (told, degraded(branch) > 0)
 }
 
 /// Summaries of the block that no model wrote.

@@ -95,7 +95,7 @@ async fn account(job: &Job<'_>, part: &Part, leaf: &str) -> Result<Option<LeftSu
     }
     let chunks = job.uncovered(&branch);
     let (branch, focus) = job.complete(branch, chunks).await?;
-    let (branch, summary) = block(job, branch, TITLE, focus.as_deref()).await?;
+    let (branch, summary) = block(job.store(), job.budget, branch, TITLE, focus.as_deref()).await?;
     let details = CompactionDetails { leaf: Some(leaf.to_owned()), ..branch.details() };
     Ok(Some(LeftSummary { summary, details, usage: job.summarizer.usage() }))
 }

@@ -228,7 +228,8 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "softThreshold",
         also: &[],
-        help: "How full the context must be for that, as a share of where Pi compacts by itself. Below it nothing is spent.",
+        help: "How full the context must be for that, as a share of where Pi compacts by itself, or of `compactAt` where that comes \
+               first. Below it nothing is spent.",
         kind: Kind::Share { default: 0.6, field: |s| &mut s.soft_threshold },
     },
     Definition {
@@ -241,9 +242,12 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "compactAt",
         also: &[],
-        help: "How full the context may grow before the extension compacts by itself, at the end of a turn and without waiting \
-               for a model; 0.7 is a good start. What Pi does at its own threshold stays as it is. In the environment an object \
-               stands as JSON.",
+        help: "How full the context may grow before the extension compacts by itself: at the end of a turn, without stopping the \
+               agent or waiting for a model, from what was summarised ahead. 0.7 is a good start. It needs `background`; beyond it \
+               the session's own model may write summaries too, as for any compaction. What is not summarised yet is left for the end \
+               of a later turn, and it comes again only after the context has grown by a fifth of this. Beyond Pi's own threshold Pi \
+               compacts as ever. A Pi before 0.87 can do it only once the agent has ended. In the environment an object stands as \
+               JSON.",
         kind: Kind::Level { default: None, field: |s| &mut s.compact_at },
     },
     Definition {

@@ -149,6 +149,8 @@ impl<'de> Deserialize<'de> for Share {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PiCompaction {
+    /// Does it compact by itself?
+    pub enabled: bool,
     /// Tokens below the window at which Pi compacts by itself.
     pub reserve_tokens: usize,
     /// Tokens at the end of a branch that it keeps as they are.
@@ -158,7 +160,7 @@ pub struct PiCompaction {
 impl Default for PiCompaction {
     /// What Pi does without a word from its user.
     fn default() -> Self {
-        Self { reserve_tokens: 16_384, keep_recent_tokens: 20_000 }
+        Self { enabled: true, reserve_tokens: 16_384, keep_recent_tokens: 20_000 }
     }
 }
 

@@ -198,6 +198,7 @@ fn file(
     // As Pi does, which itself tells of a file that is no JSON.
     let all: Value = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
     let number = |key: &str| all["compaction"][key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
+    pi.enabled = all["compaction"]["enabled"].as_bool().unwrap_or(pi.enabled);
     pi.reserve_tokens = number("reserveTokens").unwrap_or(pi.reserve_tokens);
     pi.keep_recent_tokens = number("keepRecentTokens").unwrap_or(pi.keep_recent_tokens);
     match all.get("lcm")? {
@@ -319,8 +320,9 @@ mod tests {
                 .unwrap();
         };
         write(&world.sources.agent_dir, json!({"reserveTokens": 5000, "keepRecentTokens": 3000}));
-        write(&world.sources.cwd.join(".pi"), json!({"keepRecentTokens": 1000, "reserveTokens": "odd"}));
-        let pi = PiCompaction { reserve_tokens: 5_000, keep_recent_tokens: 1_000 };
+        let project = json!({"enabled": false, "keepRecentTokens": 1000, "reserveTokens": "odd"});
+        write(&world.sources.cwd.join(".pi"), project);
+        let pi = PiCompaction { enabled: false, reserve_tokens: 5_000, keep_recent_tokens: 1_000 };
         assert_eq!(world.load().settings.pi, pi);
     }
 

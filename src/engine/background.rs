@@ -124,31 +124,57 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// How much work ahead is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Need {
+    /// A compaction will come.
+    Soon,
+    /// One waits for it, at the end of a turn: what is asked for now is asked of the models that a compaction would ask.
+    Now,
+}
+
 /// Is the context full enough for work ahead?
-pub(super) fn is_due(settings: &Settings, ahead: &Ahead) -> bool {
-    let (Some(tokens), Some(window)) = (ahead.context_tokens, ahead.context_window) else { return false };
-    let full = window.saturating_sub(settings.pi.reserve_tokens);
-    settings.background && tokens > 0 && tokens >= settings.soft_threshold.of(full)
+pub(super) fn need(settings: &Settings, ahead: &Ahead) -> Option<Need> {
+    let (tokens, window) = (ahead.context_tokens?, ahead.context_window?);
+    let pi = window.saturating_sub(settings.pi.reserve_tokens);
+    let own = settings.compact_at.tokens(ahead.model.as_deref(), window).unwrap_or(usize::MAX);
+    match () {
+        () if !settings.background || tokens == 0 => None,
+        () if tokens >= own => Some(Need::Now),
+        () => (tokens >= settings.soft_threshold.of(pi.min(own))).then_some(Need::Soon),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Level;
 
     #[test]
     fn work_ahead_is_due_above_the_threshold_only() {
         let settings = Settings::defaults(std::path::Path::new("/nowhere"));
-        let due = |tokens, window| {
-            let ahead = Ahead { leaf_id: "e1".into(), context_tokens: tokens, context_window: window };
-            is_due(&settings, &ahead)
+        let need = |settings: &Settings, tokens, window| {
+            let ahead = Ahead {
+                leaf_id: "e1".into(),
+                context_tokens: tokens,
+                context_window: window,
+                model: Some("a/b".into()),
+            };
+            need(settings, &ahead)
         };
         let full = (200_000 - 16_384) * 6 / 10;
-        assert!(due(Some(full + 1), Some(200_000)) && !due(Some(full - 1), Some(200_000)));
-        assert!(!due(None, Some(200_000)) && !due(Some(199_000), None));
+        assert_eq!(need(&settings, Some(full + 1), Some(200_000)), Some(Need::Soon));
+        for (tokens, window) in
+            [(Some(full - 1), Some(200_000)), (None, Some(200_000)), (Some(199_000), None)]
+        {
+            assert_eq!(need(&settings, tokens, window), None);
+        }
         let off = Settings { background: false, ..settings.clone() };
-        let ahead =
-            Ahead { leaf_id: "e1".into(), context_tokens: Some(190_000), context_window: Some(200_000) };
-        assert!(is_due(&settings, &ahead) && !is_due(&off, &ahead));
+        assert_eq!(need(&off, Some(190_000), Some(200_000)), None);
+        let early = Settings { compact_at: Level::Tokens(50_000), ..settings };
+        assert_eq!(need(&early, Some(29_999), Some(200_000)), None);
+        assert_eq!(need(&early, Some(30_000), Some(200_000)), Some(Need::Soon));
+        assert_eq!(need(&early, Some(50_000), Some(200_000)), Some(Need::Now));
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! The facade: one open session of one project. Plain data in and out; knows neither JavaScript nor SQL.
 
 mod background;
+mod boundary;
 mod commands;
 mod elsewhere;
 mod preamble;
@@ -27,7 +28,8 @@ use crate::recall::Scope;
 use crate::store::{Place, Store, View, project_of, real_path};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
-use background::Background;
+use background::{Background, Need};
+pub use boundary::{Boundary, Draft, Report};
 pub use commands::{command_specs, settings_command};
 
 /// Which session to open.
@@ -79,6 +81,8 @@ pub struct Engine {
     elsewhere: Option<String>,
     standing: Arc<Standing>,
     background: Background,
+    /// A compaction at the end of a turn is being made.
+    is_at_boundary: AtomicBool,
     memory: Arc<Memory>,
     notepad: Notepad,
     /// Of the compaction under way.
@@ -124,6 +128,7 @@ impl Engine {
             importer: Importer::default(),
             elsewhere,
             background: Background::default(),
+            is_at_boundary: AtomicBool::default(),
             memory: Arc::default(),
             notepad: Notepad::default(),
             progress: Mutex::default(),
@@ -232,9 +237,7 @@ impl Engine {
     pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
         let ahead: Ahead = read_json("the request for work ahead", ahead)?;
         let settings = self.settings();
-        if !background::is_due(&settings, &ahead) {
-            return Ok(());
-        }
+        let Some(need) = background::need(&settings, &ahead) else { return Ok(()) };
         let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };
         self.flush().await?;
         if self.persistor.is_behind() {
@@ -242,7 +245,8 @@ impl Engine {
         }
         let started = Instant::now();
         let stop = turn.running.stop.clone();
-        let work = self.work(&settings, host, settings.background_session_model, stop, Arc::default());
+        let own_model = settings.background_session_model || need == Need::Now;
+        let work = self.work(&settings, host, own_model, stop, Arc::default());
         let failed = compaction::prepare(work, &ahead, &turn.running.pause).await;
         let outcome = match failed {
             Ok(false) => "prepared",

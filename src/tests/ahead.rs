@@ -30,6 +30,7 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
         leaf_id: compact.request.leaf_id.clone(),
         context_tokens: None,
         context_window: compact.request.context_window,
+        model: compact.request.model.clone(),
     };
     prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap()
 }

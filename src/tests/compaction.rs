@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted, kept};
 use crate::compaction::Outcome;
 use crate::dag::{Sources, visible};
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
@@ -330,7 +330,7 @@ async fn when_pis_cut_would_keep_nothing_visible_the_users_request_stays() {
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), "e42");
     let compaction = compacted(compact.run(&ScriptedModel::helpful()).await);
-    assert_eq!(compaction.first_kept_entry_id, "e41");
+    assert_eq!(kept(&compaction), "e41");
     let expected = visible_before(&store, conversation, session.leaf(), "e41").await;
     assert_eq!(covered(&store, &compaction.summary).await, expected);
 }
@@ -398,10 +398,10 @@ async fn an_automatic_compaction_leaves_a_small_remainder_raw_and_a_manual_one_d
         async move { compacted(compact.run(&ScriptedModel::helpful()).await) }
     };
     let automatic = run("threshold").await;
-    assert_ne!(automatic.first_kept_entry_id, session.leaf());
-    let expected = visible_before(&store, conversation, session.leaf(), &automatic.first_kept_entry_id).await;
+    assert_ne!(kept(&automatic), session.leaf());
+    let expected = visible_before(&store, conversation, session.leaf(), kept(&automatic)).await;
     assert_eq!(covered(&store, &automatic.summary).await, expected);
-    assert_eq!(run("manual").await.first_kept_entry_id, session.leaf());
+    assert_eq!(kept(&run("manual").await), session.leaf());
 }
 
 proptest! {
@@ -443,7 +443,7 @@ proptest! {
             let outcome = compact.run(&model).await;
             if outcome == Outcome::Declined { return; }
             let compaction = compacted(outcome);
-            let kept = &compaction.first_kept_entry_id;
+            let kept = kept(&compaction);
             let expected = visible_before(&store, conversation, session.leaf(), kept).await;
             assert_eq!(covered(&store, &compaction.summary).await, expected);
             assert!(tokens::estimate(&compaction.summary) <= budget);

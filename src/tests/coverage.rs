@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted, kept};
 use super::tree::{Tree, id_of};
 use super::world::{Asked, Event, Knobs, Mood, World, events, knobs, marks};
 use crate::compaction::{Compaction, Outcome};
@@ -161,7 +161,7 @@ impl World {
             }
             Outcome::Cancelled => panic!("nobody cancelled"),
         };
-        let kept = compaction.first_kept_entry_id.clone();
+        let kept = kept(&compaction).to_owned();
         let before = self.held(asked.conversation, &asked.leaf, &kept, Some(newest)).await;
         let entries = &self.sittings[asked.sitting].entries;
         let tree = Tree::of(entries);
@@ -267,7 +267,7 @@ impl World {
 
     /// An edit of something long summarised ends what covers it, and nothing else.
     async fn edit_late(&mut self, asked: &Asked, compaction: &Compaction, dice: usize) {
-        let kept = &compaction.first_kept_entry_id;
+        let kept = kept(compaction);
         self.store_sitting(asked.sitting).await;
         let leaf = self.sitting().leaf().to_owned();
         let before = self.holding(asked.conversation, &leaf, kept).await;
@@ -289,7 +289,7 @@ impl World {
         assert!(unharmed.is_subset(&has), "{:?} ended too", unharmed.difference(&has));
         let ended: BTreeSet<_> = had.difference(&unharmed).collect();
         assert!(ended.iter().all(|hash| !has.contains(*hash)), "still hold");
-        let again = self.asking(edit, kept.clone(), 0, Mood::Helpful).await;
+        let again = self.asking(edit, kept.to_owned(), 0, Mood::Helpful).await;
         self.compact(&again).await;
     }
 

@@ -11,6 +11,7 @@ mod coverage;
 mod describe;
 mod doctor;
 mod doctor_fuzz;
+mod early;
 mod exact;
 mod expand;
 mod expand_around;

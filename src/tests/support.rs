@@ -258,6 +258,11 @@ pub fn compacted(outcome: Outcome) -> Compaction {
     }
 }
 
+/// The first entry that a compaction leaves raw.
+pub fn kept(compaction: &Compaction) -> &str {
+    compaction.first_kept_entry_id.as_deref().unwrap_or_default()
+}
+
 /// Answers `/lcm <line>`, asked from `scope` in the project `home`, on a screen of `columns` if there is one. Pi's sessions lie in
 /// `sessions`.
 pub async fn ask_in(

@@ -236,6 +236,15 @@ impl Branch {
         self.frontier_ids().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }
 
+    /// How many of the visible messages come before what the context has now: `first`, the entry that the last compaction left
+    /// raw. An entry that is not on the branch hides nothing.
+    pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
+        let Some(first) = first else { return Ok(0) };
+        let row = view.entry_row(self.conversation, first)?;
+        let place = row.and_then(|row| self.path.place(row));
+        Ok(place.map_or(0, |place| self.path.seen_before(place)))
+    }
+
     /// The entry of the user's last message, if Pi's cut would leave nothing that is visible: so it does when a turn that
     /// is larger than the tail ends with a message that failed and was hidden. What the user asked for must stay.
     /// None if the turn takes more than `room` tokens.

@@ -212,5 +212,5 @@ class Search {
 function told({ hits, isCut, elsewhere }) {
   if (hits.length === 0) return elsewhere > 0 ? `Nothing here; ${elsewhere} in other sessions: press tab.` : "Nothing found.";
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
-  return `${hits.length}${isCut ? " or more" : ""} found${others}`;
+  return `${isCut ? `The best ${hits.length} of more` : hits.length} found${others}`;
 }

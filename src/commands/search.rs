@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Answer, Asked, Command, args};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
-    DEFAULT_LIMIT, Findings, Found, Hit, Kinds, Mode, Place, Question, Sessions, grep,
+    DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, Sessions, grep,
 };
 use crate::text::{age, count, now, timestamp};
 
@@ -45,6 +45,9 @@ struct Hits {
     hits: Vec<Match>,
     /// There are more than are told.
     is_cut: bool,
+    /// As many as one answer can have were asked for.
+    #[serde(skip)]
+    is_most: bool,
     /// Messages of other sessions that would match, where nothing was found here.
     elsewhere: usize,
 }
@@ -83,7 +86,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
         mode: if has(REGEX) { Mode::Regex } else { Mode::Text },
         kinds: Kinds::All,
         sessions: if has(PROJECT) { Sessions::Project } else { Sessions::This },
-        limit: if has(MORE) { crate::recall::grep::MOST_RESULTS } else { DEFAULT_LIMIT },
+        limit: if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT },
         also_current: true,
         ..Question::default()
     };
@@ -97,6 +100,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
                 query: question.query,
                 hits: hits.into_iter().map(|hit| Match::of(hit, now)).collect(),
                 is_cut: next.is_some(),
+                is_most: question.limit == MOST_RESULTS,
                 elsewhere: elsewhere.messages,
             }))
         })
@@ -176,8 +180,10 @@ impl fmt::Display for Hits {
             writeln!(f, "{}", hit.line)?;
         }
         f.write_str("\nThe whole of one: /lcm show ID.")?;
-        if self.is_cut {
-            write!(f, " There are more: add {MORE}, or more words.")?;
+        match (self.is_cut, self.is_most) {
+            (true, false) => write!(f, " There are more: add {MORE}, or more words.")?,
+            (true, true) => f.write_str(" There are more: add more words.")?,
+            (false, _) => {}
         }
         Ok(())
     }

@@ -370,6 +370,25 @@ impl Message {
         files
     }
 
+    /// The ids of those calls in it whose arguments name a file: by its path as it stands, or at the end of a longer one.
+    #[must_use]
+    pub fn calls_naming(&self, path: &str) -> Vec<String> {
+        let sought = words(path);
+        let mut calls = Vec::new();
+        for part in &self.parts {
+            let Part::ToolCall { id, arguments, .. } = part else { continue };
+            let mut is_named = false;
+            each_string(arguments, &mut |text| {
+                let said = words(text);
+                is_named |= !sought.is_empty() && said.windows(sought.len()).any(|some| some == sought);
+            });
+            if is_named {
+                calls.push(id.clone());
+            }
+        }
+        calls
+    }
+
     /// Is it the answer of one of our own tools?
     #[must_use]
     pub fn is_recall_echo(&self) -> bool {
@@ -404,6 +423,12 @@ pub fn read_json(json: &str) -> serde_json::Result<Value> {
         let json = without_lone_surrogates(json).replace(SERDE_KEY, &format!("{SERDE_KEY} "));
         serde_json::from_str(&shallow(&json))
     })
+}
+
+/// The words of a path or a command, in small letters: what stands between them differs from system to system.
+fn words(text: &str) -> Vec<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect()
 }
 
 pub(super) fn is_recall_tool(name: &str) -> bool {

@@ -50,7 +50,7 @@ pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared, Pr
 pub(crate) use codec::unseal;
 pub use connection::Place;
 pub use export::{ExportedEntry, ExportedSession, Shows};
-pub use packed::Packed;
+pub use packed::{Packed, Turn};
 pub use project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
 pub use purge::{Purge, PurgePlan, PurgedSession};
 pub use purged::beside_purged;

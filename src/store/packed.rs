@@ -36,25 +36,45 @@ impl Packed {
     }
 }
 
+/// In which order rows are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// What was stored last comes first.
+    NewestFirst,
+    /// What was stored first.
+    OldestFirst,
+}
+
+impl Turn {
+    /// How what comes later compares with what came before, and the order.
+    pub(super) fn sql(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NewestFirst => ("<", "DESC"),
+            Self::OldestFirst => (">", "ASC"),
+        }
+    }
+}
+
 impl View<'_> {
-    /// Calls `visit` with the searchable messages that `filter` lets through, newest first, those older than `before` if one
-    /// is given, until it returns `false`.
+    /// Calls `visit` with the searchable messages that `filter` lets through, in their `turn`, those that come after `beyond` if
+    /// one is given, until it returns `false`.
     ///
     /// # Errors
     /// When the database can't be read, and what `visit` says.
-    pub fn newest_messages(
+    pub fn messages_in_turn(
         &self,
-        before: Option<MessageId>,
+        turn: Turn,
+        beyond: Option<MessageId>,
         filter: &Filter,
         visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
-        self.packed_messages(None, before, filter, visit).map(drop)
+        self.packed_messages(turn, None, beyond, filter, visit).map(drop)
     }
 
     /// The same of `messages`, in their order.
     ///
     /// # Errors
-    /// As [`View::newest_messages`].
+    /// As [`View::messages_in_turn`].
     pub fn messages_among(
         &self,
         messages: &[MessageId],
@@ -62,7 +82,7 @@ impl View<'_> {
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<()> {
         for message in messages {
-            if !self.packed_messages(Some(*message), None, filter, &mut visit)? {
+            if !self.packed_messages(Turn::NewestFirst, Some(*message), None, filter, &mut visit)? {
                 break;
             }
         }
@@ -71,30 +91,38 @@ impl View<'_> {
 
     fn packed_messages(
         &self,
+        turn: Turn,
         only: Option<MessageId>,
-        before: Option<MessageId>,
+        beyond: Option<MessageId>,
         filter: &Filter,
         mut visit: impl FnMut(Packed) -> Result<bool>,
     ) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
-                  WHERE m.kind = 0
-                    AND m.id BETWEEN coalesce(:only, -9223372036854775808)
-                                 AND coalesce(:only, :before - 1, 9223372036854775807)
-                    AND (:role IS NULL OR m.role = :role)
-                    AND (:tool IS NULL OR m.tool_name = :tool)
-                    AND (:from IS NULL OR m.timestamp >= :from)
-                    AND (:to IS NULL OR m.timestamp <= :to)
-                    AND (:conversation IS NULL OR EXISTS
-                         (SELECT 1 FROM entries e
-                           WHERE e.message_id = m.id AND e.conversation_id = :conversation))
-                  ORDER BY m.id DESC",
-            )
-            .map_err(reading)?;
+        let bounds = match turn {
+            Turn::NewestFirst => {
+                "coalesce(:only, -9223372036854775808) AND coalesce(:only, :beyond - 1, 9223372036854775807)"
+            }
+            Turn::OldestFirst => {
+                "coalesce(:only, :beyond + 1, -9223372036854775808) AND coalesce(:only, 9223372036854775807)"
+            }
+        };
+        let (_, order) = turn.sql();
+        let sql = format!(
+            "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
+              WHERE m.kind = 0
+                AND m.id BETWEEN {bounds}
+                AND (:role IS NULL OR m.role = :role)
+                AND (:tool IS NULL OR m.tool_name = :tool)
+                AND (:from IS NULL OR m.timestamp >= :from)
+                AND (:to IS NULL OR m.timestamp <= :to)
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+              ORDER BY m.id {order}"
+        );
+        let mut query = (self.connection).prepare_cached(&sql).map_err(reading)?;
         let mut rows = query
             .query(named_params! {
-                ":conversation": filter.conversation.map(|c| c.0), ":before": before.map(|message| message.0),
+                ":conversation": filter.conversation.map(|c| c.0), ":beyond": beyond.map(|message| message.0),
                 ":only": only.map(|message| message.0), ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
             })
             .map_err(reading)?;

@@ -11,6 +11,7 @@ use super::View;
 use super::view::reading;
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::model::Message;
 
 /// Which messages a search may find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -144,11 +145,12 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The best summaries for an FTS5 `expression`, best first.
+    /// The best summaries for an FTS5 `expression`, best first. Of `filter` the session counts, and the time: something of what a
+    /// summary tells of must lie within.
     pub fn search_summaries(
         &self,
         expression: &str,
-        conversation: Option<ConversationId>,
+        filter: &Filter,
         limit: usize,
     ) -> Result<Vec<SummaryHit>> {
         let mut query = (self.connection)
@@ -157,6 +159,8 @@ impl View<'_> {
                    FROM summaries_fts f
                    JOIN summaries s ON s.id = f.rowid
                   WHERE summaries_fts MATCH :expression
+                    AND (:after IS NULL OR s.to_time >= :after)
+                    AND (:before IS NULL OR s.from_time <= :before)
                     AND (:conversation IS NULL OR EXISTS
                          (SELECT 1 FROM entries e
                            WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
@@ -168,7 +172,9 @@ impl View<'_> {
             .query_map(
                 named_params! {
                     ":expression": expression,
-                    ":conversation": conversation.map(|c| c.0),
+                    ":conversation": filter.conversation.map(|c| c.0),
+                    ":after": filter.after,
+                    ":before": filter.before,
                     ":limit": limit,
                 },
                 |row| Ok(SummaryHit { summary: SummaryId(row.get("id")?), score: row.get("score")? }),
@@ -222,25 +228,53 @@ impl View<'_> {
         found.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The messages that name a file: those with its path among their words, and the results of the calls among them.
-    pub fn messages_about(&self, expression: &str, most: usize) -> Result<HashSet<MessageId>> {
-        let mut results = (self.connection)
-            .prepare_cached("SELECT id, role FROM messages WHERE id > ?1 ORDER BY id LIMIT 16")
-            .map_err(reading)?;
+    /// The messages that name a file: those with its path among their words, and the results of those calls that do.
+    pub fn messages_about(&self, path: &str, expression: &str, most: usize) -> Result<HashSet<MessageId>> {
         let mut about = HashSet::new();
         for row in self.newest_passages(expression, 0, most)? {
             let Some(hit) = self.hit(row, &Filter::default())? else { continue };
-            if !about.insert(hit.message) {
-                continue;
-            }
-            let mut behind = results.query([hit.message.0]).map_err(reading)?;
-            while let Some(row) = behind.next().map_err(reading)? {
-                if row.get_ref(1).map_err(reading)?.as_str() != Ok("toolResult") {
-                    break;
-                }
-                about.insert(MessageId(row.get(0).map_err(reading)?));
+            if about.insert(hit.message) {
+                about.extend(self.results_about(path, hit.message)?);
             }
         }
         Ok(about)
+    }
+
+    /// The results of those calls in a message that name the file.
+    fn results_about(&self, path: &str, calling: MessageId) -> Result<Vec<MessageId>> {
+        let behind = self.results_behind(calling)?;
+        if behind.is_empty() {
+            return Ok(behind);
+        }
+        // What can't be read is the doctor's business.
+        let read = |id: MessageId| self.json_of(id).ok().map(|json| Message::parse(&json));
+        let calls = read(calling).map(|message| message.calls_naming(path)).unwrap_or_default();
+        let is_of_one = |id: &MessageId| {
+            !calls.is_empty()
+                && read(*id).and_then(|result| result.tool_call_id).is_some_and(|id| calls.contains(&id))
+        };
+        Ok(behind.into_iter().filter(is_of_one).collect())
+    }
+
+    /// The tool results that were said right behind a message, one after the other. Others may have been stored in between.
+    fn results_behind(&self, calling: MessageId) -> Result<Vec<MessageId>> {
+        /// Rows that are looked through.
+        const BEHIND: i64 = 64;
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id, parent_id, role = 'toolResult' FROM messages WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id")
+            .map_err(reading)?;
+        let mut rows = query.query(params![calling.0, BEHIND]).map_err(reading)?;
+        let (mut results, mut last) = (Vec::new(), calling.0);
+        while let Some(row) = rows.next().map_err(reading)? {
+            if row.get::<_, Option<i64>>(1).map_err(reading)? != Some(last) {
+                continue;
+            }
+            if !row.get::<_, bool>(2).map_err(reading)? {
+                break;
+            }
+            last = row.get(0).map_err(reading)?;
+            results.push(MessageId(last));
+        }
+        Ok(results)
     }
 }

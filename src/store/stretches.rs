@@ -12,9 +12,6 @@ use super::view::reading;
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, SummaryId};
 
-/// Rows behind an entry among which the next of a branch that is not the current one is looked for.
-const NEAR: i64 = 64;
-
 /// What was said before and after a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
@@ -135,7 +132,7 @@ impl View<'_> {
         }
         around.before.reverse();
         let is_on_it = branch.hold(entry);
-        let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.child_near(at) };
+        let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.first_child(at) };
         let mut next = follow(entry)?;
         while let (Some(at), true) = (next, around.after.len() < most) {
             around.after.extend(said(at)?.1);
@@ -163,13 +160,12 @@ impl View<'_> {
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
     }
 
-    /// The first child of an entry among those stored right behind it: entries are not indexed by their parent.
-    fn child_near(&self, entry: i64) -> Result<Option<i64>> {
+    /// The first child of an entry. Entries are not indexed by their parent; mostly it stands right behind, and where others were
+    /// stored in between, all that came since are looked through.
+    fn first_child(&self, entry: i64) -> Result<Option<i64>> {
         (self.connection)
-            .prepare_cached(
-                "SELECT id FROM entries WHERE id > ?1 AND id <= ?1 + ?2 AND parent_id = ?1 ORDER BY id LIMIT 1",
-            )
-            .and_then(|mut query| query.query_row(params![entry, NEAR], |row| row.get(0)).optional())
+            .prepare_cached("SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1")
+            .and_then(|mut query| query.query_row([entry], |row| row.get(0)).optional())
             .map_err(reading)
     }
 

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Row, Rows, named_params, params};
 
 use super::files::Beside;
 use super::view::{hash_at, reading};
-use super::{View, codec};
+use super::{Filter, Turn, View, codec};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, SummaryId};
@@ -223,30 +223,34 @@ impl View<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Calls `visit` with the summaries, newest first, those older than `before` if one is given, until it returns
-    /// `false`.
+    /// Calls `visit` with the summaries in their `turn`, those that come after `beyond` if one is given, until it returns `false`.
+    /// Of `filter` the session counts, and the time, as in [`View::search_summaries`].
     ///
     /// # Errors
     /// Also what `visit` says.
-    pub fn newest_summaries(
+    pub fn summaries_in_turn(
         &self,
-        conversation: Option<ConversationId>,
-        before: Option<SummaryId>,
+        turn: Turn,
+        beyond: Option<SummaryId>,
+        filter: &Filter,
         mut visit: impl FnMut(StoredSummary) -> Result<bool>,
     ) -> Result<()> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT * FROM summaries s
-                  WHERE s.id < coalesce(:before, 9223372036854775807)
-                    AND (:conversation IS NULL OR EXISTS
-                         (SELECT 1 FROM entries e
-                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
-                  ORDER BY s.id DESC",
-            )
-            .map_err(reading)?;
+        let (compare, order) = turn.sql();
+        let sql = format!(
+            "SELECT * FROM summaries s
+              WHERE (:beyond IS NULL OR s.id {compare} :beyond)
+                AND (:after IS NULL OR s.to_time >= :after)
+                AND (:before IS NULL OR s.from_time <= :before)
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+              ORDER BY s.id {order}"
+        );
+        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
         let mut rows = query
             .query(named_params! {
-                ":conversation": conversation.map(|c| c.0), ":before": before.map(|summary| summary.0)
+                ":conversation": filter.conversation.map(|c| c.0), ":beyond": beyond.map(|summary| summary.0),
+                ":after": filter.after, ":before": filter.before
             })
             .map_err(reading)?;
         while let Some(row) = rows.next().map_err(reading)? {

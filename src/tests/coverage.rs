@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::llm::{Failure, Reply};
 use crate::model::Message;
-use crate::store::View;
+use crate::store::{Filter, Turn, View};
 use crate::tokens;
 
 /// A leaf of so few tokens is its own summary, and so is a group of summaries.
@@ -140,7 +140,7 @@ impl World {
     async fn newest(&self) -> SummaryId {
         let mut newest = SummaryId(0);
         let read = move |view: &View<'_>| {
-            view.newest_summaries(None, None, |summary| {
+            view.summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
                 newest = summary.id;
                 Ok(false)
             })?;

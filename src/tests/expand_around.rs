@@ -116,6 +116,23 @@ async fn neighbours_are_those_of_the_branch_and_what_is_private_is_passed_over()
 }
 
 #[tokio::test]
+async fn what_follows_on_another_branch_is_found_however_much_was_stored_in_between() {
+    let left = Session::new().user("root").user("left one");
+    let asking = Asking::about(&left).await;
+    let id = asking.message(1).await;
+    let meanwhile = left.clone().at("e1").chat(60, 3);
+    asking.store.ingest("one", &meanwhile).await;
+    let later = meanwhile.clone().at("e2").user("left two").user("left three");
+    asking.store.ingest("one", &later).await;
+    let asking = Asking { scope: asking.from(meanwhile.leaf()), ..asking };
+    let answer = asking.expand(json!({"summary_id": id, "around": 2})).await;
+    let texts: Vec<&str> =
+        answer.lines().filter(|line| line.starts_with("left") || *line == "root").collect();
+    assert_eq!(texts, ["root", "left one", "left two", "left three"], "{answer}");
+    assert!(answer.contains("Nothing was said after "), "{answer}");
+}
+
+#[tokio::test]
 async fn what_was_said_elsewhere_says_so() {
     let session = Session::new().chat(2, 3).at("e2").user("another way").assistant("taken");
     let asking = Asking::about(&session).await;

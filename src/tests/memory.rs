@@ -3,7 +3,7 @@
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::compaction::Compaction;
 use crate::ids::ConversationId;
-use crate::store::{Store, View};
+use crate::store::{Filter, Store, Turn, View};
 
 async fn compact(store: &TestStore, conversation: ConversationId, session: &Session) -> (Compaction, usize) {
     let model = ScriptedModel::helpful();
@@ -43,7 +43,7 @@ async fn what_was_removed_is_not_remembered() {
 
     let drop_all = |batch: &crate::store::Batch<'_>| {
         let mut all = Vec::new();
-        batch.newest_summaries(None, None, |summary| {
+        batch.summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
             all.push(summary.id);
             Ok(true)
         })?;

@@ -49,7 +49,8 @@ proptest! {
                 let (lost, narrowed) = asking.store.store.read(move |view| {
                     let narrowed = narrowed(view, &pattern)?;
                     let mut lost = Vec::new();
-                    view.newest_messages(None, &crate::store::Filter::default(), |packed| {
+                    let (turn, all) = (crate::store::Turn::NewestFirst, crate::store::Filter::default());
+                    view.messages_in_turn(turn, None, &all, |packed| {
                         let (id, text) = (packed.id, searchable(&packed.unpack()?));
                         let is_left = narrowed.as_ref().is_none_or(|left| left.contains(&id));
                         if regex.is_match(&text) && !is_left {

@@ -42,7 +42,7 @@ struct Parameters {
     /// Only results of this tool, e.g. bash.
     #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
-    /// Only messages about this file.
+    /// Only messages that name this file, and results of calls that do.
     #[serde(default, deserialize_with = "parameters::word")]
     path: Option<String>,
     /// Only since: ISO, or 2h, 3d, yesterday.
@@ -187,7 +187,7 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
         push_hit(&mut out, hit, now);
     }
     match findings.hits.first() {
-        Some(first) => out.push_str(&closing(first, findings)),
+        Some(first) => out.push_str(&closing(first, question, findings)),
         None if question.cursor.is_some() => out.push_str("No more results."),
         None => out.push_str(&nothing(question, findings)),
     }
@@ -214,14 +214,15 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
     beside(out, false);
 }
 
-fn closing(first: &Hit, findings: &Findings) -> String {
+fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
     let id = match &first.found {
         Found::Message(card, _) => &card.handle,
         Found::Summary(card) => &card.handle,
     };
     let mut closing = format!("The whole of one: lcm_expand {}.", json!({"summary_id": id}));
     if let Some(next) = &findings.next {
-        let more = next.more.map_or_else(|| "Older ones".to_owned(), |more| format!("{more} more"));
+        let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
+        let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));
         let _ = write!(closing, " {more}: the same lcm_grep with \"cursor\":\"{}\".", next.cursor);
     }
     closing

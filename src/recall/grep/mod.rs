@@ -118,13 +118,13 @@ pub struct Question {
     pub sessions: Sessions,
     /// On which branches.
     pub branches: Branches,
-    /// Only messages that name this file, and results of the calls that do.
+    /// Only messages that name this file, and results of those calls that do.
     pub path: Option<String>,
-    /// Only messages from this time on, ms.
+    /// Only messages from this time on, ms, and summaries that tell of some.
     pub after: Option<i64>,
-    /// Only messages up to this time, ms.
+    /// Only messages up to this time, ms, and summaries that tell of some.
     pub before: Option<i64>,
-    /// In which order; a regular expression finds the newest first.
+    /// In which order; a regular expression finds the newest first unless the oldest are asked for.
     pub sort: Sort,
     /// Passages whole instead of the piece around a match.
     pub full: bool,
@@ -241,7 +241,7 @@ pub fn grep(
         Sessions::Of(id) => Some(session(view, id)?),
     };
     let about = match &question.path {
-        Some(path) => Some(view.messages_about(&query::quote(path), MOST_ABOUT)?),
+        Some(path) => Some(view.messages_about(path, &query::quote(path), MOST_ABOUT)?),
         None => None,
     };
     let search = Search { view, scope, question, sight: &sight, conversation, request, about, cancel };
@@ -254,7 +254,7 @@ pub fn grep(
         let (messages, summaries) = view.searchable(search.conversation(), MOST_COUNTED)?;
         findings.searched = Searched {
             messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
-            summaries: if question.kinds == Kinds::Messages { 0 } else { summaries },
+            summaries: if search.takes_summaries() { summaries } else { 0 },
         };
     }
     Ok(findings)
@@ -318,6 +318,22 @@ impl Search<'_> {
         Ok(is_about
             && self.request != Some(message)
             && (self.question.branches == Branches::All || self.sight.shows(message)?))
+    }
+
+    /// Is something asked for that summaries do not have: a role, a tool, a file?
+    fn is_of_messages(&self) -> bool {
+        let Question { role, tool, path, .. } = self.question;
+        role.is_some() || tool.is_some() || path.is_some()
+    }
+
+    /// Are summaries looked at?
+    fn takes_summaries(&self) -> bool {
+        self.question.kinds != Kinds::Messages && !self.is_of_messages()
+    }
+
+    /// Is this summary a possible answer?
+    fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
+        Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
     }
 
     /// Characters of a snippet.

@@ -1,15 +1,16 @@
-//! Search by regular expression over the text itself: linear in its length, on all cores, newest first, stopped at the limit.
+//! Search by regular expression over the text itself: linear in its length, on all cores, newest first or oldest first, stopped when
+//! there is more than an answer takes.
 
 use regex::{Regex, RegexBuilder};
 
 use super::literal::Required;
-use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet};
+use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
 use super::{narrow, scan};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
 use crate::recall::cards::{MessageCard, SummaryCard};
-use crate::store::{Packed, StoredSummary};
+use crate::store::{Packed, StoredSummary, Turn};
 use crate::text;
 
 /// Bytes that a compiled expression may take.
@@ -19,27 +20,54 @@ const READ_FIRST: usize = 1_000;
 /// Matches of one text that are pointed out.
 const POINTED_OUT: usize = 32;
 
-/// Where a search goes on: below the last row that was looked at, messages before summaries.
+/// Where a search goes on: beyond the last row that was shown, messages before summaries.
 enum Start {
     Messages(Option<MessageId>),
     Summaries(Option<SummaryId>),
 }
 
+/// An answer that is being filled.
+#[derive(Default)]
+struct Page {
+    findings: Findings,
+    /// Where the last hit of it stands.
+    last: String,
+}
+
+impl Page {
+    /// Adds a match that stands at `cursor`, or, where the page is full, notes that there is more. Says whether to look on.
+    fn add(
+        &mut self,
+        search: &Search<'_>,
+        cursor: String,
+        hit: impl FnOnce() -> Result<Hit>,
+    ) -> Result<bool> {
+        if self.findings.hits.len() >= search.limit() {
+            self.findings.next = Some(Next { cursor: std::mem::take(&mut self.last), more: None });
+            return Ok(false);
+        }
+        self.findings.hits.push(hit()?);
+        self.last = cursor;
+        Ok(true)
+    }
+}
+
 pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     let regex = compile(&search.question.query)?;
-    let mut findings = Findings::default();
+    let mut page = Page::default();
     let summaries_from = match start(search)? {
-        Start::Summaries(before) => before,
-        Start::Messages(before) => {
+        Start::Summaries(beyond) => beyond,
+        Start::Messages(beyond) => {
             if search.question.kinds != Kinds::Summaries {
-                messages(search, &regex, before, &mut findings)?;
+                messages(search, &regex, beyond, &mut page)?;
             }
             None
         }
     };
-    if search.question.kinds != Kinds::Messages && findings.next.is_none() {
-        summaries(search, &regex, summaries_from, &mut findings)?;
+    if search.takes_summaries() && page.findings.next.is_none() {
+        summaries(search, &regex, summaries_from, &mut page)?;
     }
+    let mut findings = page.findings;
     if findings.hits.is_empty()
         && search.question.cursor.is_none()
         && search.question.sessions != Sessions::Project
@@ -48,6 +76,14 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
             Elsewhere { sessions: search.view.conversations()?.saturating_sub(1), ..Elsewhere::default() };
     }
     Ok(findings)
+}
+
+/// By time is the only order that a pattern has.
+fn turn(search: &Search<'_>) -> Turn {
+    match search.question.sort {
+        Sort::Oldest => Turn::OldestFirst,
+        Sort::Relevance | Sort::Recent => Turn::NewestFirst,
+    }
 }
 
 fn start(search: &Search<'_>) -> Result<Start> {
@@ -60,12 +96,8 @@ fn start(search: &Search<'_>) -> Result<Start> {
     }
 }
 
-fn messages(
-    search: &Search<'_>,
-    regex: &Regex,
-    before: Option<MessageId>,
-    findings: &mut Findings,
-) -> Result<()> {
+fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page: &mut Page) -> Result<()> {
+    let turn = turn(search);
     let required = Required::of(&search.question.query);
     let sieve = required.as_ref().and_then(Required::sieve);
     let (cancel, width, filter) = (search.cancel, search.width(), search.filter());
@@ -83,73 +115,72 @@ fn messages(
     let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
     // Where matches are dense, an answer is full before the index could tell anything.
     let (mut read, mut last) = (0, None);
-    let newest = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-        search.view.newest_messages(before, &filter, |packed| {
+    let first = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+        search.view.messages_in_turn(turn, beyond, &filter, |packed| {
             (read, last) = (read + 1, Some(packed.id));
             Ok((!may_be(packed.id) || take(packed)?) && read < READ_FIRST)
         })
     };
-    scan::in_order(newest, look, |one| found(search, findings, one))?;
-    if read < READ_FIRST || findings.next.is_some() {
+    scan::in_order(first, look, |one| found(search, page, one))?;
+    if read < READ_FIRST || page.findings.next.is_some() {
         return Ok(());
     }
-    let among = match &required {
+    let mut among = match &required {
         Some(required) => narrow::candidates(search.view, required, &|| search.go_on())?,
         None => None,
     };
-    let older = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+    if let (Some(messages), Turn::OldestFirst) = (&mut among, turn) {
+        messages.reverse();
+    }
+    let rest = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
         let visit = |packed: Packed| Ok(!may_be(packed.id) || take(packed)?);
         match &among {
             Some(messages) => {
-                let from = messages.partition_point(|message| Some(*message) >= last);
+                let was_read = |message: &MessageId| match turn {
+                    Turn::NewestFirst => Some(*message) >= last,
+                    Turn::OldestFirst => Some(*message) <= last,
+                };
+                let from = messages.partition_point(was_read);
                 search.view.messages_among(&messages[from..], &filter, visit)
             }
-            None => search.view.newest_messages(last, &filter, visit),
+            None => search.view.messages_in_turn(turn, last, &filter, visit),
         }
     };
-    scan::in_order(older, look, |one| found(search, findings, one))
+    scan::in_order(rest, look, |one| found(search, page, one))
 }
 
-/// Adds a match; says whether there is room for more.
-fn found(search: &Search<'_>, findings: &mut Findings, (id, snippet): (MessageId, Snippet)) -> Result<bool> {
+/// Adds a match; says whether to look for another.
+fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippet)) -> Result<bool> {
     search.go_on()?;
-    if search.lets_through(id)? {
-        findings.hits.push(Hit {
+    if !search.lets_through(id)? {
+        return Ok(true);
+    }
+    page.add(search, format!("m{}", id.0), || {
+        Ok(Hit {
             found: Found::Message(MessageCard::of(&search.view.message(id)?), search.covering(id)?),
             place: search.place(id)?,
             snippet,
             beside: search.beside(id)?,
-        });
-    }
-    Ok(!full(search, findings, || format!("m{}", id.0)))
-}
-
-fn summaries(
-    search: &Search<'_>,
-    regex: &Regex,
-    before: Option<SummaryId>,
-    findings: &mut Findings,
-) -> Result<()> {
-    search.view.newest_summaries(search.conversation(), before, |summary: StoredSummary| {
-        search.go_on()?;
-        let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
-        findings.hits.push(Hit {
-            found: Found::Summary(SummaryCard::of(&summary)),
-            place: search.place_of_summary(summary.id)?,
-            snippet,
-            beside: Vec::new(),
-        });
-        Ok(!full(search, findings, || format!("s{}", summary.id.0)))
+        })
     })
 }
 
-/// Is the answer full? Then what is older waits for the next.
-fn full(search: &Search<'_>, findings: &mut Findings, cursor: impl Fn() -> String) -> bool {
-    let full = findings.hits.len() >= search.limit();
-    if full {
-        findings.next = Some(Next { cursor: cursor(), more: None });
-    }
-    full
+fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page: &mut Page) -> Result<()> {
+    search.view.summaries_in_turn(turn(search), beyond, &search.filter(), |summary: StoredSummary| {
+        search.go_on()?;
+        let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
+        if !search.lets_summary_through(summary.id)? {
+            return Ok(true);
+        }
+        page.add(search, format!("s{}", summary.id.0), || {
+            Ok(Hit {
+                found: Found::Summary(SummaryCard::of(&summary)),
+                place: search.place_of_summary(summary.id)?,
+                snippet,
+                beside: Vec::new(),
+            })
+        })
+    })
 }
 
 fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::query::{Mark, Query, Term};
 use super::reach::{Reach, reach};
 use super::weigh::{closeness, frequent_words, role_weight};
-use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
+use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{passages, searchable};
@@ -65,7 +65,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     }
     let candidates = in_order(search.question.sort, candidates);
     let shown = match search.question.sort {
-        Sort::Relevance => shown(&candidates, from, search.limit()),
+        Sort::Relevance => shown(&candidates, from, search.limit(), search.question.limit > DEFAULT_LIMIT),
         _ => candidates.len().saturating_sub(from).min(search.limit()),
     };
     let hits =
@@ -89,13 +89,15 @@ fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates
 }
 
-/// How many results from `from` on make an answer.
-fn shown(candidates: &[Candidate], from: usize, limit: usize) -> usize {
+/// How many results from `from` on make an answer; the weak ones too for who `wants_more`.
+fn shown(candidates: &[Candidate], from: usize, limit: usize, wants_more: bool) -> usize {
     let rest = candidates.get(from..).unwrap_or_default();
     let best = candidates.first().map_or(0.0, |candidate| candidate.score);
-    // Who asks for more wants the weak ones too.
+    // So does who goes on.
     let strong = match from {
-        0 => rest.iter().skip(ALWAYS_SHOWN).take_while(|candidate| candidate.score >= best * WEAK).count(),
+        0 if !wants_more => {
+            rest.iter().skip(ALWAYS_SHOWN).take_while(|candidate| candidate.score >= best * WEAK).count()
+        }
         _ => rest.len(),
     };
     rest.len().min(limit).min(ALWAYS_SHOWN + strong)
@@ -105,7 +107,7 @@ fn shown(candidates: &[Candidate], from: usize, limit: usize) -> usize {
 fn candidates(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Candidate>> {
     let kinds = search.question.kinds;
     let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, reach)? };
-    let mut summaries = if kinds == Kinds::Messages { Vec::new() } else { summaries(search, query)? };
+    let mut summaries = if search.takes_summaries() { summaries(search, query)? } else { Vec::new() };
     if kinds == Kinds::All {
         rescale(&mut messages, 1.0);
         rescale(&mut summaries, SUMMARY_WEIGHT);
@@ -204,15 +206,18 @@ fn weigh(
 }
 
 fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
-    let mut scores: HashMap<SummaryId, f64> = HashMap::new();
+    let (filter, mut scores): (_, HashMap<SummaryId, f64>) = (search.filter(), HashMap::new());
     for Term { expression, weight, .. } in &query.terms {
         search.go_on()?;
-        for hit in search.view.search_summaries(expression, search.conversation(), PASSAGES)? {
+        for hit in search.view.search_summaries(expression, &filter, PASSAGES)? {
             *scores.entry(hit.summary).or_default() += hit.score * weight;
         }
     }
     let mut candidates = Vec::new();
     for (summary, score) in scores {
+        if !search.lets_summary_through(summary)? {
+            continue;
+        }
         let closeness = closeness(query, &search.view.summary(summary)?.text);
         candidates.push(Candidate { target: Target::Summary(summary), score: score * closeness });
     }
@@ -248,7 +253,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
 /// What wider bounds would find of a query that found nothing.
 fn elsewhere(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Elsewhere> {
     let mut elsewhere = Elsewhere::default();
-    if search.question.kinds == Kinds::Messages {
+    if search.question.kinds == Kinds::Messages && !search.is_of_messages() {
         elsewhere.summaries = summaries(search, query)?.len();
     }
     if search.question.sessions != Sessions::Project && search.question.kinds != Kinds::Summaries {

@@ -1,0 +1,205 @@
+//! What narrows a search does so for whatever is searched, and an answer says that there is more where there is.
+
+use serde_json::{Value, json};
+
+use super::asking::Asking;
+use super::support::Session;
+
+/// The short ids of an answer's results, in order.
+fn ids(answer: &str) -> Vec<String> {
+    let is_id = |line: &&str| line.starts_with("m-") || line.starts_with("s-");
+    answer.lines().filter(is_id).map(|line| line[..12].to_owned()).collect()
+}
+
+/// Where the answer goes on, if it does.
+fn cursor(answer: &str) -> Option<String> {
+    answer.split_once("\"cursor\":\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned())
+}
+
+fn with(arguments: &Value, key: &str, value: impl Into<Value>) -> Value {
+    let mut arguments = arguments.clone();
+    arguments[key] = value.into();
+    arguments
+}
+
+#[tokio::test]
+async fn of_a_file_only_the_results_of_its_own_calls_are_found() {
+    let calls = |calls: &[(&str, &str)]| {
+        let content: Vec<Value> = (calls.iter())
+            .map(|(id, path)| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"path": path}}))
+            .collect();
+        json!({"role": "assistant", "content": content, "stopReason": "toolUse"})
+    };
+    let result = |id: &str, text: &str| {
+        json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "isError": false,
+               "content": [{"type": "text", "text": text}]})
+    };
+    let session = Session::new()
+        .user("a walrus: look into src/auth.rs")
+        .message(calls(&[("c1", "src/other.rs"), ("c2", "/project/SRC/auth.rs"), ("c3", "src/auth.rs.orig")]))
+        .message(result("c1", "walrus of another file"))
+        .message(result("c2", "walrus of the file"))
+        .message(result("c3", "walrus of the one beside"))
+        // Merely named, before a call that is about something else.
+        .message(json!({"role": "assistant", "stopReason": "toolUse", "content": [
+            {"type": "text", "text": "no walrus in src/auth.rs, so on to the next"},
+            {"type": "toolCall", "id": "c4", "name": "read", "arguments": {"path": "docs/next.md"}}]}))
+        .message(result("c4", "walrus of the next file"))
+        .message(result("c5", "src/auth.rs is named in this, a walrus too"))
+        .user("and now?");
+    let asking = Asking::about(&session).await;
+    let (said, own, beside, named, last) = (
+        asking.message(0).await,
+        asking.message(3).await,
+        asking.message(4).await,
+        asking.message(5).await,
+        asking.message(7).await,
+    );
+    for mode in ["text", "regex"] {
+        let answer = asking.grep(json!({"query": "walrus", "path": "src/auth.rs", "mode": mode})).await;
+        let mut found = ids(&answer);
+        found.sort();
+        let mut expected = vec![said.clone(), own.clone(), beside.clone(), named.clone(), last.clone()];
+        expected.sort();
+        assert_eq!(found, expected, "{answer}");
+    }
+    // What another process stored in between is no end of the results.
+    let store = &asking.store;
+    let more = session
+        .clone()
+        .message(calls(&[("d1", "lib/a.rs"), ("d2", "lib/b.rs")]))
+        .message(result("d1", "ostrich"));
+    store.ingest("one", &more).await;
+    store.ingest("two", &Session::new().user("something else")).await;
+    let more = more.message(result("d2", "ostrich"));
+    store.ingest("one", &more).await;
+    let asking = Asking { scope: asking.from(more.leaf()), ..asking };
+    let answer = asking.grep(json!({"query": "ostrich", "path": "lib/b.rs"})).await;
+    assert_eq!(ids(&answer), [asking.message(11).await], "{answer}");
+}
+
+#[tokio::test]
+async fn summaries_are_narrowed_as_messages_are() {
+    let at = |day: u32, text: &str| json!({"role": "user", "content": text, "timestamp": 1_763_596_800_000_i64 + i64::from(day) * 86_400_000});
+    let session = Session::new()
+        .message(at(0, "one"))
+        .message(at(1, "two"))
+        .message(at(2, "three"))
+        .message(at(3, "four"))
+        .at("e2")
+        .message(at(4, "elsewhere"));
+    let asking = Asking::about(&session).await;
+    let left = Asking { scope: asking.from("e4"), ..asking };
+    let early = left.leaf(0..2, "A walrus early on").await;
+    let late = left.leaf(2..4, "A walrus later").await;
+    let (early, late) = (left.name(early).await, left.name(late).await);
+    let asking = Asking { scope: left.from(session.leaf()), ..left };
+    for mode in ["text", "regex"] {
+        let all = json!({"query": "walrus", "scope": "summaries", "mode": mode});
+        let found = async |arguments: &Value| {
+            let mut found = ids(&asking.grep(arguments.clone()).await);
+            found.sort();
+            found
+        };
+        let mut both = vec![early.clone(), late.clone()];
+        both.sort();
+        assert_eq!(found(&all).await, both);
+        assert_eq!(found(&with(&all, "branch", "current")).await, [early.clone()]);
+        assert_eq!(found(&with(&all, "after", "2025-11-21T12:00Z")).await, [late.clone()]);
+        assert_eq!(found(&with(&all, "before", "2025-11-21T12:00Z")).await, [early.clone()]);
+        // Something of the time lies in both.
+        let within = with(&with(&all, "after", "2025-11-20T12:00Z"), "before", "2025-11-22T12:00Z");
+        assert_eq!(found(&within).await, both);
+        assert_eq!(found(&with(&all, "after", "2025-11-25")).await, [""; 0]);
+        // Summaries have no role, and no tool said them.
+        let of_users = with(&with(&all, "scope", "all"), "role", "user");
+        assert_eq!(found(&of_users).await, [""; 0]);
+    }
+    let nothing = asking.grep(json!({"query": "walrus", "role": "user"})).await;
+    assert!(!nothing.contains("\"scope\""), "no summary would match: {nothing}");
+    let nothing = asking.grep(json!({"query": "walrus", "after": "2025-11-25"})).await;
+    assert!(!nothing.contains("\"scope\""), "no summary would match: {nothing}");
+    let nothing = asking.grep(json!({"query": "walrus", "branch": "current"})).await;
+    assert!(nothing.contains(" 1 summary of it would match: pass \"scope\":\"all\"."), "{nothing}");
+}
+
+#[tokio::test]
+async fn a_pattern_finds_the_oldest_first_where_that_is_asked_for_and_its_pages_go_on_from_there() {
+    // More than are read before the index is asked.
+    let session = (0..1_200).fold(Session::new(), |session, n| {
+        session.user(&if n % 200 == 7 {
+            format!("a walrus of number {n}")
+        } else {
+            format!("nothing at {n}")
+        })
+    });
+    let asking = Asking::about(&session).await;
+    let summaries =
+        [asking.leaf(0..10, "walruses at first").await, asking.leaf(10..20, "and walruses then").await];
+    let summaries = [asking.name(summaries[0]).await, asking.name(summaries[1]).await];
+    let mut oldest = Vec::new();
+    for at in (0..1_200).filter(|n| n % 200 == 7) {
+        oldest.push(asking.message(at).await);
+    }
+    oldest.extend(summaries);
+    let mut newest = oldest.clone();
+    newest[..6].reverse();
+    newest[6..].reverse();
+    for (sort, expected, beyond) in [
+        ("oldest", &oldest, "Later ones"),
+        ("recent", &newest, "Older ones"),
+        ("relevance", &newest, "Older ones"),
+    ] {
+        for query in ["walrus", r"wal\w+s"] {
+            let arguments =
+                json!({"query": query, "mode": "regex", "scope": "all", "sort": sort, "limit": 3});
+            let mut found = Vec::new();
+            let mut page = asking.grep(arguments.clone()).await;
+            loop {
+                found.extend(ids(&page));
+                let Some(cursor) = cursor(&page) else { break };
+                assert!(page.contains(&format!(" {beyond}: the same lcm_grep with ")), "{page}");
+                page = asking.grep(with(&arguments, "cursor", cursor)).await;
+            }
+            assert_eq!(&found, expected, "{sort}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn more_is_told_of_only_where_there_is_more() {
+    let session = (0..6)
+        .fold(Session::new(), |session, n| session.user(&format!("a walrus of number {n}")))
+        .user("else");
+    let asking = Asking::about(&session).await;
+    for (mode, scope) in [("regex", "messages"), ("regex", "all"), ("text", "messages"), ("text", "all")] {
+        for (limit, more) in [(5, true), (6, false), (7, false)] {
+            let answer =
+                asking.grep(json!({"query": "walrus", "mode": mode, "scope": scope, "limit": limit})).await;
+            assert_eq!((ids(&answer).len(), cursor(&answer).is_some()), (limit.min(6), more), "{answer}");
+        }
+    }
+    asking.leaf(0..6, "walruses, six of them").await;
+    let answer = asking.grep(json!({"query": "walrus", "mode": "regex", "scope": "all", "limit": 6})).await;
+    assert!(cursor(&answer).is_some(), "the summary is left: {answer}");
+}
+
+#[tokio::test]
+async fn a_person_who_asks_for_more_gets_the_weak_ones_too() {
+    let session = (0..30).fold(Session::new(), |session, n| match n {
+        0..7 => session.user(&format!("walrus walrus walrus {n}")),
+        _ => session.user(&format!(
+            "{} walrus {}",
+            "many other words ".repeat(20),
+            "and more of them ".repeat(20 + n)
+        )),
+    });
+    let asking = Asking::about(&session.user("else")).await;
+    let few = asking.json("search walrus").await;
+    let all = asking.json("search walrus --more").await;
+    let count = |answer: &Value| answer["hits"].as_array().unwrap().len();
+    assert!(count(&few) < 30 && few["isCut"] == true, "{few}");
+    assert_eq!((count(&all), &all["isCut"]), (30, &json!(false)));
+    assert!(!asking.command("search walrus --more").await.contains("There are more"));
+    assert!(asking.command("search walrus").await.ends_with(" There are more: add --more, or more words."));
+}

@@ -13,6 +13,7 @@ import { extension, node22, piCli, programOf, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
 import { publishAll as publish } from "./publish.mjs";
 import { Failure, needCargo, setUp } from "./setup.mjs";
+import { buildViewer, canBuildViewer } from "./viewer.mjs";
 
 /** A build that takes longer than this shows itself when all the user wants is to start Pi. */
 const PATIENCE_MS = 1500;
@@ -32,11 +33,13 @@ try {
   process.exitCode = 1;
 }
 
-/** The addon alone, for which the npm packages are not needed. */
+/** The addon, for which the npm packages are not needed, and where they are the page of `/lcm export --html`. */
 async function build() {
   await needCargo();
   const file = await buildAddon({ revealAfterMs: 0 });
   process.stdout.write(`Built ${path.relative(root, file)}\n`);
+  if (canBuildViewer()) process.stdout.write(`Built ${path.relative(root, await buildViewer())}\n`);
+  else process.stdout.write("The page of /lcm export --html was left out: `npm ci` brings what it is made with.\n");
   return 0;
 }
 
@@ -47,6 +50,7 @@ async function build() {
 async function start(args) {
   await setUp();
   await buildAddon({ revealAfterMs: PATIENCE_MS });
+  await buildViewer();
   if (!process.stdin.isTTY || !process.stdout.isTTY) return show(node22, [path.join(root, "demo", "play.mjs")]);
 
   const forPi = args.filter((arg) => arg !== "--demo");
@@ -102,6 +106,7 @@ async function test() {
 
   await step("set-up", () => setUp());
   await step("build the addon", () => buildAddon({ revealAfterMs: 0 }));
+  await step("build the viewer", () => buildViewer());
   await step("cargo fmt", () => cargo("fmt", "--check"));
   await step("cargo clippy", () => cargo("clippy", "--profile", "fast", "--all-targets", "--", "-D", "warnings"));
   await step("cargo test", () => cargo("test", "--profile", "fast"));

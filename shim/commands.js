@@ -4,6 +4,7 @@
  * The engine knows the sub-commands; here is only what needs Pi for it.
  */
 
+import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
 import { compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./searching.js";
@@ -315,6 +316,7 @@ async function ask(shared, line, ctx) {
     columns: columnsOf(ctx),
     folders: sessionFolders(session),
     sources: sourcesOf(ctx),
+    viewerTemplate,
   };
   return unwrap(await engine.command(JSON.stringify(request)));
 }

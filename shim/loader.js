@@ -14,6 +14,9 @@ import { messageOf } from "./pi.js";
 
 const require = createRequire(import.meta.url);
 
+/** The page that `/lcm export --html` fills, whether it is there or not. */
+export const viewerTemplate = path.join(path.dirname(require.resolve("../package.json")), "viewer.html");
+
 /** The engine, once it is loaded. @type {Native | undefined} */
 let loaded;
 

@@ -1,8 +1,10 @@
 //! `/lcm export`: the history as files that others can read, written entry by entry and never over another file unasked.
 
+mod html;
+mod output;
+
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -13,18 +15,20 @@ use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId};
 use crate::ingest::export::{Lines, header, line};
 use crate::model::{Message, Part, Role};
-use crate::store::{ExportedSession, Store, View};
+use crate::store::{ExportedEntry, ExportedSession, Store, View};
 use crate::text::{count, grouped, megabytes, minute, now};
+use output::{Output, unwritable};
 
 const NAME: &str = "export";
 const MARKDOWN: &str = "--md";
 const SESSION: &str = "--jsonl";
+const VIEWER: &str = "--html";
 const ALL: &str = "--all";
 const FORCE: &str = "--force";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "this branch as Markdown; --jsonl: sessions as Pi's own files",
+    help: "this branch as Markdown; --html: a page to look around in; --jsonl: Pi's own files",
     usage: &[
         ("export [PATH]", "this branch as Markdown: every message of it, also what was compacted"),
         ("export --md [PATH]", "the same"),
@@ -33,11 +37,17 @@ pub(super) const COMMAND: Command = Command {
             "this session with all its branches, as a session file that Pi and /lcm import read",
         ),
         ("export --jsonl --all [FOLDER]", "every session of this project, a file each"),
+        (
+            "export --html [PATH]",
+            "this session with all its branches as one page for the browser: timeline, summaries, what the model saw, cost",
+        ),
+        ("export --html --all [PATH]", "every session of this project in one such page"),
         ("export … --force", "the same over files that are there already"),
     ],
     arguments: &[
         (MARKDOWN, "this branch as Markdown"),
         (SESSION, "this session as a session file of Pi's"),
+        (VIEWER, "this session as a page for the browser"),
         (ALL, "every session of this project"),
         (FORCE, "over a file that is there"),
     ],
@@ -61,48 +71,52 @@ struct Written {
 const NOTHING: &str = "this session has nothing to export yet";
 
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
-    let (options, path) = args::options(NAME, &asked.rest, &[MARKDOWN, SESSION, ALL, FORCE])?;
+    let (options, path) = args::options(NAME, &asked.rest, &[MARKDOWN, SESSION, VIEWER, ALL, FORCE])?;
     let has = |option| options.contains(&option);
     let path = Path::new(&asked.home.cwd).join(args::path(&path));
-    let force = has(FORCE);
-    let store = asked.store();
-    match (has(MARKDOWN), has(SESSION), has(ALL)) {
-        (true, true, _) => Err(Error::invalid("/lcm export writes --md or --jsonl, not both at once")),
-        (_, false, true) => Err(Error::invalid("/lcm export --all writes session files: add --jsonl")),
-        (_, true, all) => {
-            let only = (!all).then_some(asked.scope.conversation);
-            let sessions = store.read(move |view| view.exported_sessions(only)).await?;
-            if sessions.is_empty() {
-                return Err(Error::invalid(NOTHING));
-            }
-            if all {
-                if path.is_file() {
-                    return Err(Error::invalid(format!(
-                        "{} is a file: --all takes a folder, for a file each",
-                        path.display()
-                    )));
-                }
-                fs::create_dir_all(&path).map_err(|error| unwritable(&path, &error))?;
-            }
-            let mut written = Written { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
-            for session in sessions {
-                let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
-                let output = Output::create(&target, force)?;
-                write_session(store, &asked.home.cwd, session, output, &mut written).await?;
-            }
-            Ok(Answer::of(&written))
+    let (all, force) = (has(ALL), has(FORCE));
+    match (has(MARKDOWN), has(SESSION), has(VIEWER)) {
+        (false, true, false) => write_sessions(asked, path, all, force).await,
+        (false, false, true) => html::write(asked, path, all, force).await,
+        (_, false, false) if all => {
+            Err(Error::invalid("/lcm export --all writes session files or a page: add --jsonl or --html"))
         }
         (_, false, false) => {
-            let conversation = asked.scope.conversation;
-            let sessions = store.read(move |view| view.exported_sessions(Some(conversation))).await?;
-            let Some(session) = sessions.into_iter().next() else {
-                return Err(Error::invalid(NOTHING));
-            };
+            let session = sessions(asked, false).await?.remove(0);
             let output = Output::create(&in_folder(path, &file_name(&session, "md")), force)?;
             let leaf = asked.scope.leaf.clone();
-            Ok(Answer::of(&write_branch(store, &asked.home.cwd, session, leaf, output).await?))
+            Ok(Answer::of(&write_branch(asked.store(), &asked.home.cwd, session, leaf, output).await?))
         }
+        _ => Err(Error::invalid("/lcm export writes one of --md, --jsonl and --html, not two at once")),
     }
+}
+
+/// This session, or all of them; one at least.
+async fn sessions(asked: &Asked<'_>, all: bool) -> Result<Vec<ExportedSession>> {
+    let only = (!all).then_some(asked.scope.conversation);
+    let sessions = asked.store().read(move |view| view.exported_sessions(only)).await?;
+    if sessions.is_empty() {
+        return Err(Error::invalid(NOTHING));
+    }
+    Ok(sessions)
+}
+
+async fn write_sessions(asked: &Asked<'_>, path: PathBuf, all: bool, force: bool) -> Result<Answer> {
+    let sessions = sessions(asked, all).await?;
+    if all {
+        if path.is_file() {
+            let message = format!("{} is a file: --all takes a folder, for a file each", path.display());
+            return Err(Error::invalid(message));
+        }
+        fs::create_dir_all(&path).map_err(|error| unwritable(&path, &error))?;
+    }
+    let mut written = Written { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
+    for session in sessions {
+        let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
+        let output = Output::create(&target, force)?;
+        write_session(asked.store(), &asked.home.cwd, session, output, &mut written).await?;
+    }
+    Ok(Answer::of(&written))
 }
 
 /// What a file is called if the user does not say.
@@ -117,70 +131,6 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
     if path.is_dir() { path.join(name) } else { path }
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::AlreadyExists => Error::invalid(format!(
-            "{} is there already: name another file, or add {FORCE} to write over it",
-            path.display()
-        )),
-        _ => Error::invalid(format!("{} can't be written: {error}", path.display())),
-    }
-}
-
-/// A file that is being written, gone again if it is not finished. What is to take another's place is written beside it.
-struct Output {
-    writer: BufWriter<File>,
-    /// Where it is written.
-    at: PathBuf,
-    target: PathBuf,
-    bytes: u64,
-    is_done: bool,
-}
-
-impl Output {
-    fn create(target: &Path, force: bool) -> Result<Self> {
-        // A link stays one: what it leads to is replaced.
-        let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-        if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
-            return Err(Error::invalid(format!("{} is no file: name another", target.display())));
-        }
-        let at = match force {
-            true => target.with_added_extension(format!("{}.part", std::process::id())),
-            false => target.to_owned(),
-        };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&at).map_err(|error| unwritable(&at, &error))?;
-        let writer = BufWriter::new(file);
-        Ok(Self { writer, at, target: target.to_owned(), bytes: 0, is_done: false })
-    }
-
-    fn push(&mut self, text: &str) -> Result<()> {
-        self.bytes += text.len() as u64;
-        self.writer.write_all(text.as_bytes()).map_err(|error| unwritable(&self.at, &error))
-    }
-
-    fn finish(mut self) -> Result<(PathBuf, u64)> {
-        let done = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
-        let moved = done
-            .and_then(|()| if self.at == self.target { Ok(()) } else { fs::rename(&self.at, &self.target) });
-        moved.map_err(|error| unwritable(&self.target, &error))?;
-        self.is_done = true;
-        Ok((self.target.clone(), self.bytes))
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.is_done {
-            // There is nothing better to be done about it.
-            let _ = fs::remove_file(&self.at);
-        }
-    }
-}
-
 async fn write_session(
     store: &Store,
     cwd: &str,
@@ -188,40 +138,68 @@ async fn write_session(
     mut output: Output,
     written: &mut Written,
 ) -> Result<()> {
-    let conversation = session.id;
-    let file = session.file.clone();
-    let read = move |view: &View<'_>| {
-        // What was purged may stand in the file still, also in what was made of it.
-        let is_purged = view.has_purged(conversation)?;
-        Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
-    };
-    let mut lines = store.read(read).await?;
+    let lines = lines_of(store, &session).await?;
     output.push(&(header(&session, cwd, &lines) + "\n"))?;
-    let mut after = EntryId(0);
-    let mut messages = 0;
-    loop {
-        let state = (output, lines, messages);
-        let read = move |view: &View<'_>| {
-            let (mut output, mut lines, mut messages) = state;
-            let entries = view.exported_entries(conversation, after, SLICE)?;
-            for entry in &entries {
-                output.push(&(line(view, conversation, entry, &mut lines)? + "\n"))?;
-                messages += usize::from(entry.is_said);
-            }
-            Ok((output, lines, messages, entries.last().map(|entry| entry.row)))
-        };
-        let last;
-        (output, lines, messages, last) = store.read(read).await?;
-        match last {
-            Some(last) => after = last,
-            None => break,
-        }
-    }
+    let last = EntryId(i64::MAX);
+    let (output, messages) = write_entries(store, session.id, last, lines, output).await?;
     let (file, bytes) = output.finish()?;
     written.files.push(file);
     written.messages += messages;
     written.bytes += bytes;
     Ok(())
+}
+
+/// The lines of a session's own file, where they say what the store says.
+async fn lines_of(store: &Store, session: &ExportedSession) -> Result<Lines> {
+    let (conversation, file) = (session.id, session.file.clone());
+    let read = move |view: &View<'_>| {
+        // What was purged may stand in the file still, also in what was made of it.
+        let is_purged = view.has_purged(conversation)?;
+        Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
+    };
+    store.read(read).await
+}
+
+/// What takes the lines of entries, one after the other.
+trait Take: Send + 'static {
+    fn take(&mut self, entry: &ExportedEntry, line: String) -> Result<()>;
+}
+
+impl Take for Output {
+    fn take(&mut self, _entry: &ExportedEntry, line: String) -> Result<()> {
+        self.push(&(line + "\n"))
+    }
+}
+
+/// Gives `taker` the line of each entry up to `last`, parents before children, and counts what was said.
+async fn write_entries<T: Take>(
+    store: &Store,
+    conversation: ConversationId,
+    last: EntryId,
+    mut lines: Lines,
+    mut taker: T,
+) -> Result<(T, usize)> {
+    let mut after = EntryId(0);
+    let mut messages = 0;
+    loop {
+        let state = (taker, lines, messages);
+        let read = move |view: &View<'_>| {
+            let (mut taker, mut lines, mut messages) = state;
+            let mut entries = view.exported_entries(conversation, after, SLICE)?;
+            entries.retain(|entry| entry.row <= last);
+            for entry in &entries {
+                taker.take(entry, line(view, conversation, entry, &mut lines)?)?;
+                messages += usize::from(entry.is_said);
+            }
+            Ok((taker, lines, messages, entries.last().map(|entry| entry.row)))
+        };
+        let reached;
+        (taker, lines, messages, reached) = store.read(read).await?;
+        match reached {
+            Some(reached) => after = reached,
+            None => return Ok((taker, messages)),
+        }
+    }
 }
 
 async fn write_branch(

@@ -23,6 +23,7 @@ mod stats;
 mod tree;
 
 use std::fmt::Display;
+use std::path::Path;
 use std::pin::Pin;
 
 use serde::Serialize;
@@ -94,6 +95,8 @@ pub struct Asked<'a> {
     pub columns: Option<usize>,
     /// The window of the session's model, in tokens, where it is known.
     pub window: Option<usize>,
+    /// What the viewer is written from, where the package has it.
+    pub viewer_template: Option<&'a Path>,
     /// Everything behind the command's name, `--json` left out.
     pub rest: String,
 }

@@ -1,5 +1,6 @@
 //! What a person asks of an open session, and the settings that change while it is open.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -31,6 +32,8 @@ struct Line {
     /// Where the settings come from.
     #[serde(default)]
     sources: Sources,
+    /// The viewer's template, where the package has it.
+    viewer_template: Option<PathBuf>,
 }
 
 /// A line of `/lcm settings` where no session is open.
@@ -57,12 +60,12 @@ pub fn settings_command(request: &str) -> Result<Answer> {
 
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and where known `leafId`, `contextWindow`,
-    /// `columns`.
+    /// `columns`, `viewerTemplate`.
     ///
     /// # Errors
     /// What the user should read.
     pub async fn command(&self, request: &str) -> Result<Answer> {
-        let Line { line, leaf_id, context_window, columns, folders, sources } =
+        let Line { line, leaf_id, context_window, columns, folders, sources, viewer_template } =
             read_json("the command", request)?;
         self.flush().await?;
         let (started, settings) = (Instant::now(), self.settings());
@@ -82,6 +85,7 @@ impl Engine {
             doing: &self.doing(&settings),
             columns,
             window: context_window,
+            viewer_template: viewer_template.as_deref(),
             rest: String::new(),
         };
         let answer = commands::run(asked, &line).await;

@@ -203,7 +203,7 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
 }
 
 /// A summary as a compaction carries it; none where an entry of its messages has no name here.
-fn record(
+pub(super) fn record(
     view: &View<'_>,
     id: SummaryId,
     stored: StoredSummary,

@@ -13,6 +13,7 @@ pub mod relink;
 mod restore;
 mod salvage;
 mod stringify;
+pub mod viewer;
 
 pub use fold::{Handover, PreparedHandover, restore_carried, restore_lost};
 pub use persistor::{Persistor, PiSession};

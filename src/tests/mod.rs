@@ -35,4 +35,5 @@ mod soak;
 mod support;
 mod tidy;
 mod tree;
+mod viewer;
 mod world;

@@ -283,6 +283,7 @@ pub async fn ask_in(
         doing: &Doing { background: "idle", compaction: None, import: None },
         columns,
         window: None,
+        viewer_template: Some(&sessions.join("viewer.html")),
         rest: String::new(),
     };
     commands::run(asked, line).await

@@ -1,0 +1,221 @@
+/**
+ * The page of `/lcm export --html`, looked at as a person does: a session that the real Pi worked on and compacted, in a real browser,
+ * from a file.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { buildSessionContext } from "@earendil-works/pi-coding-agent";
+import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
+import { exportedDemo } from "./demo.mjs";
+
+/** @typedef {import("puppeteer-core").Page} Page */
+
+/** What the page calls those whom Pi calls otherwise. @type {Record<string, string>} */
+const SPEAKERS = { toolResult: "tool", bashExecution: "shell", custom: "note" };
+
+describe("the viewer, on a session with compactions and a branch", { skip: noBrowser }, () => {
+  /** @type {Awaited<ReturnType<typeof exportedDemo>>} */
+  let made;
+  /** @type {any[]} */
+  let summaries;
+  before(async () => {
+    made = await exportedDemo();
+    summaries = dataIn(made.file).filter(({ kind }) => kind === "summaries").flatMap(({ data }) => data);
+  });
+  after(async () => {
+    await closeBrowser();
+    await made?.remove();
+  });
+
+  test("holds every entry of the session file as it stands there, and is written for its owner", () => {
+    const lines = readFileSync(made.session, "utf8").trim().split("\n").slice(1).map((line) => JSON.parse(line));
+    const entries = dataIn(made.file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data);
+    assert.deepEqual(entries.map(({ entry }) => entry).sort(byId), lines.sort(byId));
+    const said = entries.filter(({ entry }) => entry.type === "message");
+    assert.ok(said.length > 400 && said.every(({ message }) => /^m-[0-9a-f]{10}$/.test(message.id) && message.tokens > 0));
+    assert.ok(summaries.some(({ depth }) => depth === 2), "the session has summaries of several depths");
+  });
+
+  test("opens from a file, says nothing on the console and asks nothing of a network", async () => {
+    const { page, close } = await open(made.file);
+    assert.equal(await text(page, "h1"), "kontor: import, queue, numbers");
+    assert.match(await text(page, ".overview"), /messages on this branch, \d+ summaries over them, 3 compactions/);
+    await close();
+  });
+
+  test("a summary leads to what it was made from, down to a message, and the browser's Back leads up again", async () => {
+    const { page, close } = await open(made.file);
+    await clickMap(page, 0.1, 0);
+    const top = await text(page, ".detail .copy");
+    const condensed = summaries.find(({ handle }) => handle === top);
+    assert.equal(condensed.depth, 2);
+    assert.ok((await text(page, ".detail > .prose")).includes(condensed.text), "its text stands there");
+    const path = [];
+    for (let depth = 2; depth >= 0; depth--) {
+      path.push(await text(page, ".detail .copy"));
+      await settle(page);
+      await page.click(".rows .row");
+      await page.waitForFunction((before) => document.querySelector(".detail .copy")?.textContent !== before, {}, path.at(-1));
+    }
+    assert.match(await text(page, ".detail .copy"), /^m-/);
+    assert.deepEqual(path.map((id) => summaries.find(({ handle }) => handle === id)?.depth), [2, 1, 0]);
+    assert.deepEqual(await page.$$eval(".detail .crumb", (crumbs) => crumbs.map((crumb) => crumb.getAttribute("data-id"))), path, "the way up is shown");
+    await settle(page);
+    await page.goBack();
+    await page.waitForFunction((id) => document.querySelector(".detail .copy")?.textContent === id, {}, path[2]);
+    await close();
+  });
+
+  test("time travel shows the block and the kept messages of each compaction, as Pi shows them", async () => {
+    const entries = readFileSync(made.session, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+    const compactions = entries.filter(({ type }) => type === "compaction");
+    const { page, close } = await open(made.file);
+    await page.keyboard.press("2");
+    for (const [at, { summary, id }] of compactions.entries()) {
+      await page.click(`[data-step="${at + 1}"]`);
+      assert.equal(await text(page, ".block .prose"), `The conversation history before this point was compacted into the following summary:\n\n<summary>\n${summary}\n</summary>`);
+      // Pi itself says what it shows: the block, and then what it keeps.
+      const [block, ...kept] = buildSessionContext(entries.slice(1), id).messages;
+      assert.equal(block.role, "compactionSummary");
+      const heading = (await texts(page, ".words-between span")).find((words) => words.includes("kept as said"));
+      assert.equal(heading, `${kept.length} messages kept as said`);
+      const shown = await page.$$eval(".list .row", (rows) => rows.slice(3, 9).map((row) => row.querySelector(".who")?.textContent));
+      assert.deepEqual(shown, kept.slice(0, 6).map(({ role }) => SPEAKERS[role] ?? role));
+    }
+    await page.click('[data-step="0"]');
+    assert.match(await text(page, ".words-between"), /all as they were said, until compaction 1/);
+    await close();
+  });
+
+  test("the filter finds words in whatever was said, and shows nothing else", async () => {
+    const { page, close } = await open(made.file);
+    await page.keyboard.press("/");
+    await page.keyboard.type("LEASE worker role:assistant");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    const shown = await page.$$eval(".list [data-id]", (rows) => rows.map((row) => row.className));
+    assert.ok(shown.length > 2 && shown.every((name) => name.includes("c-assistant")));
+    assert.match(await text(page, ".count"), new RegExp(`^${shown.length} of \\d+$`));
+    await page.keyboard.press("Escape");
+    assert.equal(await page.$eval("input", (input) => input.value), "");
+    await page.type("input", "kept-from-everybody-xyzzy");
+    await page.waitForFunction(() => document.querySelector(".count")?.textContent?.startsWith("0 of"));
+    assert.equal((await page.$$(".list .row")).length, 0);
+    await close();
+  });
+
+  test("another branch shows what was said on it and nothing of the first", async () => {
+    const { page, close } = await open(made.file);
+    assert.equal(await page.$(".list ::-p-text(Postgres)"), null);
+    const aside = await page.$$eval("[aria-label=Branch] option", (options) => options.find(({ textContent }) => textContent?.includes("Postgres"))?.value);
+    assert.equal(aside, "aa000002");
+    await page.select("[aria-label=Branch]", aside);
+    const rows = await texts(page, ".list .words");
+    assert.ok(rows.at(-1)?.startsWith("`FOR UPDATE SKIP LOCKED`"), rows.at(-1));
+    assert.match(await text(page, ".overview"), /1 compaction\./);
+    await close();
+  });
+
+  test("what the user kept from the model is shown, and marked", async () => {
+    const { page, close } = await open(made.file);
+    await page.type("input", "is:private");
+    await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
+    assert.deepEqual(await texts(page, ".list .chip"), ["!!"]);
+    await page.click(".list .row.c-shell");
+    assert.equal(await text(page, ".detail .chip"), "kept from the model (!!)");
+    await close();
+  });
+
+  test("everything can be reached from the keyboard, and `?` says how", async () => {
+    const { page, close } = await open(made.file);
+    await page.keyboard.press("?");
+    assert.equal(await page.$eval("dialog", (dialog) => dialog.open), true);
+    assert.ok((await texts(page, "dialog kbd")).includes("G"));
+    await page.keyboard.press("Escape");
+    const selected = () => text(page, ".detail .copy");
+    await press(page, "g", "j", "j");
+    const first = await page.$eval(".list [aria-selected=true]", (row) => Number(row.getAttribute("aria-posinset")));
+    await press(page, "j");
+    assert.equal(await page.$eval(".list [aria-selected=true]", (row) => Number(row.getAttribute("aria-posinset"))), first + 1);
+    await press(page, "k", "k", "G");
+    assert.equal(await page.$eval(".list [aria-selected=true]", (row) => row.getAttribute("aria-posinset") === row.getAttribute("aria-setsize")), true);
+    await press(page, "g", "j", "j", "j", "u");
+    assert.match(await selected(), /^s-/);
+    const leaf = await selected();
+    await press(page, "l");
+    assert.notEqual(await selected(), leaf);
+    await press(page, "h", "d");
+    assert.match(await selected(), /^m-/);
+    await press(page, "u", "u", "u");
+    assert.match(await text(page, ".detail .facts"), /depth 2/);
+    await press(page, "3");
+    assert.equal(await page.$eval(".page", (element) => /** @type {HTMLElement} */ (element).dataset.view), "cost");
+    await press(page, "]", "[");
+    assert.match(await text(page, ".detail h2"), /^Compaction 2$/);
+    await press(page, "t", "t");
+    assert.equal(await page.$eval("html", (root) => getComputedStyle(root).colorScheme), "dark");
+    await close();
+  });
+
+  test("the map zooms to a summary and out again", async () => {
+    const { page, close } = await open(made.file);
+    await clickMap(page, 0.05, 1);
+    const narrow = await text(page, ".detail .copy");
+    await press(page, "z");
+    // What was beside it is out of sight: at the right end there is the same summary or its neighbour.
+    await clickMap(page, 0.5, 1);
+    assert.equal(await text(page, ".detail .copy"), narrow);
+    await press(page, "0");
+    await clickMap(page, 0.5, 1);
+    assert.notEqual(await text(page, ".detail .copy"), narrow);
+    await close();
+  });
+
+  test("tokens and cost are plotted, and a place on a plot leads to its request", async () => {
+    const { page, close } = await open(made.file, { hash: "#cost", dark: true });
+    assert.equal((await page.$$(".uplot canvas")).length, 2);
+    const values = Object.fromEntries(await page.$$eval(".tile", (tiles) => tiles.map(({ children: [value, name] }) => [name.textContent, value.textContent])));
+    assert.equal(values.compactions, "3");
+    assert.match(values["for requests"] ?? "", /^\$\d/);
+    const over = await (await page.$(".u-over"))?.boundingBox();
+    assert.ok(over);
+    await page.mouse.click(over.x + over.width / 2, over.y + over.height / 2);
+    await page.waitForSelector(".detail.c-assistant");
+    assert.match(await text(page, ".detail .usage"), /The provider counted/);
+    await close();
+  });
+
+  test("in a narrow window a message takes the place of the list, and gives it back", async () => {
+    const { page, close } = await open(made.file, { width: 400 });
+    const isShown = (/** @type {string} */ selector) => page.$eval(selector, (element) => element.getClientRects().length > 0);
+    assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
+    await page.click(".list .row.c-user");
+    assert.deepEqual([await isShown(".list"), await isShown(".pane")], [false, true]);
+    await page.click(".back");
+    assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "nothing stands over the edge");
+    await close();
+  });
+});
+
+/** @param {{ id: string }} a @param {{ id: string }} b */
+function byId(a, b) {
+  return a.id < b.id ? -1 : 1;
+}
+
+/** @param {Page} page @param {...string} keys */
+async function press(page, ...keys) {
+  for (const key of keys) await page.keyboard.press(/** @type {any} */ (key));
+}
+
+/** Clicks on the map: a part of its width, a row of summaries from the top. @param {Page} page @param {number} part @param {number} row */
+async function clickMap(page, part, row) {
+  const box = await (await page.$(".map canvas"))?.boundingBox();
+  assert.ok(box);
+  await page.mouse.click(box.x + box.width * part, box.y + 16 + 24 * row + 11);
+}
+
+/** The address follows what is selected a moment later, so that a key that is held down does not fill the history. @param {Page} page */
+async function settle(page) {
+  await page.waitForFunction(() => location.hash.endsWith(document.querySelector(".detail .copy")?.textContent ?? ""));
+}

@@ -1,0 +1,142 @@
+//! `/lcm export --html`: a page that shows history without Pi and without a network: the viewer's template with the data in it.
+//!
+//! The data stands in `<script type="application/json">` elements, which no browser runs, in front of the viewer's own script. Each holds
+//! at most [`BLOCK`] entries and is written as soon as it is full. `docs/viewer.md` says what is in them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Output, Take, Written, file_name, in_folder, lines_of, sessions, write_entries};
+use crate::commands::{Answer, Asked};
+use crate::error::{Error, Result};
+use crate::ingest::export::header;
+use crate::ingest::viewer::Outline;
+use crate::store::{ExportedEntry, ExportedSession, View};
+use crate::text::now;
+
+/// What the data takes the place of; the template holds it once.
+const PLACE: &str = "<!--lcm:data-->";
+/// The shape of the data; a viewer reads its own alone.
+const FORMAT: u32 = 1;
+/// Entries of an element, and bytes after which no more are put in.
+const BLOCK: (usize, usize) = (500, 4 << 20);
+
+pub(super) async fn write(asked: &Asked<'_>, path: PathBuf, all: bool, force: bool) -> Result<Answer> {
+    let (head, tail) = template(asked.viewer_template)?;
+    let mut sessions = sessions(asked, all).await?;
+    let open = asked.scope.conversation;
+    let name = sessions.iter().find(|session| session.id == open).unwrap_or(&sessions[0]);
+    let target = in_folder(path, &file_name(name, "html"));
+    let mut output = Output::create(&target, force)?;
+    output.push(&head)?;
+    // The one that is open comes first, and then the newest.
+    sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
+    let about = json!({
+        "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": asked.home.cwd,
+        "leaf": asked.scope.leaf, "sessions": sessions.len()
+    });
+    output.push(&element("about", None, &about.to_string()))?;
+    let mut messages = 0;
+    for (number, session) in sessions.into_iter().enumerate() {
+        let said;
+        (output, said) = write_session(asked, number, session, output).await?;
+        messages += said;
+    }
+    output.push(&tail)?;
+    let (file, bytes) = output.finish()?;
+    Ok(Answer::of(&Written { format: "html", files: vec![file], messages, bytes }))
+}
+
+/// What stands before the data and what behind it.
+fn template(path: Option<&Path>) -> Result<(String, String)> {
+    let Some(path) = path else {
+        return Err(Error::invalid(
+            "/lcm export --html needs the viewer's template, which is not part of this host",
+        ));
+    };
+    let remedy = "install the package again, or run `npm ci` and `npm run build` in its sources";
+    let text = fs::read_to_string(path).map_err(|error| {
+        Error::invalid(format!("the viewer's template {} can't be read ({error}): {remedy}", path.display()))
+    })?;
+    match text.split_once(PLACE) {
+        Some((head, tail)) if !tail.contains(PLACE) => Ok((head.to_owned(), tail.to_owned())),
+        _ => Err(Error::invalid(format!("{} is no template of the viewer: {remedy}", path.display()))),
+    }
+}
+
+async fn write_session(
+    asked: &Asked<'_>,
+    number: usize,
+    session: ExportedSession,
+    mut output: Output,
+) -> Result<(Output, usize)> {
+    let (store, conversation) = (asked.store(), session.id);
+    let lines = lines_of(store, &session).await?;
+    let open = asked.scope.leaf.clone().filter(|_| conversation == asked.scope.conversation);
+    let read = move |view: &View<'_>| {
+        let outline = Outline::of(view, conversation, open.as_deref())?;
+        let mut summaries = Vec::new();
+        for id in &outline.summaries {
+            summaries.extend(outline.summary(view, *id)?);
+        }
+        Ok((outline, summaries))
+    };
+    let (outline, summaries) = store.read(read).await?;
+    let header: Value = serde_json::from_str(&header(&session, &asked.home.cwd, &lines)).unwrap_or_default();
+    let facts = json!({"id": session.session_id, "header": header, "branches": outline.branches});
+    output.push(&element("session", Some(number), &facts.to_string()))?;
+    for block in summaries.chunks(BLOCK.0) {
+        output.push(&element("summaries", Some(number), &format!("[{}]", block.join(","))))?;
+    }
+    let last = outline.last;
+    let blocks = Blocks { output, outline, number, entries: Vec::new(), bytes: 0 };
+    let (blocks, messages) = write_entries(store, conversation, last, lines, blocks).await?;
+    Ok((blocks.finish()?, messages))
+}
+
+/// Entries that are gathered until an element is full.
+struct Blocks {
+    output: Output,
+    outline: Outline,
+    number: usize,
+    entries: Vec<String>,
+    bytes: usize,
+}
+
+impl Take for Blocks {
+    fn take(&mut self, entry: &ExportedEntry, line: String) -> Result<()> {
+        let entry = self.outline.entry(entry, &line)?;
+        self.bytes += entry.len();
+        self.entries.push(entry);
+        if self.entries.len() >= BLOCK.0 || self.bytes >= BLOCK.1 { self.flush() } else { Ok(()) }
+    }
+}
+
+impl Blocks {
+    fn flush(&mut self) -> Result<()> {
+        let entries = std::mem::take(&mut self.entries);
+        self.bytes = 0;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.output.push(&element("entries", Some(self.number), &format!("[{}]", entries.join(","))))
+    }
+
+    fn finish(mut self) -> Result<Output> {
+        self.flush()?;
+        Ok(self.output)
+    }
+}
+
+/// An element that holds `json` and that no text in it can close.
+fn element(kind: &str, session: Option<usize>, json: &str) -> String {
+    let session = session.map(|number| format!(" data-session=\"{number}\"")).unwrap_or_default();
+    format!("<script type=\"application/json\" data-kind=\"{kind}\"{session}>{}</script>\n", escaped(json))
+}
+
+/// JSON in which nothing can be taken for markup or for the end of a line of script. Such characters stand in its strings only.
+fn escaped(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}

@@ -1,0 +1,73 @@
+//! A file that is being written: never over another one unasked, and gone again if it is not finished.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::FORCE;
+use crate::error::{Error, Result};
+
+/// What to say of a path that can't be written to.
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::AlreadyExists => Error::invalid(format!(
+            "{} is there already: name another file, or add {FORCE} to write over it",
+            path.display()
+        )),
+        _ => Error::invalid(format!("{} can't be written: {error}", path.display())),
+    }
+}
+
+/// A file that is being written, gone again if it is not finished. What is to take another's place is written beside it.
+pub(super) struct Output {
+    writer: BufWriter<File>,
+    /// Where it is written.
+    at: PathBuf,
+    target: PathBuf,
+    bytes: u64,
+    is_done: bool,
+}
+
+impl Output {
+    pub fn create(target: &Path, force: bool) -> Result<Self> {
+        // A link stays one: what it leads to is replaced.
+        let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
+        if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
+            return Err(Error::invalid(format!("{} is no file: name another", target.display())));
+        }
+        let at = match force {
+            true => target.with_added_extension(format!("{}.part", std::process::id())),
+            false => target.to_owned(),
+        };
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&at).map_err(|error| unwritable(&at, &error))?;
+        let writer = BufWriter::new(file);
+        Ok(Self { writer, at, target: target.to_owned(), bytes: 0, is_done: false })
+    }
+
+    pub fn push(&mut self, text: &str) -> Result<()> {
+        self.bytes += text.len() as u64;
+        self.writer.write_all(text.as_bytes()).map_err(|error| unwritable(&self.at, &error))
+    }
+
+    pub fn finish(mut self) -> Result<(PathBuf, u64)> {
+        let done = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
+        let moved = done
+            .and_then(|()| if self.at == self.target { Ok(()) } else { fs::rename(&self.at, &self.target) });
+        moved.map_err(|error| unwritable(&self.target, &error))?;
+        self.is_done = true;
+        Ok((self.target.clone(), self.bytes))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // There is nothing better to be done about it.
+            let _ = fs::remove_file(&self.at);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! A stored session as the viewer reads it: Pi's own entries, each with what the store says of it, the summaries that hold on any of
+//! the session's branches or that one of its compactions carries, and the frontier of each branch.
+//!
+//! A summary that begins with a message of this session may go on in a fork. It holds on no branch here, and stays out.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::export::record;
+use crate::dag::{BranchEntry, Forest, MessageKind, Node, Piece, Step, visible};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
+use crate::model::SummaryRecord;
+use crate::store::{ExportedEntry, Shows, View};
+use crate::tokens;
+
+/// What is known of a session beside its entries.
+#[derive(Debug)]
+pub struct Outline {
+    /// The last entry that belongs to it.
+    pub last: EntryId,
+    /// Its branches, in the order in which they end.
+    pub branches: Vec<Branch>,
+    /// Its summaries, in the order in which they were made.
+    pub summaries: Vec<SummaryId>,
+    messages: HashMap<EntryId, Shown>,
+    names: HashMap<MessageId, String>,
+}
+
+/// A branch, by the entry it ends with.
+#[derive(Debug, Serialize)]
+pub struct Branch {
+    leaf: String,
+    /// What stands for the branch now, oldest first: ids of summaries.
+    frontier: Vec<String>,
+}
+
+/// The message of an entry.
+#[derive(Clone, Debug, Serialize)]
+struct Shown {
+    /// Its short id.
+    id: String,
+    /// Estimated tokens.
+    tokens: usize,
+    /// What it is but for part of the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+}
+
+/// An entry and its message.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a Shown>,
+    /// Of the block of a compaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<usize>,
+    entry: &'a RawValue,
+}
+
+/// A summary with the facts of its span.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Summary {
+    #[serde(flatten)]
+    record: SummaryRecord,
+    handle: String,
+    messages: usize,
+    from_time: i64,
+    to_time: i64,
+}
+
+impl Outline {
+    /// Looks at all branches of a session, and at the one that ends with the entry `open`, in the middle of another perhaps.
+    ///
+    /// # Errors
+    /// When the store can't be read; so for all functions here.
+    pub fn of(view: &View<'_>, conversation: ConversationId, open: Option<&str>) -> Result<Self> {
+        let tree = view.tree(conversation, EntryId(i64::MAX))?;
+        let open = open.map(|open| view.entry_row(conversation, open)).transpose()?.flatten();
+        let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
+        let branches: Vec<Vec<BranchEntry>> = ends.iter().map(|end| tree.branch(*end)).collect();
+        let mut outline = Self {
+            last: EntryId(0),
+            branches: Vec::new(),
+            summaries: Vec::new(),
+            messages: HashMap::new(),
+            names: HashMap::new(),
+        };
+        let mut compactions = HashSet::new();
+        for entry in branches.iter().flatten() {
+            outline.last = outline.last.max(entry.row);
+            if entry.step == Step::Compaction {
+                compactions.insert(entry.row);
+            }
+            outline.note(entry);
+        }
+        let names = &outline.names;
+        let nodes = view.nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
+        let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
+        let mut wanted: HashSet<SummaryId> = HashSet::new();
+        for compaction in compactions {
+            wanted.extend(view.carried_by(compaction)?);
+        }
+        for branch in &branches {
+            let Some(leaf) = branch.last() else { continue };
+            let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
+            let forest = Forest::new(&seen, nodes.iter().map(Arc::clone));
+            wanted.extend(forest.closure(forest.holding()));
+            let mut frontier = Vec::new();
+            for piece in forest.frontier() {
+                if let Piece::Summary(id, _) = piece {
+                    frontier.push(view.summary(id)?.hash.to_string());
+                }
+            }
+            outline.branches.push(Branch { leaf: leaf.entry_id.clone(), frontier });
+        }
+        wanted.extend(Forest::new(&[], nodes).closure(wanted.iter().copied()));
+        outline.summaries = wanted.into_iter().collect();
+        outline.summaries.sort_unstable();
+        Ok(outline)
+    }
+
+    fn note(&mut self, entry: &BranchEntry) {
+        match &entry.step {
+            Step::Message(message) => {
+                self.names.entry(message.id).or_insert_with(|| entry.entry_id.clone());
+                self.messages.entry(entry.row).or_insert_with(|| Shown {
+                    id: message.hash.message_handle(),
+                    tokens: message.tokens,
+                    kind: match message.kind {
+                        MessageKind::Conversation | MessageKind::Edited => None,
+                        MessageKind::Private => Some("private"),
+                        MessageKind::System => Some("system"),
+                        MessageKind::Purged => Some("purged"),
+                    },
+                });
+            }
+            Step::Edit { target, rendition: Some(rendition) } => {
+                self.names.entry(rendition.id).or_insert_with(|| target.clone());
+            }
+            Step::Edit { .. } | Step::Compaction | Step::Link => {}
+        }
+    }
+
+    /// An entry, of which `line` is the line in a session file, as JSON `{"message"?: {id, tokens, kind?}, "tokens"?, "entry"}`.
+    ///
+    /// # Errors
+    /// When the line is no JSON.
+    pub fn entry(&self, entry: &ExportedEntry, line: &str) -> Result<String> {
+        let malformed = |error| Error::store(format!("entry {} can't be written: {error}", entry.id));
+        let parsed: &RawValue = serde_json::from_str(line).map_err(malformed)?;
+        let tokens = if entry.shows == Shows::Compaction { block_tokens(line) } else { None };
+        let line = Line { message: self.messages.get(&entry.row), tokens, entry: parsed };
+        serde_json::to_string(&line).map_err(malformed)
+    }
+
+    /// A summary as JSON: a [`SummaryRecord`] with `handle`, `messages`, `fromTime`, `toTime`. None where one of its messages is not
+    /// of this session.
+    pub fn summary(&self, view: &View<'_>, id: SummaryId) -> Result<Option<String>> {
+        let stored = view.summary(id)?;
+        let (handle, messages) = (stored.hash.summary_handle(), stored.messages);
+        let (from_time, to_time) = (stored.from_time, stored.to_time);
+        let Some(record) = record(view, id, stored, &self.names)? else { return Ok(None) };
+        let summary = Summary { record, handle, messages, from_time, to_time };
+        Ok(serde_json::to_string(&summary).ok())
+    }
+}
+
+/// Estimated tokens of what a compaction puts in place of the history.
+fn block_tokens(line: &str) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Compaction<'a> {
+        #[serde(borrow)]
+        summary: Cow<'a, str>,
+    }
+    let Compaction { summary } = serde_json::from_str(line).ok()?;
+    Some(tokens::estimate(&summary))
+}

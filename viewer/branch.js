@@ -1,0 +1,179 @@
+/**
+ * One branch of a session, root to leaf: what was said on it, which summaries stand for what of it, and what the model saw after each
+ * compaction. Pure: no element is touched here.
+ */
+import { speaker, timeOf } from "./words.js";
+
+/** @typedef {import("./data.js").Line} Line */
+/** @typedef {import("./data.js").Session} Session */
+/** @typedef {import("./data.js").Summary} Summary */
+
+/**
+ * An entry on the branch. `place` counts what was said, from 0; what is said later has a higher one, and an entry that says nothing that
+ * of what follows.
+ * @typedef {object} Item
+ * @property {string} id how it is called in the page: `m-…`, or `e-` and the entry's id
+ * @property {Line} line
+ * @property {string} speaker
+ * @property {boolean} isSaid
+ * @property {number} place
+ * @property {number} time ms
+ * @property {number} tokens estimated
+ */
+
+/** A summary and the places it stands for, the last one left out. @typedef {{ summary: Summary, from: number, to: number }} Node */
+
+/**
+ * What the model is shown after a compaction: the block, what was kept, and what came until the next compaction. `edits` are what is
+ * shown in place of entries, null for nothing.
+ * @typedef {{ compaction: Item | null, kept: Item[], since: Item[], edits: Map<string, any> }} Context
+ */
+
+export class Branch {
+  /** @type {Item[]} */
+  items = [];
+  /** @type {Item[]} */
+  said = [];
+  /** @type {Item[]} */
+  compactions = [];
+  /** @type {Map<string, Item>} */
+  byId = new Map();
+  /** @type {Map<string, Item>} */
+  byEntry = new Map();
+  /** What is shown in place of entries, null for nothing. @type {Map<string, any>} */
+  edits = new Map();
+  /** The messages that call tools, and the results, by the calls' ids. @type {Map<string, Item>} */
+  callers = new Map();
+  /** @type {Map<string, Item>} */
+  results = new Map();
+  /** @type {Map<string, Node>} */
+  #spans = new Map();
+  /** @type {Map<string, Node>} */
+  #handles = new Map();
+
+  /** @param {Session} session @param {string} leaf an entry's id */
+  constructor(session, leaf) {
+    this.session = session;
+    this.leaf = leaf;
+    for (const line of pathTo(session, leaf)) this.#add(line);
+    for (const summary of [...session.summaries.values()].sort((a, b) => a.depth - b.depth)) this.#place(summary);
+    /** What stands for the branch now. */
+    this.frontier = this.nodes(session.branches.find((end) => end.leaf === leaf)?.frontier ?? []);
+  }
+
+  /** @param {Line} line */
+  #add(line) {
+    const { entry, message } = line;
+    const who = speaker(line);
+    const isSaid = message !== undefined && message.kind !== "system" && who !== "mark";
+    /** @type {Item} */
+    const item = { id: message ? message.id : `e-${entry.id}`, line, speaker: who, isSaid, place: this.said.length, time: timeOf(line), tokens: message?.tokens ?? line.tokens ?? 0 };
+    this.items.push(item);
+    if (isSaid) this.said.push(item);
+    if (entry.type === "compaction") this.compactions.push(item);
+    this.byId.set(item.id, item);
+    this.byEntry.set(entry.id, item);
+    if (entry.type === "context_edit") this.edits.set(entry.targetId, entry.replacement);
+    if (entry.message?.toolCallId) this.results.set(entry.message.toolCallId, item);
+    for (const block of Array.isArray(entry.message?.content) ? entry.message.content : []) {
+      if (block?.type === "toolCall") this.callers.set(block.id, item);
+    }
+  }
+
+  /** Finds where a summary stands, if it stands here. @param {Summary} summary */
+  #place(summary) {
+    const places = summary.sources.map((source) => {
+      if (summary.depth > 0) return this.#spans.get(source);
+      const item = this.byEntry.get(source);
+      return item && { from: item.place, to: item.place + 1 };
+    });
+    const [first, last] = [places[0], places.at(-1)];
+    if (!first || !last || !places.every(Boolean)) return;
+    const node = { summary, from: first.from, to: last.to };
+    this.#spans.set(summary.id, node);
+    this.#handles.set(summary.handle, node);
+  }
+
+  /** @param {string} id of a summary @returns {Node | undefined} */
+  node(id) {
+    return this.#spans.get(id);
+  }
+
+  /** @param {string} handle `s-…` @returns {Node | undefined} */
+  byHandle(handle) {
+    return this.#handles.get(handle);
+  }
+
+  /** @param {string[]} ids @returns {Node[]} */
+  nodes(ids) {
+    return ids.flatMap((id) => this.#spans.get(id) ?? []);
+  }
+
+  /** These and all they were made from, the deepest first. @param {Node[]} roots @returns {Node[]} */
+  below(roots) {
+    const found = new Map(roots.map((node) => [node.summary.id, node]));
+    for (const node of found.values()) {
+      if (node.summary.depth === 0) continue;
+      for (const child of this.nodes(node.summary.sources)) found.set(child.summary.id, child);
+    }
+    return [...found.values()].sort((a, b) => b.summary.depth - a.summary.depth || a.from - b.from);
+  }
+
+  /** The summaries over a place, from the top down. @param {number} place @returns {Node[]} */
+  over(place) {
+    /** @type {Node[]} */
+    const path = [];
+    let among = this.frontier;
+    for (;;) {
+      const node = among.find(({ from, to }) => from <= place && place < to);
+      if (!node) return path;
+      path.push(node);
+      among = node.summary.depth > 0 ? this.nodes(node.summary.sources) : [];
+    }
+  }
+
+  /** The frontier that the block of a compaction showed: nothing of one that is not of this extension. @param {Item} compaction */
+  frontierAt(compaction) {
+    return this.nodes(compaction.line.entry.details?.frontier ?? []);
+  }
+
+  /**
+   * What the model saw, as Pi shows it: 0 before the first compaction, n after the nth.
+   * @param {number} step
+   * @returns {Context}
+   */
+  context(step) {
+    const compaction = this.compactions[step - 1] ?? null;
+    const next = this.compactions[step];
+    const at = compaction ? this.items.indexOf(compaction) : -1;
+    const end = next ? this.items.indexOf(next) : this.items.length;
+    const first = compaction ? this.items.findIndex(({ line }) => line.entry.id === compaction.line.entry.firstKeptEntryId) : -1;
+    const kept = first >= 0 ? this.items.slice(first, at) : [];
+    const since = this.items.slice(at + 1, end);
+    const edits = new Map();
+    for (const { line } of [...kept, ...since]) {
+      if (line.entry.type === "context_edit") edits.set(line.entry.targetId, line.entry.replacement);
+    }
+    const said = (/** @type {Item[]} */ items) => items.filter(({ isSaid }) => isSaid);
+    return { compaction, kept: said(kept), since: said(since), edits };
+  }
+}
+
+/** @param {Session} session @param {string} leaf @returns {Line[]} */
+function pathTo(session, leaf) {
+  const path = [];
+  const seen = new Set();
+  for (let line = session.lines.get(leaf); line && !seen.has(line); line = session.lines.get(line.entry.parentId)) {
+    seen.add(line);
+    path.push(line);
+  }
+  return path.reverse();
+}
+
+/** Why the model does not see an entry, or sees another; nothing where it does. @param {Item} item @param {Map<string, any>} edits */
+export function hiddenBecause(item, edits) {
+  if (item.line.message?.kind === "private") return "kept from the model (!!)";
+  if (item.line.message?.kind === "purged") return "removed for good";
+  if (!edits.has(item.line.entry.id)) return undefined;
+  return edits.get(item.line.entry.id) === null ? "hidden from the model by an edit" : "shown to the model in another form";
+}

@@ -1,0 +1,94 @@
+/**
+ * The data in the page: what `/lcm export --html` wrote into its `<script type="application/json">` elements. A session is parsed
+ * when it is shown first, and its elements are let go of then.
+ */
+
+/** The message of an entry. @typedef {{ id: string, tokens: number, kind?: "private" | "system" | "purged" }} Shown */
+/** An entry of Pi's session file, with what the store says of it. @typedef {{ message?: Shown, tokens?: number, entry: any }} Line */
+/** What a session ends in. @typedef {{ leaf: string, frontier: string[] }} End */
+/** What stands on top. @typedef {{ format: number, version: string, exportedAt: number, cwd: string, leaf: string | null, sessions: number }} About */
+
+/**
+ * A summary. `sources` are entry ids for a leaf summary (depth 0), ids of summaries for a condensed one; times are ms.
+ * @typedef {object} Summary
+ * @property {string} id
+ * @property {string} handle
+ * @property {number} depth
+ * @property {string} text
+ * @property {number} tokens
+ * @property {"ok" | "degraded"} state
+ * @property {string | null} model
+ * @property {number} createdAt
+ * @property {any} usage
+ * @property {{ kind: string, text: string }[]} [quotes]
+ * @property {string[]} sources
+ * @property {number} messages
+ * @property {number} fromTime
+ * @property {number} toTime
+ */
+
+/** The only shape of the data that this viewer reads. */
+const FORMAT = 1;
+
+/** @returns {About} */
+export function readAbout() {
+  const about = parsed("about")[0];
+  if (about?.format !== FORMAT) throw new Error(`The data in this page is of format ${about?.format}; this viewer reads ${FORMAT}.`);
+  return about;
+}
+
+/** What is known of each session without reading it. @returns {{ id: string, header: any, branches: End[] }[]} */
+export function readSessions() {
+  return parsed("session");
+}
+
+export class Session {
+  /** Summaries by id. @type {Map<string, Summary>} */
+  summaries = new Map();
+  /** Entries by id. @type {Map<string, Line>} */
+  lines = new Map();
+  /** What was condensed from a summary. @type {Map<string, Summary[]>} */
+  parents = new Map();
+  /** What the session was called last. @type {string | undefined} */
+  name;
+
+  /**
+   * @param {number} number which of the page's sessions
+   * @param {{ id: string, header: any, branches: End[] }} facts
+   */
+  constructor(number, { id, header, branches }) {
+    Object.assign(this, { id, header, branches });
+    this.id = id;
+    this.header = header;
+    this.branches = branches;
+    for (const summary of taken("summaries", number)) this.summaries.set(summary.id, summary);
+    for (const line of taken("entries", number)) {
+      this.lines.set(line.entry.id, line);
+      if (line.entry.type === "session_info") this.name = line.entry.name || undefined;
+    }
+    for (const summary of this.summaries.values()) {
+      if (summary.depth === 0) continue;
+      for (const source of summary.sources) this.parents.set(source, [...(this.parents.get(source) ?? []), summary]);
+    }
+  }
+}
+
+/** @param {string} kind @param {number} [session] */
+function elements(kind, session) {
+  const which = session === undefined ? "" : `[data-session="${session}"]`;
+  return [...document.querySelectorAll(`script[type="application/json"][data-kind="${kind}"]${which}`)];
+}
+
+/** @param {string} kind */
+function parsed(kind) {
+  return elements(kind).map((element) => JSON.parse(element.textContent ?? "null"));
+}
+
+/** What the elements list, which are emptied: it is in the memory then. @param {string} kind @param {number} session */
+function* taken(kind, session) {
+  for (const element of elements(kind, session)) {
+    const list = JSON.parse(element.textContent ?? "[]");
+    element.remove();
+    yield* list;
+  }
+}

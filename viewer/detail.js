@@ -1,0 +1,214 @@
+/**
+ * What is selected, in full: a message with all its parts, a summary with what it was made from, or a block as the model saw it. From
+ * each there is a way up to what stands for it and down to what it stands for.
+ */
+import { hiddenBecause } from "./branch.js";
+import { count, day, dollars, h, number, short, span, time } from "./dom.js";
+import { prose } from "./prose.js";
+import { headline, partsOf, titleOf } from "./words.js";
+
+/** @typedef {import("./branch.js").Branch} Branch */
+/** @typedef {import("./branch.js").Item} Item */
+/** @typedef {import("./branch.js").Node} Node */
+/** @typedef {import("./words.js").Part} Part */
+
+/** Messages of a summary that are listed at once. */
+const LISTED = 200;
+
+/** How Pi tells the model of a block. */
+const PI_SAYS = ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
+
+/** What the details need of the page; `step` where it travels in time. @typedef {{ branch: Branch, edits: Map<string, any>, step?: number, go: (id: string) => void, zoom: (node: Node) => void, travel: (step: number) => void }} Page */
+
+/** @param {Page} page @param {Item} item */
+export function messageDetail(page, item) {
+  const { entry, message } = item.line;
+  if (entry.type === "compaction") return blockDetail(page, item);
+  const hidden = hiddenBecause(item, page.edits);
+  return h(
+    "article",
+    { className: `detail c-${item.speaker}` },
+    h("header", null, h("h2", null, titleOfItem(item)), facts([
+      message && idOf(message.id),
+      item.isSaid && `${number(item.place + 1)} of ${number(page.branch.said.length)}`,
+      `${day(item.time)} ${time(item.time)}`,
+      item.tokens > 0 && `≈ ${count(item.tokens, "token")}`,
+      entry.message?.model && `${entry.message.provider}/${entry.message.model}`,
+    ]), chips([hidden && ["warn", hidden], entry.message?.isError && ["bad", "failed"], ["error", "aborted"].includes(entry.message?.stopReason) && ["bad", entry.message.stopReason]])),
+    crumbs(page, item),
+    ...partsOf(item.line).map((part) => drawPart(page, part, item)),
+    hidden && entry.id && page.edits.get(entry.id) && instead(page, page.edits.get(entry.id)),
+    usage(entry.message?.usage),
+    raw(item),
+  );
+}
+
+/** @param {Item} item */
+function titleOfItem(item) {
+  const { message } = item.line.entry;
+  const names = { user: "User", assistant: "Assistant", tool: "Tool result", shell: "Shell", note: "Note", branch: "Account of another branch", system: "System", purged: "Purged", compaction: "Compaction", mark: "Entry" };
+  const name = names[/** @type {keyof typeof names} */ (item.speaker)] ?? item.speaker;
+  return message?.toolName ? `${name}: ${message.toolName}` : name;
+}
+
+/** @param {Page} page @param {Part} part @param {Item} item @returns {HTMLElement} */
+function drawPart(page, { kind, text, name, id, source }, item) {
+  const lead = leadIn(page.branch);
+  if (kind === "image") {
+    return source ? h("figure", null, h("img", { src: source, alt: `Picture, ${text}` })) : h("p", { className: "quiet" }, `A picture (${text}) that can't be shown.`);
+  }
+  if (kind === "thinking") return h("details", { className: "thinking" }, h("summary", null, `Thinking, ${number(text.length)} characters`), prose(text, { lead }));
+  if (kind === "call") {
+    const result = id && page.branch.results.get(id);
+    return h("section", { className: "call" }, h("div", { className: "bar" }, h("b", null, name === "$" ? "command" : name), result && h("button", { type: "button", className: "link", onclick: () => page.go(result.id) }, "its result")), prose(text, { lead, plain: true }));
+  }
+  if (kind === "output") {
+    const caller = page.branch.callers.get(item.line.entry.message?.toolCallId);
+    return h("section", { className: "output" }, name && h("div", { className: "bar" }, h("b", null, name)), caller && h("div", { className: "bar" }, h("button", { type: "button", className: "link", onclick: () => page.go(caller.id) }, "the call")), prose(text, { lead, plain: true }));
+  }
+  return kind === "note" ? h("p", { className: "quiet" }, text) : prose(text, { lead });
+}
+
+/** What the model sees instead of a message. @param {Page} page @param {any} replacement */
+function instead(page, replacement) {
+  const parts = partsOf({ entry: { type: "custom_message", content: replacement.content ?? replacement } });
+  return h("section", { className: "instead" }, h("h3", null, "The model sees instead"), ...parts.map(({ text }) => prose(text, { lead: leadIn(page.branch) })));
+}
+
+/** @param {Page} page @param {Node} node */
+export function summaryDetail(page, node) {
+  const { summary, from, to } = node;
+  const covered = page.branch.said.slice(from, to);
+  const tokens = covered.reduce((sum, item) => sum + item.tokens, 0);
+  const cost = summary.usage?.cost?.total;
+  return h(
+    "article",
+    { className: "detail summary" },
+    h("header", null, h("h2", null, titleOf(summary.text)), facts([
+      idOf(summary.handle),
+      summary.depth === 0 ? "leaf summary" : `condensed, depth ${summary.depth}`,
+      count(to - from, "message"),
+      span(summary.fromTime, summary.toTime),
+      `≈ ${number(tokens)} → ${count(summary.tokens, "token")}`,
+      summary.model ?? "no model",
+      cost > 0 && dollars(cost),
+    ]), chips([summary.state === "degraded" && ["warn", "degraded: made without a model"]])),
+    h("nav", { className: "crumbs" }, ...(page.branch.session.parents.get(summary.id) ?? []).flatMap((parent) => crumb(page, page.branch.node(parent.id))), h("button", { type: "button", className: "link", onclick: () => page.zoom(node) }, "Zoom the map to it")),
+    prose(summary.text, { lead: leadIn(page.branch) }),
+    quotes(summary.quotes ?? []),
+    summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, covered),
+  );
+}
+
+/** @param {{ kind: string, text: string }[]} quotes */
+function quotes(quotes) {
+  if (quotes.length === 0) return null;
+  return h("section", null, h("h3", null, "Word for word"), ...quotes.map(({ kind, text }) => h("blockquote", { dir: "auto" }, h("small", null, kind), text)));
+}
+
+/** @param {Page} page @param {Node[]} nodes */
+export function madeOfSummaries(page, nodes, title = "Made from") {
+  return h("section", null, h("h3", null, `${title} ${count(nodes.length, "summary")}`), h("div", { className: "rows" }, ...nodes.map((node) => summaryRow(page, node))));
+}
+
+/** @param {Page} page @param {Node} node */
+function summaryRow(page, node) {
+  return h("button", { type: "button", className: "row", "data-id": node.summary.handle, onclick: () => page.go(node.summary.handle) }, depthOf(node), h("span", { className: "words" }, titleOf(node.summary.text)), h("span", { className: "quiet" }, `${number(node.to - node.from)}×`));
+}
+
+/** @param {Page} page @param {Item[]} items */
+function madeOfMessages(page, items) {
+  const rows = h("div", { className: "rows" });
+  const more = h("button", { type: "button", className: "more", onclick: () => list() });
+  let at = 0;
+  const list = () => {
+    for (const item of items.slice(at, at + LISTED)) {
+      rows.append(h("button", { type: "button", className: `row c-${item.speaker}`, "data-id": item.id, onclick: () => page.go(item.id) }, h("span", { className: "who" }, item.speaker), h("span", { className: "words" }, headline(item.line)), h("span", { className: "quiet" }, short(item.tokens))));
+    }
+    at += LISTED;
+    more.hidden = at >= items.length;
+    more.textContent = `Show more: ${count(items.length - at, "message")} are left`;
+  };
+  list();
+  return h("section", null, h("h3", null, `Made from ${count(items.length, "message")}`), rows, more);
+}
+
+/** The block of a compaction as the model saw it. @param {Page} page @param {Item} item */
+function blockDetail(page, item) {
+  const { entry } = item.line;
+  const step = page.branch.compactions.indexOf(item) + 1;
+  const isOurs = Boolean(entry.details?.lcm);
+  // Where the session file is gone, the store has the summaries of a compaction, and not its words.
+  const isWhole = Date.parse(entry.timestamp) > 0;
+  const frontier = page.branch.frontierAt(item);
+  return h(
+    "article",
+    { className: "detail c-compaction" },
+    h("header", null, h("h2", null, `Compaction ${step}`), facts([
+      isWhole && `${day(item.time)} ${time(item.time)}`,
+      isOurs ? "by pi-lossless-context" : "Pi's own, or another extension's",
+      entry.tokensBefore > 0 && `${number(entry.tokensBefore)} tokens before`,
+      item.tokens > 0 && `block ≈ ${count(item.tokens, "token")}`,
+      entry.details?.covered > 0 && `covers ${count(entry.details.covered, "message")}`,
+    ])),
+    page.step !== step && h("nav", { className: "crumbs" }, h("button", { type: "button", className: "link", onclick: () => page.travel(step) }, "What the model saw then")),
+    isWhole ? h("section", { className: "block" }, prose(PI_SAYS[0] + String(entry.summary ?? "") + PI_SAYS[1], { lead: leadIn(page.branch) })) : h("p", { className: "quiet" }, "The session file is gone, and with it the block word for word; these are the summaries that it showed or was made from."),
+    frontier.length > 0 && madeOfSummaries(page, frontier, "It shows"),
+    raw(item),
+  );
+}
+
+/** The way up. @param {Page} page @param {Item} item */
+function crumbs(page, item) {
+  const over = item.isSaid ? page.branch.over(item.place) : [];
+  if (over.length === 0) return null;
+  return h("nav", { className: "crumbs", "aria-label": "Summaries over this message" }, ...over.flatMap((node) => crumb(page, node)));
+}
+
+/** @param {Page} page @param {Node | undefined} node */
+function crumb(page, node) {
+  if (!node) return [];
+  const { summary } = node;
+  return [h("button", { type: "button", className: "crumb", "data-id": summary.handle, onclick: () => page.go(summary.handle), title: titleOf(summary.text) }, depthOf(node), h("span", { className: "words" }, titleOf(summary.text)))];
+}
+
+/** @param {Node} node */
+export function depthOf({ summary: { depth } }) {
+  return h("span", { className: `depth d${Math.min(depth, 4)}` }, `D${depth}`);
+}
+
+/** @param {any} used */
+function usage(used) {
+  if (!used?.totalTokens) return null;
+  const rows = [["input", used.input], ["cache read", used.cacheRead], ["cache write", used.cacheWrite], ["output", used.output]];
+  return h("p", { className: "quiet usage" }, "The provider counted: ", rows.filter(([, n]) => n > 0).map(([name, n]) => `${name} ${number(n)}`).join(" · "), used.cost?.total > 0 && ` · ${dollars(used.cost.total)}`);
+}
+
+/** The entry as Pi's session file has it. @param {Item} item */
+function raw({ line }) {
+  const details = h("details", { className: "raw" }, h("summary", null, "The entry as JSON"));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.childElementCount === 1) details.append(prose(JSON.stringify(line.entry, null, 2), { lead: () => undefined, plain: true }));
+  });
+  return details;
+}
+
+/** @param {string} id */
+function idOf(id) {
+  return h("code", { className: "copy", title: "Click to copy", onclick: () => navigator.clipboard?.writeText(id).catch(() => {}) }, id);
+}
+
+/** @param {(HTMLElement | string | false | undefined | null)[]} words */
+function facts(words) {
+  return h("p", { className: "facts" }, ...words.filter(Boolean).map((word) => h("span", null, word)));
+}
+
+/** @param {(false | undefined | null | "" | string[])[]} words */
+function chips(words) {
+  return words.flatMap((word) => (word ? [h("span", { className: `chip ${word[0]}` }, word[1])] : []));
+}
+
+/** Ids that are on the branch lead somewhere. @param {Branch} branch @returns {import("./prose.js").Lead} */
+function leadIn(branch) {
+  return (id) => (branch.byId.has(id) || branch.byHandle(id) ? `#${id}` : undefined);
+}

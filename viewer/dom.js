@@ -1,0 +1,76 @@
+/**
+ * Elements, and figures and times in words. Text becomes text nodes and nothing else: no string of a session is ever read as markup.
+ */
+
+/** What an element can hold. @typedef {Node | string | number | null | undefined | false} Child */
+
+/**
+ * An element. Properties are set as such, `on…` are listeners, `data-…`, `aria-…` and `role` are attributes.
+ *
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, any> | null} [properties]
+ * @param {...(Child | Child[])} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function h(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.includes("-") || name === "role") element.setAttribute(name, value === true ? "" : String(value));
+    else /** @type {any} */ (element)[name] = value;
+  }
+  element.append(...children.flat().filter(isShown).map((child) => (child instanceof Node ? child : String(child))));
+  return element;
+}
+
+/** @param {Child} child @returns {child is Node | string | number} */
+function isShown(child) {
+  return child !== null && child !== undefined && child !== false;
+}
+
+const numbers = new Intl.NumberFormat("en");
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+/** `12,345`. @param {number} n */
+export const number = (n) => numbers.format(n);
+
+/** `12.3K`. @param {number} n */
+export const short = (n) => compact.format(n);
+
+/** `1 message`, `2 messages`. @param {number} n @param {string} noun */
+export const count = (n, noun) => `${number(n)} ${n === 1 ? noun : noun.endsWith("y") ? `${noun.slice(0, -1)}ies` : noun.endsWith("ch") ? `${noun}es` : `${noun}s`}`;
+
+/** `$0.0123`: as many digits as say something. @param {number} amount */
+export function dollars(amount) {
+  if (amount === 0) return "$0";
+  return `$${amount.toFixed(amount >= 0.1 ? 2 : amount >= 0.01 ? 3 : 5)}`;
+}
+
+const days = new Intl.DateTimeFormat("en", { weekday: "short", day: "numeric", month: "short", year: "numeric" });
+const dates = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+const times = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const minutes = new Intl.DateTimeFormat("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+/** `2 Nov`. @param {number} ms */
+export const date = (ms) => (isTime(ms) ? dates.format(ms) : "");
+
+/** The day, in the reader's own time zone; nothing of a time that is not known. @param {number} ms */
+export const day = (ms) => (isTime(ms) ? days.format(ms) : "");
+/** @param {number} ms */
+export const time = (ms) => (isTime(ms) ? times.format(ms) : "");
+/** @param {number} ms */
+export const minute = (ms) => (isTime(ms) ? minutes.format(ms) : "");
+
+/** @param {number} ms */
+function isTime(ms) {
+  return ms > 0 && ms < 8.64e15;
+}
+
+/** `Mon, 2 Nov 2026 09:12 – 10:40`. @param {number} from @param {number} to */
+export function span(from, to) {
+  if (!isTime(from) || !isTime(to)) return "";
+  if (day(from) === day(to)) return `${day(from)}, ${minute(from)} – ${minute(to)}`;
+  return `${day(from)}, ${minute(from)} – ${day(to)}, ${minute(to)}`;
+}

@@ -1,0 +1,115 @@
+/**
+ * The filter: words that all must occur, `"two words"` as they stand, and who speaks, which tool, or what is the matter.
+ *
+ * It looks through a long session in slices and lets the page draw in between, so that no key waits for it.
+ */
+import { textOf } from "./words.js";
+
+/** @typedef {import("./branch.js").Item} Item */
+
+/** What is asked for. @typedef {{ words: RegExp[], speakers: string[], tools: string[], states: string[] }} Query */
+
+/** ms of work before the page may draw. */
+const SLICE_MS = 8;
+
+/** @param {string} text @returns {Query | null} null where nothing is asked for */
+export function queryOf(text) {
+  /** @type {Query} */
+  const query = { words: [], speakers: [], tools: [], states: [] };
+  for (const [, key, quoted, word] of text.matchAll(/(?:(role|tool|is):)?(?:"([^"]*)"?|(\S+))/g)) {
+    const value = quoted ?? word ?? "";
+    if (!value) continue;
+    if (key === "role") query.speakers.push(value.toLowerCase());
+    else if (key === "tool") query.tools.push(value.toLowerCase());
+    else if (key === "is") query.states.push(value.toLowerCase());
+    else query.words.push(new RegExp(value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "i"));
+  }
+  return Object.values(query).some((list) => list.length > 0) ? query : null;
+}
+
+/** @param {Item} item @param {Query} query */
+function matches(item, { words, speakers, tools, states }) {
+  if (speakers.length && !speakers.some((name) => item.speaker.startsWith(name))) return false;
+  if (tools.length && !tools.every((name) => toolsOf(item).some((tool) => tool.toLowerCase().includes(name)))) return false;
+  if (states.length && !states.every((name) => isIn(item, name))) return false;
+  if (words.length === 0) return true;
+  const text = textOf(item.line);
+  return words.every((word) => word.test(text));
+}
+
+/** @param {Item} item @returns {string[]} */
+function toolsOf({ line: { entry } }) {
+  if (entry.message?.toolName) return [String(entry.message.toolName)];
+  const content = entry.message?.content;
+  if (!Array.isArray(content)) return [];
+  return content.filter((block) => block?.type === "toolCall").map(({ name }) => String(name));
+}
+
+/** @param {Item} item @param {string} state */
+function isIn({ line: { entry, message } }, state) {
+  if (state === "private") return message?.kind === "private";
+  if (state === "purged") return message?.kind === "purged";
+  if (state === "failed") return Boolean(entry.message?.isError || entry.message?.exitCode || ["error", "aborted"].includes(entry.message?.stopReason));
+  if (state === "image") return Array.isArray(entry.message?.content) && entry.message.content.some((/** @type {any} */ block) => block?.type === "image");
+  return false;
+}
+
+/** Looks through items; what is asked for later ends what is under way. */
+export class Filter {
+  #asked = 0;
+
+  /**
+   * @param {Query} query
+   * @param {Item[]} items
+   * @returns {Promise<Item[] | null>} null if another was asked for meanwhile
+   */
+  async find(query, items) {
+    const asked = ++this.#asked;
+    const found = [];
+    let until = performance.now() + SLICE_MS;
+    for (const item of items) {
+      if (matches(item, query)) found.push(item);
+      if (performance.now() < until) continue;
+      await new Promise((resolve) => setTimeout(resolve));
+      if (asked !== this.#asked) return null;
+      until = performance.now() + SLICE_MS;
+    }
+    return found;
+  }
+
+  /** What is under way finds nothing any more. */
+  stop() {
+    this.#asked++;
+  }
+}
+
+/** Where the first word of a query stands in a text, -1 for nowhere. @param {Query | null} query @param {string} text */
+export function placeIn(query, text) {
+  return query?.words[0] ? text.search(query.words[0]) : -1;
+}
+
+/**
+ * Marks the words of a query below an element, without touching what is in it. Where the browser can't, nothing is marked.
+ *
+ * @param {HTMLElement} root
+ * @param {Query | null} query
+ */
+export function highlight(root, query) {
+  const registry = /** @type {any} */ (CSS).highlights;
+  if (!registry) return;
+  registry.delete("found");
+  if (!query?.words.length) return;
+  const ranges = [];
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node && ranges.length < 2000; node = walker.nextNode()) {
+    for (const word of query.words) {
+      for (const match of (node.nodeValue ?? "").matchAll(new RegExp(word.source, "gi"))) {
+        const range = new Range();
+        range.setStart(node, match.index);
+        range.setEnd(node, match.index + match[0].length);
+        ranges.push(range);
+      }
+    }
+  }
+  registry.set("found", new /** @type {any} */ (globalThis).Highlight(...ranges));
+}

@@ -1,0 +1,46 @@
+/** The keyboard: what each key does, in one table, which is also what `?` shows. */
+import { h } from "./dom.js";
+
+/** @typedef {{ keys: string[], help: string, run: () => void }} Key */
+
+/** How keys are written. @type {Record<string, string>} */
+const NAMES = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "Space" };
+
+/**
+ * Listens for keys until the page is closed.
+ *
+ * @param {Key[]} table
+ * @returns {() => void} shows or hides the help
+ */
+export function listen(table) {
+  const rows = table.map(({ keys, help }) => h("li", null, h("span", null, ...keys.map((key) => h("kbd", null, NAMES[key] ?? key))), help));
+  const mouse = [["click a summary", "its text, and what it was made from"], ["double click a summary", "zooms the map to it; beside one, out again"], ["wheel, drag", "zoom and move the map"]];
+  const close = h("button", { type: "button", className: "icon", "aria-label": "Close", onclick: () => dialog.close() }, "✕");
+  const dialog = h(
+    "dialog",
+    { className: "help", "aria-label": "Keys" },
+    h("header", null, h("h2", null, "Keys"), close),
+    h("ul", null, ...rows),
+    h("h3", null, "On the map"),
+    h("ul", null, ...mouse.map(([what, help]) => h("li", null, h("span", null, what), help))),
+    h("h3", null, "In the filter"),
+    h("p", null, "All words must occur; ", h("code", null, '"two words"'), " as they stand; ", h("code", null, "role:user"), ", ", h("code", null, "tool:bash"), ", ", h("code", null, "is:failed"), ", ", h("code", null, "is:private"), ", ", h("code", null, "is:image"), "."),
+  );
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  document.body.append(dialog);
+  const help = () => (dialog.open ? dialog.close() : dialog.showModal());
+  const byKey = new Map(table.flatMap((entry) => entry.keys.map((key) => [key, entry.run])));
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = /** @type {HTMLElement} */ (event.target);
+    const isTyping = target.matches?.("input, select, textarea");
+    if (isTyping && event.key !== "Escape") return;
+    if (dialog.open && event.key !== "?") return;
+    if (event.key === "Enter" && target.matches?.("button, a, summary")) return;
+    const run = byKey.get(event.key);
+    if (!run) return;
+    event.preventDefault();
+    run();
+  });
+  return help;
+}

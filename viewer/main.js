@@ -1,0 +1,455 @@
+/**
+ * The viewer: a session's history in one page. What is shown is decided by a small state, and by nothing else: which branch, which of
+ * three views, what is selected, what is looked for.
+ */
+import { Branch } from "./branch.js";
+import { readAbout, readSessions, Session } from "./data.js";
+import { madeOfSummaries, messageDetail, summaryDetail } from "./detail.js";
+import { count, date, day, h, minute, number, span } from "./dom.js";
+import { Filter, highlight, placeIn, queryOf } from "./filter.js";
+import { listen } from "./keys.js";
+import { List } from "./list.js";
+import { SummaryMap } from "./map.js";
+import { Plots } from "./plots.js";
+import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
+import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
+import { headline } from "./words.js";
+
+/** @typedef {import("./branch.js").Item} Item */
+/** @typedef {import("./branch.js").Node} Node */
+/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {"history" | "travel" | "cost"} View */
+
+/** @type {[View, string][]} */
+const VIEWS = [["history", "History"], ["travel", "Time travel"], ["cost", "Tokens & cost"]];
+
+/** ms: how long nothing is typed before it is looked for, and how long the address may lag behind. */
+const [TYPING, LAGGING] = [90, 250];
+
+class Viewer {
+  /** @type {View} */
+  view = "history";
+  /** The id of what is selected. @type {string | undefined} */
+  selected;
+  /** Compactions that were done by the moment that is looked at. */
+  step = 0;
+  /** @type {import("./filter.js").Query | null} */
+  query = null;
+  /** What the filter has found. @type {Item[] | null} */
+  found = null;
+  filter = new Filter();
+  /** @type {Map<string, any>} */
+  edits = new Map();
+  /** The rows of the list by what they show. @type {Map<string, number>} */
+  places = new Map();
+  /** The messages whose rows are marked as those of a summary. */
+  marked = "undefined";
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  typing;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  lagging;
+
+  constructor() {
+    this.about = readAbout();
+    this.facts = readSessions();
+    /** @type {Map<number, Session>} */
+    this.read = new Map();
+    this.list = new List({ label: "Messages", height: ROW_HEIGHT, draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#covered() }), select: (row) => this.#choose(row), seen: (from, to) => this.#seen(from, to) });
+    this.map = new SummaryMap({ onSummary: ({ summary }) => this.go(summary.handle), onMessage: (item) => this.go(item.id), onCompaction: (step) => this.travel(step) });
+    this.plots = new Plots((id) => this.go(id));
+    this.detail = h("main", { className: "pane", tabIndex: -1, "aria-label": "Details" });
+    this.steps = h("div", { className: "steps", role: "toolbar", "aria-label": "Compactions" });
+    this.hits = h("span", { className: "quiet count", role: "status" });
+    this.input = h("input", { type: "search", placeholder: "Filter  /", "aria-label": "Filter", spellcheck: false, oninput: () => this.#typed() });
+    this.sessions = h("select", { "aria-label": "Session", onchange: () => this.openSession(Number(this.sessions.value)) });
+    this.branches = h("select", { "aria-label": "Branch", onchange: () => this.openBranch(this.branches.value) });
+    this.title = h("h1", null);
+    this.tabs = VIEWS.map(([view, name]) => h("button", { type: "button", role: "tab", "data-view": view, onclick: () => this.turn(view) }, name));
+    this.themeButton = h("button", { type: "button", className: "icon", onclick: () => this.#switchTheme() });
+    const help = this.#listen();
+    this.element = h(
+      "div",
+      { className: "page" },
+      h("header", { className: "top" }, this.title, this.facts.length > 1 && this.sessions, this.branches, h("div", { className: "search" }, this.input, this.hits), this.themeButton, h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: help }, "?")),
+      h("nav", { className: "tabs", role: "tablist" }, ...this.tabs),
+      this.map.element,
+      this.steps,
+      h("div", { className: "columns" }, this.list.element, this.detail),
+      this.plots.element,
+    );
+    onTheme(() => this.#themed());
+    addEventListener("hashchange", () => this.#follow(location.hash));
+  }
+
+  /** @param {number} number which of the page's sessions */
+  openSession(number) {
+    const session = this.read.get(number) ?? new Session(number, this.facts[number]);
+    this.read.set(number, session);
+    this.session = session;
+    const folder = String(session.header.cwd ?? this.about.cwd).split(/[\\/]/).filter(Boolean).at(-1) ?? "";
+    const name = session.name ?? folder;
+    this.title.textContent = document.title = name || "Session history";
+    this.title.title = `${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`;
+    const leaf = number === 0 && session.lines.has(this.about.leaf ?? "") ? /** @type {string} */ (this.about.leaf) : session.branches.at(-1)?.leaf;
+    this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf, leaf))));
+    this.branches.disabled = session.branches.length < 2;
+    this.openBranch(leaf ?? "");
+  }
+
+  /** @param {Session} session @param {string} leaf @param {string | undefined} open */
+  #nameOf(session, leaf, open) {
+    let words = "";
+    let said = 0;
+    let when = "";
+    for (let line = session.lines.get(leaf); line; line = session.lines.get(line.entry.parentId)) {
+      if (!line.message || line.message.kind === "system") continue;
+      said++;
+      if (!words && line.entry.message?.role === "user") words = headline(line).slice(0, 60);
+      when ||= date(Date.parse(line.entry.timestamp));
+    }
+    return `${leaf === open ? "● " : ""}${words || "(nothing asked)"} — ${count(said, "message")}, ${when}`;
+  }
+
+  /** @param {string} leaf */
+  openBranch(leaf) {
+    if (!this.session) return;
+    this.branch = new Branch(this.session, leaf);
+    this.branches.value = leaf;
+    this.step = this.branch.compactions.length;
+    this.selected = undefined;
+    this.#context();
+    this.map.open(this.branch, { nodes: [], step: this.step });
+    void this.#look();
+    this.turn(this.view);
+    this.list.show(Math.max(0, this.list.rows.length - 1));
+  }
+
+  /** Shows one of the views. @param {View} view */
+  turn(view) {
+    this.view = view;
+    this.element.dataset.view = view;
+    for (const tab of this.tabs) tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+    this.#context();
+    this.#rows();
+    this.#mapped();
+    if (view === "cost" && this.branch) this.plots.show(this.branch);
+    this.#detailed();
+    this.#address();
+  }
+
+  /** What the model saw after so many compactions. @param {number} step */
+  travel(step) {
+    if (!this.branch) return;
+    this.step = Math.min(Math.max(0, step), this.branch.compactions.length);
+    this.selected = this.branch.compactions[this.step - 1]?.id;
+    this.turn("travel");
+    this.list.element.scrollTop = 0;
+    this.#mark();
+  }
+
+  /** Selects a message, an entry or a summary. @param {string | undefined} id */
+  go(id) {
+    this.selected = id;
+    const isListed = this.view !== "cost" && (!id || this.#placeOf(id) >= 0);
+    if (!isListed && this.found && id?.startsWith("m-")) this.#clear();
+    if (this.view === "cost" || (this.view === "travel" && id && !id.startsWith("s-") && this.#placeOf(id) < 0)) this.view = "history";
+    if (this.element.dataset.view !== this.view) this.turn(this.view);
+    this.#mark();
+    this.#detailed();
+    this.#address();
+  }
+
+  /** @param {Row} row */
+  #choose(row) {
+    const id = row.item?.id ?? row.node?.summary.handle;
+    if (id) this.go(id);
+  }
+
+  /** @param {number} by rows that say something */
+  #move(by) {
+    const { rows } = this.list;
+    let place = this.list.selected;
+    for (let left = Math.abs(by); left > 0; left--) {
+      let next = place + Math.sign(by);
+      while (rows[next] && !rows[next].item && !rows[next].node) next += Math.sign(by);
+      if (!rows[next]) break;
+      place = next;
+    }
+    if (rows[place]) this.#choose(rows[place]);
+  }
+
+  /** The summary that is selected. @returns {Node | undefined} */
+  #node() {
+    return this.selected?.startsWith("s-") ? this.branch?.byHandle(this.selected) : undefined;
+  }
+
+  /** From a message to its summary, from a summary to the one above. */
+  #up() {
+    const node = this.#node();
+    const item = this.branch?.byId.get(this.selected ?? "");
+    const above = node ? this.branch?.session.parents.get(node.summary.id)?.map(({ id }) => this.branch?.node(id)).find(Boolean) : item?.isSaid ? this.branch?.over(item.place).at(-1) : undefined;
+    if (above) this.go(above.summary.handle);
+  }
+
+  /** From a summary to the first thing it was made from. */
+  #down() {
+    const node = this.#node();
+    if (!node || !this.branch) return;
+    const first = node.summary.depth > 0 ? this.branch.nodes(node.summary.sources)[0]?.summary.handle : this.branch.said[node.from]?.id;
+    if (first) this.go(first);
+  }
+
+  /** The next summary of the same depth. @param {number} by */
+  #beside(by) {
+    const node = this.#node();
+    if (!this.branch || !node) return;
+    const row = this.branch.below(this.#roots()).filter(({ summary }) => summary.depth === node.summary.depth);
+    const next = row[row.findIndex(({ summary }) => summary.id === node.summary.id) + by];
+    if (next) this.go(next.summary.handle);
+  }
+
+  /** @returns {[number, number] | undefined} the messages that the selected summary stands for */
+  #covered() {
+    const node = this.#node();
+    return node && [node.from, node.to];
+  }
+
+  /** @param {string} id @returns {number} its row, -1 for none */
+  #placeOf(id) {
+    return this.places.get(id) ?? -1;
+  }
+
+  /** What stands for the branch at the moment that is looked at. */
+  #roots() {
+    if (!this.branch) return [];
+    const compaction = this.view === "travel" ? this.branch.compactions[this.step - 1] : undefined;
+    if (compaction) return this.branch.frontierAt(compaction);
+    return this.view === "travel" ? [] : this.branch.frontier;
+  }
+
+  #context() {
+    if (!this.branch) return;
+    this.edits = this.view === "travel" ? this.branch.context(this.step).edits : this.branch.edits;
+  }
+
+  #rows() {
+    if (!this.branch) return;
+    const all = this.view === "travel" ? rowsOfContext(this.branch, this.branch.context(this.step), this.step) : rowsOfBranch(this.branch);
+    const rows = this.found ? rowsFound(all, new Set(this.found), this.view === "history" ? this.#foundSummaries() : []) : all;
+    this.places = new Map(rows.map(({ item, node }, place) => [item?.id ?? node?.summary.handle ?? "", place]));
+    this.list.rows = rows;
+    this.#steps();
+    this.#mark();
+  }
+
+  #steps() {
+    if (!this.branch) return;
+    const step = (/** @type {number} */ n, /** @type {string} */ name) => h("button", { type: "button", "aria-pressed": n === this.step ? "true" : "false", "data-step": n, onclick: () => this.travel(n) }, name);
+    const { compactions } = this.branch;
+    this.steps.replaceChildren(step(0, compactions.length ? "Before any" : "Nothing was compacted yet"), ...compactions.map(({ time }, n) => step(n + 1, [n + 1, date(time), minute(time)].filter(Boolean).join(" · "))));
+    this.steps.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  /** Marks what is selected, in the list and on the map. */
+  #mark() {
+    const covered = this.#covered();
+    if (String(covered) !== this.marked) this.list.redraw();
+    this.marked = String(covered);
+    const place = this.selected ? this.#placeOf(this.selected) : -1;
+    this.list.select(place);
+    if (place < 0 && covered) {
+      const first = this.list.rows.findIndex(({ item }) => item?.isSaid && item.place >= covered[0]);
+      if (first >= 0) this.list.show(first);
+    }
+    this.map.show({ selected: this.selected });
+  }
+
+  #mapped() {
+    if (!this.branch) return;
+    const { kept, compaction } = this.branch.context(this.step);
+    const isTravel = this.view === "travel";
+    this.map.show({
+      nodes: this.branch.below(this.#roots()),
+      step: isTravel ? this.step : undefined,
+      kept: isTravel && compaction && kept.length ? [kept[0].place, (kept.at(-1)?.place ?? 0) + 1] : undefined,
+      found: this.found && new Set(this.found),
+      foundSummaries: this.found && new Set(this.#foundSummaries().map(({ summary }) => summary.id)),
+    });
+  }
+
+  /** @param {number} from @param {number} to rows in sight */
+  #seen(from, to) {
+    const places = this.list.rows.slice(from, to).flatMap(({ item }) => (item?.isSaid ? [item.place] : []));
+    this.map?.show({ seen: places.length ? [Math.min(...places), Math.max(...places) + 1] : undefined });
+  }
+
+  #detailed() {
+    if (!this.branch) return;
+    const page = { branch: this.branch, edits: this.edits, step: this.view === "travel" ? this.step : undefined, go: (/** @type {string} */ id) => this.go(id), zoom: (/** @type {Node} */ node) => this.map.zoomTo(node.from, node.to), travel: (/** @type {number} */ step) => this.travel(step) };
+    const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
+    this.element.classList.toggle("has-detail", Boolean(node || item));
+    const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
+    this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : this.#overview(page));
+    this.detail.scrollTop = 0;
+    highlight(this.detail, this.query);
+  }
+
+  /** What is shown while nothing is selected. @param {import("./detail.js").Page} page */
+  #overview(page) {
+    const { said, frontier, compactions } = page.branch;
+    const all = page.branch.below(frontier).length;
+    const session = page.branch.session;
+    return h(
+      "article",
+      { className: "detail overview" },
+      h("header", null, h("h2", null, this.title.textContent), h("p", { className: "facts" }, h("span", null, session.header.cwd ?? this.about.cwd), h("span", null, span(said[0]?.time ?? 0, said.at(-1)?.time ?? 0)), h("span", null, `session ${session.id}`))),
+      h("p", null, `${count(said.length, "message")} on this branch, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}. ${session.branches.length > 1 ? `The session has ${count(session.branches.length, "branch")}.` : ""}`),
+      frontier.length ? madeOfSummaries(page, frontier, "What stands for the branch now:") : h("p", { className: "quiet" }, "No summary stands for any of it yet."),
+      h("p", { className: "quiet" }, "This page holds the whole session, unencrypted. Exported ", `${day(this.about.exportedAt)}, pi-lossless-context ${this.about.version}. Press ? for keys.`),
+    );
+  }
+
+  #typed() {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => void this.#look(), TYPING);
+  }
+
+  /** Looks for what stands in the filter. */
+  async #look() {
+    if (!this.branch) return;
+    this.query = queryOf(this.input.value);
+    this.filter.stop();
+    const found = this.query ? await this.filter.find(this.query, this.branch.said) : null;
+    if (this.query && !found) return;
+    this.found = found;
+    this.hits.textContent = found ? `${number(found.length)} of ${number(this.branch.said.length)}` : "";
+    this.#rows();
+    this.#mapped();
+    highlight(this.detail, this.query);
+  }
+
+  /** Summaries on the branch that have all the words. @returns {Node[]} */
+  #foundSummaries() {
+    const { query, branch } = this;
+    if (!query?.words.length || query.speakers.length || query.tools.length || query.states.length || !branch) return [];
+    return branch.below(branch.frontier).filter(({ summary }) => query.words.every((word) => placeIn({ ...query, words: [word] }, summary.text) >= 0));
+  }
+
+  #clear() {
+    this.input.value = "";
+    this.query = this.found = null;
+    this.hits.textContent = "";
+    this.filter.stop();
+    clearTimeout(this.typing);
+    this.#rows();
+    this.#mapped();
+  }
+
+  /** Says in the address what is shown, so that the browser's Back goes back. */
+  #address() {
+    const parts = this.view === "travel" ? ["travel", this.step, this.selected] : this.view === "cost" ? ["cost"] : [this.selected];
+    const hash = `#${parts.filter((part) => part !== undefined).join("/")}`;
+    clearTimeout(this.lagging);
+    // Browsers do not let a page change its address with every key that is held down.
+    this.lagging = setTimeout(() => {
+      if (hash !== (location.hash || "#")) history.pushState(null, "", hash);
+    }, LAGGING);
+  }
+
+  /** @param {string} hash */
+  #follow(hash) {
+    clearTimeout(this.lagging);
+    const [first = "", second, id] = decodeURIComponent(hash.slice(1)).split("/");
+    if (first === "cost") return this.turn("cost");
+    if (first === "travel") {
+      this.travel(Number(second) || 0);
+      return id ? this.go(id) : undefined;
+    }
+    if (this.view !== "history" && !first) this.turn("history");
+    return this.go(first || undefined);
+  }
+
+  #switchTheme() {
+    switchTheme();
+    this.#themed();
+  }
+
+  #themed() {
+    const names = { auto: ["◐", "as the system has it"], light: ["☀", "light"], dark: ["☾", "dark"] };
+    const [sign, words] = names[/** @type {keyof typeof names} */ (theme())] ?? names.auto;
+    this.themeButton.textContent = sign;
+    this.themeButton.title = `Theme: ${words} (t)`;
+    this.themeButton.setAttribute("aria-label", this.themeButton.title);
+    this.map.recolour();
+    if (this.view === "cost" && this.branch) this.plots.show(this.branch);
+  }
+
+  #listen() {
+    const nothing = () => {
+      if (this.input.value) {
+        this.#clear();
+        this.#detailed();
+      } else if (this.selected) {
+        this.go(undefined);
+      }
+      this.input.blur();
+    };
+    const help = listen([
+      { keys: ["j", "ArrowDown"], help: "next message", run: () => this.#move(1) },
+      { keys: ["k", "ArrowUp"], help: "message before", run: () => this.#move(-1) },
+      { keys: ["g", "Home"], help: "first message", run: () => this.#move(-Infinity) },
+      { keys: ["G", "End"], help: "last message", run: () => this.#move(Infinity) },
+      { keys: ["u"], help: "up: the summary over it", run: () => this.#up() },
+      { keys: ["d"], help: "down: what the summary was made from", run: () => this.#down() },
+      { keys: ["h", "ArrowLeft"], help: "summary before", run: () => this.#beside(-1) },
+      { keys: ["l", "ArrowRight"], help: "next summary", run: () => this.#beside(1) },
+      { keys: ["Enter", "z"], help: "zoom the map to what is selected", run: () => this.#zoom() },
+      { keys: ["+", "="], help: "zoom in", run: () => this.map.zoomBy(1.6) },
+      { keys: ["-"], help: "zoom out", run: () => this.map.zoomBy(1 / 1.6) },
+      { keys: ["0"], help: "the whole branch on the map", run: () => this.map.zoomOut() },
+      { keys: ["["], help: "time travel: the compaction before", run: () => this.travel(this.step - (this.view === "travel" ? 1 : 0)) },
+      { keys: ["]"], help: "time travel: the next compaction", run: () => this.travel(this.step + 1) },
+      { keys: ["1"], help: "history", run: () => this.turn("history") },
+      { keys: ["2"], help: "time travel", run: () => this.turn("travel") },
+      { keys: ["3"], help: "tokens and cost", run: () => this.turn("cost") },
+      { keys: ["/", "f"], help: "filter", run: () => this.input.focus() },
+      { keys: ["b"], help: "branches", run: () => this.branches.focus() },
+      { keys: ["t"], help: "theme: the system's, light, dark", run: () => this.#switchTheme() },
+      { keys: ["Escape"], help: "away with the filter, then with what is selected", run: nothing },
+      { keys: ["?"], help: "these keys", run: () => help() },
+    ]);
+    return help;
+  }
+
+  #zoom() {
+    const [node, item] = [this.#node(), this.branch?.byId.get(this.selected ?? "")];
+    if (node) this.map.zoomTo(node.from, node.to);
+    else if (item) this.map.zoomTo(item.place - 10, item.place + 11);
+  }
+
+  start() {
+    for (const [number, { id, header }] of this.facts.entries()) this.sessions.append(h("option", { value: number }, `${day(Date.parse(header.timestamp))} ${id.slice(0, 13)}`));
+    this.#themed();
+    this.openSession(0);
+    if (location.hash.length > 1) this.#follow(location.hash);
+  }
+}
+
+/** Shows the page, or why it can't be shown. */
+function start() {
+  const loading = document.getElementById("loading");
+  const root = document.getElementById("app");
+  try {
+    startTheme();
+    const viewer = new Viewer();
+    root?.append(viewer.element);
+    if (root) root.hidden = false;
+    viewer.start();
+    loading?.remove();
+  } catch (error) {
+    if (loading) loading.textContent = `The history can't be shown: ${error instanceof Error ? error.message : error}`;
+    throw error;
+  }
+}
+
+start();

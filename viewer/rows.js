@@ -1,0 +1,103 @@
+/** The rows of the list: what was said day by day, what the model saw after a compaction, or what the filter has found. */
+import { hiddenBecause } from "./branch.js";
+import { depthOf } from "./detail.js";
+import { count, day, h, minute, number, short } from "./dom.js";
+import { placeIn } from "./filter.js";
+import { around, headline, nameOf, textOf, titleOf } from "./words.js";
+
+/** @typedef {import("./branch.js").Branch} Branch */
+/** @typedef {import("./branch.js").Context} Context */
+/** @typedef {import("./branch.js").Item} Item */
+/** @typedef {import("./branch.js").Node} Node */
+/** @typedef {import("./filter.js").Query} Query */
+/** A row is an item, a summary that was found, or words between. @typedef {{ item?: Item, node?: Node, words?: string, tokens?: number }} Row */
+
+/** px */
+export const ROW_HEIGHT = 30;
+
+/** All of a branch. @param {Branch} branch @returns {Row[]} */
+export function rowsOfBranch(branch) {
+  return byDay(branch.items);
+}
+
+/** @param {Item[]} items @returns {Row[]} */
+function byDay(items) {
+  /** @type {Row[]} */
+  const rows = [];
+  let [from, to] = [0, 0];
+  for (const item of items) {
+    // Formatting each time would take as long as all the rest.
+    if (item.time > 0 && (item.time < from || item.time >= to)) {
+      from = new Date(item.time).setHours(0, 0, 0, 0);
+      to = new Date(from).setHours(24);
+      rows.push({ words: day(item.time) });
+    }
+    rows.push({ item });
+  }
+  return rows;
+}
+
+/** @param {Branch} branch @param {Context} context @param {number} step @returns {Row[]} */
+export function rowsOfContext(branch, { compaction, kept, since }, step) {
+  const tokens = (/** @type {Item[]} */ items) => items.reduce((sum, item) => sum + item.tokens, 0);
+  const next = step < branch.compactions.length ? `until compaction ${step + 1}` : "until the end of the branch";
+  if (!compaction) return [{ words: `${count(since.length, "message")}, all as they were said, ${next}`, tokens: tokens(since) }, ...since.map((item) => ({ item }))];
+  return [
+    { words: "The block, in place of all before", tokens: compaction.tokens },
+    { item: compaction },
+    { words: kept.length ? `${count(kept.length, "message")} kept as said` : "No message was kept as it was said", tokens: tokens(kept) },
+    ...kept.map((item) => ({ item })),
+    { words: `${count(since.length, "message")} said since, ${next}`, tokens: tokens(since) },
+    ...since.map((item) => ({ item })),
+  ];
+}
+
+/** Rows of which only what was found is left. @param {Row[]} rows @param {Set<Item>} found @param {Node[]} summaries @returns {Row[]} */
+export function rowsFound(rows, found, summaries) {
+  const items = rows.flatMap(({ item }) => (item && found.has(item) ? [item] : []));
+  const head = summaries.length ? [{ words: count(summaries.length, "summary") }, ...summaries.map((node) => ({ node })), { words: count(items.length, "message") }] : [];
+  return [...head, ...byDay(items)];
+}
+
+/**
+ * @param {Row} row
+ * @param {{ query: Query | null, edits: Map<string, any>, covered: [number, number] | undefined }} page
+ * @returns {HTMLElement}
+ */
+export function drawRow(row, { query, edits, covered }) {
+  if (row.item) return drawItem(row.item, query, edits, covered);
+  if (row.node) return drawSummary(row.node);
+  return h("div", { className: "row words-between" }, h("span", null, row.words), row.tokens ? h("span", { className: "quiet" }, `≈ ${number(row.tokens)} tokens`) : null);
+}
+
+/** @param {Item} item @param {Query | null} query @param {Map<string, any>} edits @param {[number, number] | undefined} covered */
+function drawItem(item, query, edits, covered) {
+  const { entry } = item.line;
+  const hidden = hiddenBecause(item, edits);
+  const failed = entry.message?.isError || ["error", "aborted"].includes(entry.message?.stopReason);
+  const isCovered = covered && item.isSaid && covered[0] <= item.place && item.place < covered[1];
+  return h(
+    "div",
+    { className: `row c-${item.speaker}${hidden ? " hidden-from-model" : ""}${isCovered ? " covered" : ""}`, "data-id": item.id },
+    h("span", { className: "who" }, nameOf(item.line)),
+    h("span", { className: "words", dir: "auto" }, wordsOf(item, query)),
+    hidden && h("span", { className: "chip warn", title: hidden }, item.line.message?.kind === "private" ? "!!" : "edited"),
+    failed && h("span", { className: "chip bad" }, "failed"),
+    h("span", { className: "quiet tokens" }, item.tokens ? short(item.tokens) : ""),
+    h("span", { className: "quiet time" }, minute(item.time)),
+  );
+}
+
+/** @param {Item} item @param {Query | null} query */
+function wordsOf(item, query) {
+  const line = headline(item.line);
+  if (!query?.words[0] || placeIn(query, line) >= 0) return line;
+  const text = textOf(item.line);
+  const at = placeIn(query, text);
+  return at >= 0 ? around(text, at) : line;
+}
+
+/** @param {Node} node */
+function drawSummary(node) {
+  return h("div", { className: "row c-summary", "data-id": node.summary.handle }, depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), h("span", { className: "quiet" }, `${number(node.to - node.from)}×`));
+}

@@ -83,9 +83,9 @@ struct Cut {
 /// When the store can't be read.
 pub async fn early(session: Session<'_>, end: &TurnEnd, threshold: usize) -> Result<Option<Early>> {
     let store = session.store;
-    let before = store.read(|view| view.rewritten()).await?;
+    let before = store.rewritten().await?;
     let made = made(session, end, threshold).await;
-    let after = store.read(|view| view.rewritten()).await?;
+    let after = store.rewritten().await?;
     if before == after { made } else { Ok(None) }
 }
 

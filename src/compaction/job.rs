@@ -114,7 +114,7 @@ impl<'a> Job<'a> {
     /// # Errors
     /// When it can't be read.
     pub(super) async fn rewritten(&self) -> Result<i64> {
-        self.work.store.read(|view| view.rewritten()).await
+        self.work.store.rewritten().await
     }
 
     /// The branch as it stands now.

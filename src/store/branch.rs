@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension as _, Row};
 
-use super::View;
 use super::view::{kind_from_sql, reading};
+use super::{Store, View};
 use crate::dag::{BranchEntry, BranchMessage, Step};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
@@ -127,5 +127,19 @@ impl View<'_> {
                 query.query_row([conversation.0, before.0], |row| Ok((EntryId(row.get(0)?), row.get(1)?)))
             })
             .map_err(reading)
+    }
+}
+
+impl Store {
+    /// As [`View::rewritten`], now.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub async fn rewritten(&self) -> Result<i64> {
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method itself is of one lifetime, and a view of any"
+        )]
+        self.read(|view| view.rewritten()).await
     }
 }

@@ -104,9 +104,15 @@ async fn summaries_are_narrowed_as_messages_are() {
         let mut both = vec![early.clone(), late.clone()];
         both.sort();
         assert_eq!(found(&all).await, both);
-        assert_eq!(found(&with(&all, "branch", "current")).await, [early.clone()]);
-        assert_eq!(found(&with(&all, "after", "2025-11-21T12:00Z")).await, [late.clone()]);
-        assert_eq!(found(&with(&all, "before", "2025-11-21T12:00Z")).await, [early.clone()]);
+        assert_eq!(found(&with(&all, "branch", "current")).await.as_slice(), std::slice::from_ref(&early));
+        assert_eq!(
+            found(&with(&all, "after", "2025-11-21T12:00Z")).await.as_slice(),
+            std::slice::from_ref(&late)
+        );
+        assert_eq!(
+            found(&with(&all, "before", "2025-11-21T12:00Z")).await.as_slice(),
+            std::slice::from_ref(&early)
+        );
         // Something of the time lies in both.
         let within = with(&with(&all, "after", "2025-11-20T12:00Z"), "before", "2025-11-22T12:00Z");
         assert_eq!(found(&within).await, both);

@@ -83,7 +83,6 @@ impl Outline {
         let tree = view.tree(conversation, EntryId(i64::MAX))?;
         let open = open.map(|open| view.entry_row(conversation, open)).transpose()?.flatten();
         let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
-        let branches: Vec<Vec<BranchEntry>> = ends.iter().map(|end| tree.branch(*end)).collect();
         let mut outline = Self {
             last: EntryId(0),
             branches: Vec::new(),
@@ -91,41 +90,53 @@ impl Outline {
             messages: HashMap::new(),
             names: HashMap::new(),
         };
+        // One branch at a time: all of them hold the trunk as often as there are branches.
         let mut compactions = HashSet::new();
-        for entry in branches.iter().flatten() {
-            outline.last = outline.last.max(entry.row);
-            if entry.step == Step::Compaction {
-                compactions.insert(entry.row);
+        for end in &ends {
+            for entry in tree.branch(*end) {
+                outline.note(&entry);
+                if entry.step == Step::Compaction {
+                    compactions.insert(entry.row);
+                }
             }
-            outline.note(entry);
+        }
+        let mut wanted = HashSet::new();
+        for compaction in compactions {
+            wanted.extend(view.carried_by(compaction)?);
         }
         let names = &outline.names;
         let nodes = view.nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
         let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
-        let mut wanted: HashSet<SummaryId> = HashSet::new();
-        for compaction in compactions {
-            wanted.extend(view.carried_by(compaction)?);
+        for end in &ends {
+            wanted.extend(outline.cover(view, &tree.branch(*end), &nodes)?);
         }
-        for branch in &branches {
-            let Some(leaf) = branch.last() else { continue };
-            let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
-            let forest = Forest::new(&seen, nodes.iter().map(Arc::clone));
-            wanted.extend(forest.closure(forest.holding()));
-            let mut frontier = Vec::new();
-            for piece in forest.frontier() {
-                if let Piece::Summary(id, _) = piece {
-                    frontier.push(view.summary(id)?.hash.to_string());
-                }
-            }
-            outline.branches.push(Branch { leaf: leaf.entry_id.clone(), frontier });
-        }
-        wanted.extend(Forest::new(&[], nodes).closure(wanted.iter().copied()));
-        outline.summaries = wanted.into_iter().collect();
+        outline.summaries = Forest::new(&[], nodes).closure(wanted);
         outline.summaries.sort_unstable();
         Ok(outline)
     }
 
+    /// Notes what stands for a branch; the summaries that hold on it.
+    fn cover(
+        &mut self,
+        view: &View<'_>,
+        branch: &[BranchEntry],
+        nodes: &[Arc<Node>],
+    ) -> Result<Vec<SummaryId>> {
+        let Some(leaf) = branch.last() else { return Ok(Vec::new()) };
+        let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
+        let forest = Forest::new(&seen, nodes.iter().map(Arc::clone));
+        let mut frontier = Vec::new();
+        for piece in forest.frontier() {
+            if let Piece::Summary(id, _) = piece {
+                frontier.push(view.summary(id)?.hash.to_string());
+            }
+        }
+        self.branches.push(Branch { leaf: leaf.entry_id.clone(), frontier });
+        Ok(forest.holding())
+    }
+
     fn note(&mut self, entry: &BranchEntry) {
+        self.last = self.last.max(entry.row);
         match &entry.step {
             Step::Message(message) => {
                 self.names.entry(message.id).or_insert_with(|| entry.entry_id.clone());

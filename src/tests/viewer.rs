@@ -116,6 +116,16 @@ async fn summaries_come_with_their_sources_and_each_branch_with_its_frontier() {
     assert_eq!(summaries[2]["handle"], json!(asking.name(condensed).await));
     assert_eq!((&summaries[2]["depth"], &summaries[2]["messages"]), (&json!(1), &json!(6)));
     assert_eq!(data("session")[0]["branches"], json!([{"leaf": "e8", "frontier": [summaries[2]["id"]]}]));
+
+    // The entry that is open is an end too, wherever it stands.
+    let asking = Asking { scope: asking.from("e4"), ..asking };
+    let (_, data) = page_of(&asking, "export --html page.html").await;
+    assert_eq!(data("about")[0]["leaf"], "e4");
+    let branches = json!([
+        {"leaf": "e4", "frontier": [summaries[0]["id"]]},
+        {"leaf": "e8", "frontier": [summaries[2]["id"]]}
+    ]);
+    assert_eq!(data("session")[0]["branches"], branches);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
  * each there is a way up to what stands for it and down to what it stands for.
  */
 import { hiddenBecause } from "./branch.js";
-import { count, day, dollars, h, number, short, span, time } from "./dom.js";
+import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
 import { headline, partsOf, titleOf } from "./words.js";
 
@@ -12,13 +12,38 @@ import { headline, partsOf, titleOf } from "./words.js";
 /** @typedef {import("./branch.js").Node} Node */
 /** @typedef {import("./words.js").Part} Part */
 
+/** How they are called who speak. @type {Record<string, string>} */
+const NAMES = {
+  user: "User",
+  assistant: "Assistant",
+  tool: "Tool result",
+  shell: "Shell",
+  note: "Note",
+  branch: "Account of another branch",
+  system: "System",
+  purged: "Purged",
+  mark: "Entry",
+};
+
 /** Messages of a summary that are listed at once. */
 const LISTED = 200;
+
+/** What stands in place of a block whose words are in no file any more. */
+const BLOCK_IS_GONE = "The session file is gone, and with it the block word for word; these are the summaries that it showed or was made from.";
 
 /** How Pi tells the model of a block. */
 const PI_SAYS = ["The conversation history before this point was compacted into the following summary:\n\n<summary>\n", "\n</summary>"];
 
-/** What the details need of the page; `step` where it travels in time. @typedef {{ branch: Branch, edits: Map<string, any>, step?: number, go: (id: string) => void, zoom: (node: Node) => void, travel: (step: number) => void }} Page */
+/**
+ * What the details need of the page.
+ * @typedef {object} Page
+ * @property {Branch} branch
+ * @property {Map<string, any>} edits what is shown in place of entries
+ * @property {number} [step] where it travels in time
+ * @property {(id: string) => void} go
+ * @property {(node: Node) => void} zoom
+ * @property {(step: number) => void} travel
+ */
 
 /** @param {Page} page @param {Item} item */
 export function messageDetail(page, item) {
@@ -46,8 +71,7 @@ export function messageDetail(page, item) {
 /** @param {Item} item */
 function titleOfItem(item) {
   const { message } = item.line.entry;
-  const names = { user: "User", assistant: "Assistant", tool: "Tool result", shell: "Shell", note: "Note", branch: "Account of another branch", system: "System", purged: "Purged", compaction: "Compaction", mark: "Entry" };
-  const name = names[/** @type {keyof typeof names} */ (item.speaker)] ?? item.speaker;
+  const name = NAMES[item.speaker] ?? item.speaker;
   return message?.toolName ? `${name}: ${message.toolName}` : name;
 }
 
@@ -60,11 +84,13 @@ function drawPart(page, { kind, text, name, id, source }, item) {
   if (kind === "thinking") return h("details", { className: "thinking" }, h("summary", null, `Thinking, ${number(text.length)} characters`), prose(text, { lead }));
   if (kind === "call") {
     const result = id && page.branch.results.get(id);
-    return h("section", { className: "call" }, h("div", { className: "bar" }, h("b", null, name === "$" ? "command" : name), result && h("button", { type: "button", className: "link", onclick: () => page.go(result.id) }, "its result")), prose(text, { lead, plain: true }));
+    const bar = h("div", { className: "bar" }, h("b", null, name === "$" ? "command" : name), result && link("its result", () => page.go(result.id)));
+    return h("section", { className: "call" }, bar, prose(text, { lead, plain: true }));
   }
   if (kind === "output") {
     const caller = page.branch.callers.get(item.line.entry.message?.toolCallId);
-    return h("section", { className: "output" }, name && h("div", { className: "bar" }, h("b", null, name)), caller && h("div", { className: "bar" }, h("button", { type: "button", className: "link", onclick: () => page.go(caller.id) }, "the call")), prose(text, { lead, plain: true }));
+    const bar = (name || caller) && h("div", { className: "bar" }, name && h("b", null, name), caller && link("the call", () => page.go(caller.id)));
+    return h("section", { className: "output" }, bar, prose(text, { lead, plain: true }));
   }
   return kind === "note" ? h("p", { className: "quiet" }, text) : prose(text, { lead });
 }
@@ -81,6 +107,7 @@ export function summaryDetail(page, node) {
   const covered = page.branch.said.slice(from, to);
   const tokens = covered.reduce((sum, item) => sum + item.tokens, 0);
   const cost = summary.usage?.cost?.total;
+  const parents = page.branch.session.parents.get(summary.id) ?? [];
   return h(
     "article",
     { className: "detail summary" },
@@ -93,10 +120,25 @@ export function summaryDetail(page, node) {
       summary.model ?? "no model",
       cost > 0 && dollars(cost),
     ]), chips([summary.state === "degraded" && ["warn", "degraded: made without a model"]])),
-    h("nav", { className: "crumbs" }, ...(page.branch.session.parents.get(summary.id) ?? []).flatMap((parent) => crumb(page, page.branch.node(parent.id))), h("button", { type: "button", className: "link", onclick: () => page.zoom(node) }, "Zoom the map to it")),
+    h("nav", { className: "crumbs" }, ...parents.flatMap(({ id }) => crumb(page, page.branch.node(id))), link("Zoom the map to it", () => page.zoom(node))),
     prose(summary.text, { lead: leadIn(page.branch) }),
     quotes(summary.quotes ?? []),
     summary.depth > 0 ? madeOfSummaries(page, page.branch.nodes(summary.sources)) : madeOfMessages(page, covered),
+  );
+}
+
+/** What is shown while nothing is selected. @param {Page} page @param {string} title @param {import("./data.js").About} about */
+export function overviewDetail(page, title, about) {
+  const { said, frontier, compactions, session } = page.branch;
+  const all = page.branch.below(frontier).length;
+  const others = session.branches.length > 1 ? ` The session has ${count(session.branches.length, "branch")}.` : "";
+  return h(
+    "article",
+    { className: "detail overview" },
+    h("header", null, h("h2", null, title), facts([session.header.cwd ?? about.cwd, span(said[0]?.time ?? 0, said.at(-1)?.time ?? 0), `session ${session.id}`])),
+    h("p", null, `${count(said.length, "message")} on this branch, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}.${others}`),
+    frontier.length ? madeOfSummaries(page, frontier, "What stands for the branch now:") : h("p", { className: "quiet" }, "No summary stands for any of it yet."),
+    h("p", { className: "quiet" }, `This page holds the whole session, unencrypted. Exported ${day(about.exportedAt)}, pi-lossless-context ${about.version}. Press ? for keys.`),
   );
 }
 
@@ -107,13 +149,14 @@ function quotes(quotes) {
 }
 
 /** @param {Page} page @param {Node[]} nodes */
-export function madeOfSummaries(page, nodes, title = "Made from") {
+function madeOfSummaries(page, nodes, title = "Made from") {
   return h("section", null, h("h3", null, `${title} ${count(nodes.length, "summary")}`), h("div", { className: "rows" }, ...nodes.map((node) => summaryRow(page, node))));
 }
 
 /** @param {Page} page @param {Node} node */
 function summaryRow(page, node) {
-  return h("button", { type: "button", className: "row", "data-id": node.summary.handle, onclick: () => page.go(node.summary.handle) }, depthOf(node), h("span", { className: "words" }, titleOf(node.summary.text)), h("span", { className: "quiet" }, `${number(node.to - node.from)}×`));
+  const { handle } = node.summary;
+  return h("button", { type: "button", className: "row", "data-id": handle, onclick: () => page.go(handle) }, ...aboutNode(node));
 }
 
 /** @param {Page} page @param {Item[]} items */
@@ -123,7 +166,8 @@ function madeOfMessages(page, items) {
   let at = 0;
   const list = () => {
     for (const item of items.slice(at, at + LISTED)) {
-      rows.append(h("button", { type: "button", className: `row c-${item.speaker}`, "data-id": item.id, onclick: () => page.go(item.id) }, h("span", { className: "who" }, item.speaker), h("span", { className: "words" }, headline(item.line)), h("span", { className: "quiet" }, short(item.tokens))));
+      const words = [h("span", { className: "who" }, item.speaker), h("span", { className: "words" }, headline(item.line)), quiet(short(item.tokens))];
+      rows.append(h("button", { type: "button", className: `row c-${item.speaker}`, "data-id": item.id, onclick: () => page.go(item.id) }, words));
     }
     at += LISTED;
     more.hidden = at >= items.length;
@@ -151,8 +195,8 @@ function blockDetail(page, item) {
       item.tokens > 0 && `block ≈ ${count(item.tokens, "token")}`,
       entry.details?.covered > 0 && `covers ${count(entry.details.covered, "message")}`,
     ])),
-    page.step !== step && h("nav", { className: "crumbs" }, h("button", { type: "button", className: "link", onclick: () => page.travel(step) }, "What the model saw then")),
-    isWhole ? h("section", { className: "block" }, prose(PI_SAYS[0] + String(entry.summary ?? "") + PI_SAYS[1], { lead: leadIn(page.branch) })) : h("p", { className: "quiet" }, "The session file is gone, and with it the block word for word; these are the summaries that it showed or was made from."),
+    page.step !== step && h("nav", { className: "crumbs" }, link("What the model saw then", () => page.travel(step))),
+    isWhole ? h("section", { className: "block" }, prose(PI_SAYS.join(String(entry.summary ?? "")), { lead: leadIn(page.branch) })) : h("p", { className: "quiet" }, BLOCK_IS_GONE),
     frontier.length > 0 && madeOfSummaries(page, frontier, "It shows"),
     raw(item),
   );
@@ -168,12 +212,18 @@ function crumbs(page, item) {
 /** @param {Page} page @param {Node | undefined} node */
 function crumb(page, node) {
   if (!node) return [];
-  const { summary } = node;
-  return [h("button", { type: "button", className: "crumb", "data-id": summary.handle, onclick: () => page.go(summary.handle), title: titleOf(summary.text) }, depthOf(node), h("span", { className: "words" }, titleOf(summary.text)))];
+  const { handle, text } = node.summary;
+  const words = h("span", { className: "words" }, titleOf(text));
+  return [h("button", { type: "button", className: "crumb", "data-id": handle, title: titleOf(text), onclick: () => page.go(handle) }, depthOf(node), words)];
+}
+
+/** What a row says of a summary. @param {Node} node */
+export function aboutNode(node) {
+  return [depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), quiet(`${number(node.to - node.from)}×`)];
 }
 
 /** @param {Node} node */
-export function depthOf({ summary: { depth } }) {
+function depthOf({ summary: { depth } }) {
   return h("span", { className: `depth d${Math.min(depth, 4)}` }, `D${depth}`);
 }
 
@@ -181,7 +231,9 @@ export function depthOf({ summary: { depth } }) {
 function usage(used) {
   if (!used?.totalTokens) return null;
   const rows = [["input", used.input], ["cache read", used.cacheRead], ["cache write", used.cacheWrite], ["output", used.output]];
-  return h("p", { className: "quiet usage" }, "The provider counted: ", rows.filter(([, n]) => n > 0).map(([name, n]) => `${name} ${number(n)}`).join(" · "), used.cost?.total > 0 && ` · ${dollars(used.cost.total)}`);
+  const words = rows.filter(([, n]) => n > 0).map(([name, n]) => `${name} ${number(n)}`);
+  if (used.cost?.total > 0) words.push(dollars(used.cost.total));
+  return h("p", { className: "quiet usage" }, `The provider counted: ${words.join(" · ")}`);
 }
 
 /** The entry as Pi's session file has it. @param {Item} item */

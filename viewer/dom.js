@@ -30,6 +30,12 @@ function isShown(child) {
   return child !== null && child !== undefined && child !== false;
 }
 
+/** A button that looks like a link. @param {string} words @param {() => void} onclick */
+export const link = (words, onclick) => h("button", { type: "button", className: "link", onclick }, words);
+
+/** Words that stand back. @param {...Child} words */
+export const quiet = (...words) => h("span", { className: "quiet" }, ...words);
+
 const numbers = new Intl.NumberFormat("en");
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 

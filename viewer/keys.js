@@ -6,6 +6,16 @@ import { h } from "./dom.js";
 /** How keys are written. @type {Record<string, string>} */
 const NAMES = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "Space" };
 
+/** What the pointer does on the map. */
+const MOUSE = [
+  ["click a summary", "its text, and what it was made from"],
+  ["double click a summary", "zooms the map to it; beside one, out again"],
+  ["wheel, drag", "zoom and move the map"],
+];
+
+/** What narrows the filter. */
+const NARROWING = ["role:user", "tool:bash", "is:failed", "is:private", "is:image"];
+
 /**
  * Listens for keys until the page is closed.
  *
@@ -14,7 +24,6 @@ const NAMES = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: 
  */
 export function listen(table) {
   const rows = table.map(({ keys, help }) => h("li", null, h("span", null, ...keys.map((key) => h("kbd", null, NAMES[key] ?? key))), help));
-  const mouse = [["click a summary", "its text, and what it was made from"], ["double click a summary", "zooms the map to it; beside one, out again"], ["wheel, drag", "zoom and move the map"]];
   const close = h("button", { type: "button", className: "icon", "aria-label": "Close", onclick: () => dialog.close() }, "✕");
   const dialog = h(
     "dialog",
@@ -22,9 +31,9 @@ export function listen(table) {
     h("header", null, h("h2", null, "Keys"), close),
     h("ul", null, ...rows),
     h("h3", null, "On the map"),
-    h("ul", null, ...mouse.map(([what, help]) => h("li", null, h("span", null, what), help))),
+    h("ul", null, ...MOUSE.map(([what, help]) => h("li", null, h("span", null, what), help))),
     h("h3", null, "In the filter"),
-    h("p", null, "All words must occur; ", h("code", null, '"two words"'), " as they stand; ", h("code", null, "role:user"), ", ", h("code", null, "tool:bash"), ", ", h("code", null, "is:failed"), ", ", h("code", null, "is:private"), ", ", h("code", null, "is:image"), "."),
+    h("p", null, "All words must occur; ", h("code", null, '"two words"'), " as they stand; ", ...NARROWING.flatMap((word) => [h("code", null, word), " "])),
   );
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   document.body.append(dialog);

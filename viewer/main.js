@@ -4,8 +4,8 @@
  */
 import { Branch } from "./branch.js";
 import { readAbout, readSessions, Session } from "./data.js";
-import { madeOfSummaries, messageDetail, summaryDetail } from "./detail.js";
-import { count, date, day, h, minute, number, span } from "./dom.js";
+import { messageDetail, overviewDetail, summaryDetail } from "./detail.js";
+import { count, date, day, h, minute, number } from "./dom.js";
 import { Filter, highlight, placeIn, queryOf } from "./filter.js";
 import { listen } from "./keys.js";
 import { List } from "./list.js";
@@ -54,7 +54,13 @@ class Viewer {
     this.facts = readSessions();
     /** @type {Map<number, Session>} */
     this.read = new Map();
-    this.list = new List({ label: "Messages", height: ROW_HEIGHT, draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#covered() }), select: (row) => this.#choose(row), seen: (from, to) => this.#seen(from, to) });
+    this.list = new List({
+      label: "Messages",
+      height: ROW_HEIGHT,
+      draw: (row) => drawRow(row, { query: this.query, edits: this.edits, covered: this.#covered() }),
+      select: (row) => this.#choose(row),
+      seen: (from, to) => this.#seen(from, to),
+    });
     this.map = new SummaryMap({ onSummary: ({ summary }) => this.go(summary.handle), onMessage: (item) => this.go(item.id), onCompaction: (step) => this.travel(step) });
     this.plots = new Plots((id) => this.go(id));
     this.detail = h("main", { className: "pane", tabIndex: -1, "aria-label": "Details" });
@@ -66,11 +72,12 @@ class Viewer {
     this.title = h("h1", null);
     this.tabs = VIEWS.map(([view, name]) => h("button", { type: "button", role: "tab", "data-view": view, onclick: () => this.turn(view) }, name));
     this.themeButton = h("button", { type: "button", className: "icon", onclick: () => this.#switchTheme() });
-    const help = this.#listen();
+    const search = h("div", { className: "search" }, this.input, this.hits);
+    const helpButton = h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: this.#listen() }, "?");
     this.element = h(
       "div",
       { className: "page" },
-      h("header", { className: "top" }, this.title, this.facts.length > 1 && this.sessions, this.branches, h("div", { className: "search" }, this.input, this.hits), this.themeButton, h("button", { type: "button", className: "icon", title: "Keys (?)", "aria-label": "Keys", onclick: help }, "?")),
+      h("header", { className: "top" }, this.title, this.facts.length > 1 && this.sessions, this.branches, search, this.themeButton, helpButton),
       h("nav", { className: "tabs", role: "tablist" }, ...this.tabs),
       this.map.element,
       this.steps,
@@ -187,7 +194,8 @@ class Viewer {
   #up() {
     const node = this.#node();
     const item = this.branch?.byId.get(this.selected ?? "");
-    const above = node ? this.branch?.session.parents.get(node.summary.id)?.map(({ id }) => this.branch?.node(id)).find(Boolean) : item?.isSaid ? this.branch?.over(item.place).at(-1) : undefined;
+    const parents = node ? this.branch?.session.parents.get(node.summary.id) : undefined;
+    const above = parents?.map(({ id }) => this.branch?.node(id)).find(Boolean) ?? (item?.isSaid ? this.branch?.over(item.place).at(-1) : undefined);
     if (above) this.go(above.summary.handle);
   }
 
@@ -244,9 +252,11 @@ class Viewer {
 
   #steps() {
     if (!this.branch) return;
-    const step = (/** @type {number} */ n, /** @type {string} */ name) => h("button", { type: "button", "aria-pressed": n === this.step ? "true" : "false", "data-step": n, onclick: () => this.travel(n) }, name);
+    const step = (/** @type {string} */ name, /** @type {number} */ n) =>
+      h("button", { type: "button", "aria-pressed": String(n === this.step), "data-step": n, onclick: () => this.travel(n) }, name);
     const { compactions } = this.branch;
-    this.steps.replaceChildren(step(0, compactions.length ? "Before any" : "Nothing was compacted yet"), ...compactions.map(({ time }, n) => step(n + 1, [n + 1, date(time), minute(time)].filter(Boolean).join(" · "))));
+    const names = compactions.map(({ time }, n) => [n + 1, date(time), minute(time)].filter(Boolean).join(" · "));
+    this.steps.replaceChildren(...[compactions.length ? "Before any" : "Nothing was compacted yet", ...names].map(step));
     this.steps.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
@@ -285,28 +295,21 @@ class Viewer {
 
   #detailed() {
     if (!this.branch) return;
-    const page = { branch: this.branch, edits: this.edits, step: this.view === "travel" ? this.step : undefined, go: (/** @type {string} */ id) => this.go(id), zoom: (/** @type {Node} */ node) => this.map.zoomTo(node.from, node.to), travel: (/** @type {number} */ step) => this.travel(step) };
+    /** @type {import("./detail.js").Page} */
+    const page = {
+      branch: this.branch,
+      edits: this.edits,
+      step: this.view === "travel" ? this.step : undefined,
+      go: (id) => this.go(id),
+      zoom: ({ from, to }) => this.map.zoomTo(from, to),
+      travel: (step) => this.travel(step),
+    };
     const [node, item] = [this.#node(), this.branch.byId.get(this.selected ?? "")];
     this.element.classList.toggle("has-detail", Boolean(node || item));
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
-    this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : this.#overview(page));
+    this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : overviewDetail(page, this.title.textContent ?? "", this.about));
     this.detail.scrollTop = 0;
     highlight(this.detail, this.query);
-  }
-
-  /** What is shown while nothing is selected. @param {import("./detail.js").Page} page */
-  #overview(page) {
-    const { said, frontier, compactions } = page.branch;
-    const all = page.branch.below(frontier).length;
-    const session = page.branch.session;
-    return h(
-      "article",
-      { className: "detail overview" },
-      h("header", null, h("h2", null, this.title.textContent), h("p", { className: "facts" }, h("span", null, session.header.cwd ?? this.about.cwd), h("span", null, span(said[0]?.time ?? 0, said.at(-1)?.time ?? 0)), h("span", null, `session ${session.id}`))),
-      h("p", null, `${count(said.length, "message")} on this branch, ${count(all, "summary")} over them, ${count(compactions.length, "compaction")}. ${session.branches.length > 1 ? `The session has ${count(session.branches.length, "branch")}.` : ""}`),
-      frontier.length ? madeOfSummaries(page, frontier, "What stands for the branch now:") : h("p", { className: "quiet" }, "No summary stands for any of it yet."),
-      h("p", { className: "quiet" }, "This page holds the whole session, unencrypted. Exported ", `${day(this.about.exportedAt)}, pi-lossless-context ${this.about.version}. Press ? for keys.`),
-    );
   }
 
   #typed() {

@@ -21,7 +21,17 @@ const WORDY = 34;
 
 const SPEAKERS = ["user", "assistant", "tool", "shell", "note", "branch", "purged"];
 
-/** What is shown beside the branch itself. @typedef {{ selected?: string, found?: Set<Item> | null, foundSummaries?: Set<string> | null, seen?: [number, number], nodes: Node[], step?: number, kept?: [number, number] }} Shown */
+/**
+ * What is shown beside the branch itself. Pairs are places, the second left out.
+ * @typedef {object} Shown
+ * @property {Node[]} nodes
+ * @property {string} [selected] its id
+ * @property {Set<Item> | null} [found]
+ * @property {Set<string> | null} [foundSummaries] their ids
+ * @property {[number, number]} [seen] in the list
+ * @property {number} [step] the compaction that is looked at
+ * @property {[number, number]} [kept] by it
+ */
 
 /** What stands under a point. @typedef {{ node?: Node, item?: Item, step?: number }} Hit */
 

@@ -4,7 +4,7 @@
  */
 import uPlot from "uplot";
 import { compositionOf, requestsOf, summaryCosts, totalsOf } from "./costs.js";
-import { count, day, dollars, h, minute, number, short } from "./dom.js";
+import { count, day, dollars, h, minute, number, quiet, short } from "./dom.js";
 import { colour } from "./theme.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
@@ -34,7 +34,9 @@ export class Plots {
     this.element.replaceChildren(tiles(branch, requests));
     if (requests.length > 0) {
       this.#draw("Context of each request", "What the provider counted, from the cache and anew. Dashed: a compaction.", (width) => contextPlot(branch, requests, width, this.go));
-      this.#draw("Paid so far", requests.some(({ cost }) => cost > 0) ? "By the prices that Pi knew. Summaries are added when they were made." : "Pi knew no prices for these models: tokens are shown instead.", (width) => costPlot(branch, requests, width, this.go));
+      const isPriced = requests.some(({ cost }) => cost > 0);
+      const words = isPriced ? "By the prices that Pi knew. Summaries are added when they were made." : "Pi knew no prices for these models: tokens are shown instead.";
+      this.#draw("Paid so far", words, (width) => costPlot(branch, requests, width, this.go));
     } else {
       this.element.append(h("p", { className: "quiet" }, "No answer on this branch says how many tokens it took."));
     }
@@ -87,8 +89,15 @@ function contextPlot(branch, requests, width, go) {
   const parts = requests.map(({ cached, written, input }) => [cached, written, input]);
   // Areas lie over each other: the lowest is drawn last.
   const upTo = (/** @type {number} */ n) => parts.map((part) => part.slice(0, n).reduce((sum, tokens) => sum + tokens, 0));
-  const own = (/** @type {number} */ n) => (/** @type {uPlot} */ _plot, /** @type {number | null} */ _v, /** @type {number} */ _s, /** @type {number | null} */ at) => (at === null || at === undefined ? "–" : number(parts[at][n]));
-  const area = (/** @type {string} */ label, /** @type {string} */ name, /** @type {number} */ n) => ({ label, value: own(n), stroke: colour(name), fill: colour(name), width: 0, points: { show: false } });
+  /** @type {(label: string, name: string, n: number) => uPlot.Series} */
+  const area = (label, name, n) => ({
+    label,
+    value: (_plot, _value, _series, at) => (at === null || at === undefined ? "–" : number(parts[at][n])),
+    stroke: colour(name),
+    fill: colour(name),
+    width: 0,
+    points: { show: false },
+  });
   return plot({
     width,
     requests,
@@ -192,7 +201,9 @@ function composition(branch) {
   const rows = parts.slice(0, PARTS).map(({ name, speaker, tokens, messages }) => {
     const bar = h("span", { className: `fill c-${speaker}` });
     bar.style.width = `${Math.max(0.5, (tokens / parts[0].tokens) * 100)}%`;
-    return h("div", { className: "share" }, h("span", { className: "name" }, name), h("span", { className: "track" }, bar), h("span", { className: "quiet" }, `${short(tokens)} · ${percent(tokens / all)} · ${number(messages)}×`));
+    const figures = quiet(`${short(tokens)} · ${percent(tokens / all)} · ${number(messages)}×`);
+    return h("div", { className: "share" }, h("span", { className: "name" }, name), h("span", { className: "track" }, bar), figures);
   });
-  return h("section", { className: "plot" }, h("h3", null, "What fills the history"), h("p", { className: "quiet" }, "Estimated tokens of all messages, whether the model still sees them or not."), h("div", { className: "shares" }, ...rows));
+  const words = "Estimated tokens of all messages, whether the model still sees them or not.";
+  return h("section", { className: "plot" }, h("h3", null, "What fills the history"), h("p", { className: "quiet" }, words), h("div", { className: "shares" }, ...rows));
 }

@@ -1,9 +1,9 @@
 /** The rows of the list: what was said day by day, what the model saw after a compaction, or what the filter has found. */
 import { hiddenBecause } from "./branch.js";
-import { depthOf } from "./detail.js";
-import { count, day, h, minute, number, short } from "./dom.js";
+import { aboutNode } from "./detail.js";
+import { count, day, h, minute, number, quiet, short } from "./dom.js";
 import { placeIn } from "./filter.js";
-import { around, headline, nameOf, textOf, titleOf } from "./words.js";
+import { around, headline, nameOf, textOf } from "./words.js";
 
 /** @typedef {import("./branch.js").Branch} Branch */
 /** @typedef {import("./branch.js").Context} Context */
@@ -67,7 +67,7 @@ export function rowsFound(rows, found, summaries) {
 export function drawRow(row, { query, edits, covered }) {
   if (row.item) return drawItem(row.item, query, edits, covered);
   if (row.node) return drawSummary(row.node);
-  return h("div", { className: "row words-between" }, h("span", null, row.words), row.tokens ? h("span", { className: "quiet" }, `≈ ${number(row.tokens)} tokens`) : null);
+  return h("div", { className: "row words-between" }, h("span", null, row.words), row.tokens ? quiet(`≈ ${number(row.tokens)} tokens`) : null);
 }
 
 /** @param {Item} item @param {Query | null} query @param {Map<string, any>} edits @param {[number, number] | undefined} covered */
@@ -99,5 +99,5 @@ function wordsOf(item, query) {
 
 /** @param {Node} node */
 function drawSummary(node) {
-  return h("div", { className: "row c-summary", "data-id": node.summary.handle }, depthOf(node), h("span", { className: "words", dir: "auto" }, titleOf(node.summary.text)), h("span", { className: "quiet" }, `${number(node.to - node.from)}×`));
+  return h("div", { className: "row c-summary", "data-id": node.summary.handle }, ...aboutNode(node));
 }

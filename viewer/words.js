@@ -62,7 +62,10 @@ function partsOfMessage(message) {
     const code = message.exitCode ? [{ kind: /** @type {const} */ ("note"), text: `exit code ${message.exitCode}` }] : [];
     return [{ kind: "call", name: "$", text: String(message.command ?? "") }, { kind: "output", text: String(message.output ?? "") }, ...code];
   }
-  if (message.role === "system") return [...partsOfContent(message.content || [], "text"), ...Object.entries(message.sections ?? {}).map(([name, text]) => ({ kind: /** @type {const} */ ("output"), name, text: String(text) }))];
+  if (message.role === "system") {
+    const sections = Object.entries(message.sections ?? {}).map(([name, text]) => ({ kind: /** @type {const} */ ("output"), name, text: String(text) }));
+    return [...partsOfContent(message.content || [], "text"), ...sections];
+  }
   if (message.role === "branchSummary") return [{ kind: "text", text: String(message.summary ?? "") }];
   const parts = partsOfContent(message.content, message.role === "toolResult" ? "output" : "text");
   if (message.role === "assistant" && message.errorMessage) parts.push({ kind: "note", text: String(message.errorMessage) });

@@ -53,15 +53,13 @@ describe("hostile content", { skip: noBrowser }, () => {
       await page.evaluate((words) => {
         const input = /** @type {HTMLInputElement} */ (document.querySelector("input"));
         input.value = `"${words.replaceAll('"', "").slice(0, 12)}" role:user`;
+        /** @type {HTMLElement} */ (document.querySelector(".count")).textContent = "";
         input.dispatchEvent(new Event("input"));
       }, attack);
       await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
-      await new Promise((resolve) => setTimeout(resolve, 150));
-      const place = await page.$$eval(".list .row.c-user", (rows) => rows.length);
-      if (place > 0) {
-        await page.click(".list .row.c-user");
-        await page.waitForSelector(".detail.c-user .prose");
-      }
+      await page.click(".list .row.c-user");
+      const drawn = await page.$eval(".detail.c-user .prose", (element) => Array.from(element.textContent ?? "", (c) => c.codePointAt(0)));
+      assert.deepEqual(drawn, Array.from(attack, (c) => c.codePointAt(0)));
     }
     await page.keyboard.press("Escape");
     assert.equal(await page.evaluate(() => /** @type {any} */ (globalThis).pwned), undefined);

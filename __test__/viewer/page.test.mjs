@@ -3,7 +3,7 @@
  * from a file.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { buildSessionContext } from "@earendil-works/pi-coding-agent";
 import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
@@ -32,6 +32,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     const lines = readFileSync(made.session, "utf8").trim().split("\n").slice(1).map((line) => JSON.parse(line));
     const entries = dataIn(made.file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data);
     assert.deepEqual(entries.map(({ entry }) => entry).sort(byId), lines.sort(byId));
+    if (process.platform !== "win32") assert.equal(statSync(made.file).mode & 0o777, 0o600);
     const said = entries.filter(({ entry }) => entry.type === "message");
     assert.ok(said.length > 400 && said.every(({ message }) => /^m-[0-9a-f]{10}$/.test(message.id) && message.tokens > 0));
     assert.ok(summaries.some(({ depth }) => depth === 2), "the session has summaries of several depths");

@@ -124,7 +124,8 @@ export declare class Engine {
   /**
    * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
-   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, and `columns` of the screen. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
+   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, and `viewerTemplate`, the
+   * file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
    * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
    * done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
    * `sendMessage`.

@@ -119,6 +119,29 @@ async fn what_nobody_wrote_that_way_finds_what_was_meant() {
 }
 
 #[tokio::test]
+async fn a_word_that_is_misspelt_in_its_ending_or_loses_much_of_it_in_the_index_is_found() {
+    let session = Session::new()
+        .user("The evidence is in drainCachedValveState, the configuration is not.")
+        .assistant("I am taking that down.")
+        .user("Go on.");
+    let asking = Asking::about(&session).await;
+    for (query, expected) in [
+        ("evidene", "«evidence»"),
+        ("configuraiton", "«configuration»"),
+        ("draincarhedvalvestate", "«drainCachedValveSt»ate"),
+        ("tnking", "«taking»"),
+        ("taknig", "«taking»"),
+    ] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(first(&answer).contains(expected), "{query}: {answer}");
+    }
+    for query in ["evident", "talking", "reconsideration"] {
+        let answer = asking.grep(json!({"query": query})).await;
+        assert!(!answer.contains("«configuration»"), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_message_gains_from_what_was_said_beside_it() {
     let session = Session::new()
         .assistant("The walrus is grey.")

@@ -312,7 +312,11 @@ impl Vocabulary<'_> {
     fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
         let stems = stems(wanted);
         let (allowed, other_letters) = if wanted.chars().count() >= 8 { (2, 4) } else { (1, 2) };
-        let shapes: Vec<u64> = stems.iter().map(|stem| letters(stem.as_bytes())).collect();
+        let with_shape = |(form, spent): (String, usize)| {
+            let shape = letters(form.as_bytes());
+            (form, spent, shape)
+        };
+        let forms: Vec<(String, usize, u64)> = forms(wanted, &stems).into_iter().map(with_shape).collect();
         let (mut containing, mut alike) = (BTreeSet::new(), BTreeSet::new());
         let first = wanted.chars().next().map(String::from).unwrap_or_default();
         for (from, to) in ranges(wanted) {
@@ -326,13 +330,13 @@ impl Vocabulary<'_> {
                 } else if is_same_letter {
                     // A look at the letters spares counting what differs of most words.
                     let (shape, is_plain) = (letters(word), word.is_ascii() && wanted.is_ascii());
-                    let is_near = |(stem, other): &(&String, &u64)| {
-                        word.len().abs_diff(stem.len()) <= allowed * 4
-                            && (!is_plain || (shape ^ **other).count_ones() <= other_letters)
+                    let is_near = |(form, _, other): &&(String, usize, u64)| {
+                        word.len().abs_diff(form.len()) <= allowed * 4
+                            && (!is_plain || (shape ^ other).count_ones() <= other_letters)
                     };
-                    for (stem, _) in stems.iter().zip(&shapes).filter(is_near) {
+                    for (form, spent, _) in forms.iter().filter(is_near) {
                         let word = String::from_utf8_lossy(word).into_owned();
-                        let distance = strsim::osa_distance(stem, &word);
+                        let distance = spent + strsim::osa_distance(form, &word);
                         if distance <= allowed {
                             alike.insert((distance, word));
                         }
@@ -384,4 +388,57 @@ fn stems(word: &str) -> Vec<String> {
         stems.extend(stem.map(str::to_owned));
     }
     stems
+}
+
+/// Endings beside [`SUFFIXES`] that the index cuts off.
+const ENDINGS: &[&str] =
+    &["ate", "ates", "ated", "ating", "ize", "izes", "ized", "izing", "ant", "ants", "ent", "ents", "ical"];
+
+/// What a misspelt word may be in the index, each with the mistakes that are made in its ending: without one of its endings,
+/// with an `e` in its place, or without one that is misspelt itself.
+fn forms(word: &str, stems: &[String]) -> Vec<(String, usize)> {
+    let mut forms: Vec<(String, usize)> = stems.iter().map(|stem| (stem.clone(), 0)).collect();
+    let cut = |letters: usize| {
+        let at = word.char_indices().rev().nth(letters.checked_sub(1)?)?.0;
+        Some(word.split_at(at))
+    };
+    for ending in SUFFIXES.iter().chain(ENDINGS).filter(|ending| ending.len() > 2) {
+        for letters in ending.len() - 1..=ending.len() + 1 {
+            let Some((stem, tail)) = cut(letters) else { continue };
+            let mistakes = strsim::osa_distance(tail, ending);
+            if mistakes > 1 {
+                continue;
+            }
+            if stem.chars().count() >= LONG_ENOUGH {
+                forms.push((stem.to_owned(), mistakes));
+            }
+            // Of `taking` the index has `take`.
+            if ending.starts_with('i') && stem.chars().count() + 1 >= LONG_ENOUGH {
+                forms.push((format!("{stem}e"), mistakes));
+            }
+        }
+    }
+    forms.sort();
+    forms.dedup_by(|next, kept| next.0 == kept.0);
+    forms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_word_is_held_against_what_the_index_may_have_of_it() {
+        for (wrong, stem, spent) in [
+            ("evidene", "evid", 1),
+            ("tnking", "tnke", 0),
+            ("taknig", "take", 1),
+            ("configuraiton", "configur", 1),
+            ("draincarhedvalvestate", "draincarhedvalvest", 0),
+            ("rewriite", "rewriite", 0),
+        ] {
+            let forms = forms(wrong, &stems(wrong));
+            assert!(forms.contains(&(stem.to_owned(), spent)), "{wrong}: {forms:?}");
+        }
+    }
 }

@@ -107,6 +107,13 @@ export declare class Engine {
    * `{"error"}`.
    */
   boundary(end: string): Promise<string>;
+  /**
+   * What of older turns is to give way to stubs now: nothing in most cases. `live` is JSON: `leafId`, and where known `shownFrom`,
+   * the first entry that the last compaction left raw, `contextTokens`, `contextWindow`, `model`. The answer is JSON: `{"ok":
+   * [{"type": "context_edit", "targetId", "replacement"}]}` or `{"error"}`; a replacement is `{"content", "lcm"}`, or null where
+   * nothing is shown any more.
+   */
+  prune(live: string): Promise<string>;
   /** How far the compaction is that is under way, in a line for the footer, or null. */
   compactionProgress(): string | null;
   /**

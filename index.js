@@ -11,6 +11,7 @@ import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withModels } from "./shim/models.js";
 import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { hasOwnStubs, prune, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
@@ -51,6 +52,8 @@ export default function losslessContext(pi) {
   let lastReport;
   /** Failures the user has heard of. @type {Set<string>} */
   const told = new Set();
+  /** Whether requests get stubs from us. */
+  let puts = false;
   /** What was said during a compaction: in the TUI Pi wipes it out when it draws the transcript anew. @type {string[] | undefined} */
   let wiped;
 
@@ -119,6 +122,7 @@ export default function losslessContext(pi) {
     registerTools(pi, JSON.parse(native.toolSpecs(settings.notes)), current);
     registerCommands(pi, JSON.parse(native.commandSpecs()), { native, session: () => session, current, tell, lastReport: () => lastReport });
     session = open(native, ctx, settings);
+    showStubs(session);
   }
 
   /**
@@ -135,7 +139,7 @@ export default function losslessContext(pi) {
   /**
    * @param {Native} native
    * @param {ExtensionContext} ctx
-   * @param {{ status: boolean, background: boolean }} settings
+   * @param {{ status: boolean, background: boolean, pruning: string }} settings
    */
   function open(native, ctx, settings) {
     const manager = ctx.sessionManager;
@@ -195,6 +199,7 @@ export default function losslessContext(pi) {
       offered: null,
       footer: settings.status,
       background: settings.background,
+      pruning: settings.pruning !== "off",
       counting: false,
       stale: false,
       compacting: false,
@@ -274,6 +279,20 @@ export default function losslessContext(pi) {
     await atAgentEnd(/** @type {any} */ (event), ctx, session, engine);
   };
 
+  /**
+   * Puts stubs into requests where the host does not do that itself. A Pi that is asked nothing copies no messages for it.
+   *
+   * @param {Session} session
+   */
+  function showStubs({ manager }) {
+    if (puts || !hasOwnStubs(manager)) return;
+    puts = true;
+    pi.on("context", withSession((event, _ctx, session) => {
+      const messages = withStubs(session, event.messages);
+      return messages && { messages };
+    }));
+  }
+
   pi.on("session_start", (_event, ctx) => {
     try {
       const id = ctx.sessionManager.getSessionId();
@@ -301,7 +320,9 @@ export default function losslessContext(pi) {
     withSession(async (event, ctx, session) => {
       const engine = await handOverNew(event, ctx, session);
       const usage = ctx.getContextUsage?.();
-      const appended = await atTurnEnd(event, ctx, session, engine, usage);
+      const compacted = await atTurnEnd(event, ctx, session, engine, usage);
+      const appended = compacted ?? (await prune(pi, event, ctx, session, engine, usage));
+      if (!appended) showStubs(session);
       if (!appended) prepare(ctx, session, engine, usage).catch(() => {});
       return /** @type {any} */ (appended);
     }),

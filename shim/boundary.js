@@ -18,7 +18,7 @@ import { modelOf, unwrap, windowOf } from "./pi.js";
 /** How full the context is. @typedef {ReturnType<ExtensionContext["getContextUsage"]>} Usage */
 
 /** Answers that are whole: others Pi may have to ask for again, and a compaction behind them would keep it from that. */
-const WHOLE = ["stop", "toolUse"];
+export const WHOLE = ["stop", "toolUse"];
 
 /** The leaf of a session that was looked at last, and what its context began with. @type {WeakMap<Session, { leafId: string, from: string | undefined }>} */
 const lookedAt = new WeakMap();
@@ -134,7 +134,7 @@ export function landed({ manager, offered }) {
  * @param {Session} session
  * @param {string} leafId
  */
-function shownFrom(session, leafId) {
+export function shownFrom(session, leafId) {
   const known = lookedAt.get(session);
   const { manager } = session;
   /** @type {string | undefined} */

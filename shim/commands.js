@@ -7,6 +7,7 @@
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
 import { compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { liveOf } from "./pruning.js";
 import { searchPanel } from "./searching.js";
 import { settingsDialogs, settingsPanel } from "./settings.js";
 import { showImport, showStatus } from "./status.js";
@@ -36,6 +37,9 @@ const SETTINGS = /^\s*settings(?=\s|$)/;
 /** What says something to the model. */
 const TELLS = /^\s*notes\s+\S/;
 
+/** Another name for `/lcm context`. */
+const CONTEXT = "ctx-status";
+
 /** Columns beside a text in Pi's transcript. */
 const MARGIN = 2;
 
@@ -63,6 +67,16 @@ const left = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.sa
  * @param {Shared} shared
  */
 export function registerCommands(pi, specs, shared) {
+  pi.registerCommand(CONTEXT, {
+    description: "How full the context is, what was pruned of it, what happens next (/lcm context)",
+    handler: async (line, ctx) => {
+      try {
+        await run(specs, shared, `context ${line}`.trim(), ctx);
+      } catch (error) {
+        sayFailure(ctx, line, error);
+      }
+    },
+  });
   pi.registerCommand("lcm", {
     description: `Lossless history: ${specs.map(({ name }) => name).join(", ")}`,
     getArgumentCompletions: (prefix) => completions(specs, prefix),
@@ -86,6 +100,7 @@ export function registerCommands(pi, specs, shared) {
  * @param {import("../index.d.ts").Native} [native]
  */
 export function registerOff(pi, reason, type, native) {
+  pi.registerCommand(CONTEXT, { description: "How full the context is (off)", handler: async (_line, ctx) => say(ctx, reason, type) });
   pi.registerCommand("lcm", {
     description: "Lossless history (off)",
     handler: async (line, ctx) => {
@@ -231,7 +246,7 @@ function changing({ native, session, tell }, ctx) {
 async function reconfigure(session, settings) {
   const engine = await session.engine;
   unwrap(engine.reconfigure(JSON.stringify(settings)));
-  [session.footer, session.background] = [settings.status, settings.background];
+  [session.footer, session.background, session.pruning] = [settings.status, settings.background, settings.pruning !== "off"];
 }
 
 /**
@@ -313,6 +328,7 @@ async function ask(shared, line, ctx) {
     line,
     leafId: session.manager.getLeafId() ?? undefined,
     contextWindow: windowOf(ctx),
+    live: liveOf(ctx, session),
     columns: columnsOf(ctx),
     folders: sessionFolders(session),
     sources: sourcesOf(ctx),

@@ -37,7 +37,7 @@ export function sourcesOf(ctx) {
 /**
  * @param {Native} native
  * @param {ExtensionContext} ctx
- * @returns {{ settings: { enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, notes: boolean, recallOnNew: boolean }, notice: string | null }}
+ * @returns {{ settings: { enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, pruning: string, notes: boolean, recallOnNew: boolean }, notice: string | null }}
  */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));

@@ -33,6 +33,7 @@ import { unwrap } from "./pi.js";
  *   the compaction under way; with a draft, one that the extension began by itself at `leafId`
  * @property {boolean} footer whether the footer is wanted
  * @property {boolean} background whether summaries may be written ahead of a compaction
+ * @property {boolean} pruning whether anything may give way to stubs
  * @property {boolean} counting for the footer; `stale` when it has to be done once more
  * @property {boolean} stale
  * @property {boolean} compacting the footer tells of that

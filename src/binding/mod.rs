@@ -164,6 +164,15 @@ impl Engine {
         Ok(answer(self.inner.boundary(&end).await))
     }
 
+    /// What of older turns is to give way to stubs now: nothing in most cases. `live` is JSON: `leafId`, and where known `shownFrom`,
+    /// the first entry that the last compaction left raw, `contextTokens`, `contextWindow`, `model`. The answer is JSON: `{"ok":
+    /// [{"type": "context_edit", "targetId", "replacement"}]}` or `{"error"}`; a replacement is `{"content", "lcm"}`, or null where
+    /// nothing is shown any more.
+    #[napi]
+    pub async fn prune(&self, live: String) -> napi::Result<String> {
+        Ok(answer(self.inner.prune(&live).await))
+    }
+
     /// How far the compaction is that is under way, in a line for the footer, or null.
     #[napi(catch_unwind)]
     pub fn compaction_progress(&self) -> Option<String> {
@@ -195,8 +204,8 @@ impl Engine {
 
     /// Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
     /// "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
-    /// `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, and `viewerTemplate`, the
-    /// file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
+    /// `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, `live`, the
+    /// context as for `prune`, and `viewerTemplate`, the file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
     /// `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
     /// done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
     /// `sendMessage`.

@@ -7,6 +7,7 @@ mod args;
 mod backup;
 mod columns;
 mod compact;
+mod context;
 mod doctor;
 mod export;
 mod help;
@@ -32,6 +33,7 @@ use serde_json::{Value, json};
 use crate::config::{Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
+use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::describe::{Overview, overview};
 use crate::store::Store;
@@ -66,6 +68,7 @@ const COMMANDS: &[Command] = &[
     show::COMMAND,
     notes::COMMAND,
     compact::COMMAND,
+    context::COMMAND,
     doctor::COMMAND,
     import::COMMAND,
     export::COMMAND,
@@ -97,6 +100,8 @@ pub struct Asked<'a> {
     pub window: Option<usize>,
     /// What the viewer is written from, where the package has it.
     pub viewer_template: Option<&'a Path>,
+    /// The context as it is, as far as Pi knows.
+    pub live: &'a Live,
     /// Everything behind the command's name, `--json` left out.
     pub rest: String,
 }

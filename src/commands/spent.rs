@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dag::Step;
+use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
 use crate::recall::Scope;
 use crate::store::View;
@@ -30,8 +30,18 @@ pub(super) struct Cache {
     pub read_tokens: usize,
     /// Requests that found less than half of the prompt before them there.
     pub misses: usize,
-    /// Of these, the first ones after a compaction: it changes the prompt, as nothing else of ours does.
+    /// Of these, the first ones after a compaction: it changes the prompt.
     pub after_compaction: usize,
+    /// Of these, the first ones after something was pruned: nothing else of ours changes the prompt.
+    pub after_pruning: usize,
+}
+
+/// What changed a prompt's beginning last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Change {
+    Compaction,
+    Pruning,
 }
 
 #[derive(Default, Deserialize)]
@@ -79,16 +89,26 @@ impl Cache {
     /// Of the branch; none where no provider told of its cache.
     pub fn of(view: &View<'_>, scope: &Scope) -> Result<Option<Self>> {
         let Some(leaf) = &scope.leaf else { return Ok(None) };
+        Self::along(view, &view.branch(scope.conversation, leaf)?)
+    }
+
+    /// Of the entries of a branch; none where no provider told of its cache.
+    pub fn along(view: &View<'_>, branch: &[BranchEntry]) -> Result<Option<Self>> {
+        let (cache, is_told) = Self::read(view, branch)?;
+        Ok(is_told.then_some(cache))
+    }
+
+    /// The same, and whether any provider told of its cache.
+    pub fn read(view: &View<'_>, branch: &[BranchEntry]) -> Result<(Self, bool)> {
         let mut cache = Self::default();
-        let (mut before, mut is_compacted, mut is_told) = (0, false, false);
-        for entry in view.branch(scope.conversation, leaf)? {
-            let message = match entry.step {
+        let (mut before, mut change, mut is_told) = (0, None, false);
+        for entry in branch {
+            let message = match &entry.step {
                 Step::Message(message) if message.role == "assistant" => message,
-                Step::Compaction => {
-                    is_compacted = true;
+                step => {
+                    change = Change::by(step).or(change);
                     continue;
                 }
-                _ => continue,
             };
             let json = view.message(message.id)?.json;
             let Said { usage } = serde_json::from_str(&json).unwrap_or_default();
@@ -99,14 +119,26 @@ impl Cache {
             is_told |= usage.cache_read + usage.cache_write > 0;
             if usage.cache_read < before / 2 {
                 cache.misses += 1;
-                cache.after_compaction += usize::from(is_compacted);
+                cache.after_compaction += usize::from(change == Some(Change::Compaction));
+                cache.after_pruning += usize::from(change == Some(Change::Pruning));
             }
-            (before, is_compacted) = (usage.prompt(), false);
+            (before, change) = (usage.prompt(), None);
             cache.requests += 1;
             cache.prompt_tokens += usage.prompt();
             cache.read_tokens += usage.cache_read;
         }
-        Ok(is_told.then_some(cache))
+        Ok((cache, is_told))
+    }
+}
+
+impl Change {
+    /// How a step of a branch changes the beginning of the prompts behind it.
+    pub fn by(step: &Step) -> Option<Self> {
+        match step {
+            Step::Compaction => Some(Self::Compaction),
+            Step::Stub { .. } => Some(Self::Pruning),
+            Step::Link | Step::Message(_) | Step::Edit { .. } => None,
+        }
     }
 }
 
@@ -119,11 +151,17 @@ impl fmt::Display for Cost {
 
 impl fmt::Display for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction } = self;
+        let Self { requests, prompt_tokens, read_tokens, misses, after_compaction, after_pruning } = self;
         let percent = read_tokens * 100 / (*prompt_tokens).max(1);
         write!(f, "{percent}% of {} prompt tokens came out of it; ", grouped(*prompt_tokens))?;
         match misses {
             0 => write!(f, "it held in all of {requests} requests"),
+            _ if *after_pruning > 0 => write!(
+                f,
+                "it held in {} of {requests} requests, {after_compaction} of the others came after a compaction, {after_pruning} after \
+                 a pruning",
+                requests - misses
+            ),
             _ => write!(
                 f,
                 "it held in {} of {requests} requests, {after_compaction} of the others came after a compaction",

@@ -102,7 +102,10 @@ pub(super) async fn kept(
     let read = store.read(move |view| {
         let path = memory.read(view, conversation, &leaf)?.path;
         let visible = path.visible();
-        let size = |message: &Visible| Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens());
+        let size = |message: &Visible| match message.pruned {
+            Some(tokens) => Ok(tokens),
+            None => Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens()),
+        };
         let at = tail::first_kept(visible, keep, size)?;
         Ok(at.map(|at| visible[at].entry_id.clone()))
     });

@@ -240,7 +240,8 @@ mod tests {
                     tokens: *tokens,
                     timestamp: 0,
                 };
-                visible.push(Visible { index, entry_id: index.to_string(), seen, original: lineage });
+                let entry_id = index.to_string();
+                visible.push(Visible { index, entry_id, seen, original: lineage, pruned: None });
             }
             of_session(batch, &visible)
         };

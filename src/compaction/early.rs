@@ -16,7 +16,7 @@ use super::job::noted;
 use super::memory::Memory;
 use super::{Compaction, block, finished, sizes, told};
 use crate::config::Settings;
-use crate::dag::Piece;
+use crate::dag::{Piece, Visible};
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::store::{Store, View};
@@ -143,7 +143,7 @@ fn cut(branch: &Branch, from: usize, chunks: super::plan::Cut) -> Option<Cut> {
         Piece::Summary(_, span) => span.start,
     });
     let end = branch.before().len();
-    let can_begin = |at: &usize| visible[*at].seen.role != "toolResult";
+    let can_begin = |at: &usize| visible[*at].can_begin();
     // A leaf summary may end in the midst of a call's results, and the raw part must not begin there.
     let at = match open.unwrap_or(end) {
         at if can_begin(&at) => at,
@@ -155,6 +155,6 @@ fn cut(branch: &Branch, from: usize, chunks: super::plan::Cut) -> Option<Cut> {
         [last] => last.end == end,
         _ => false,
     };
-    let freed = visible.get(from..at)?.iter().map(|message| message.seen.tokens).sum();
+    let freed = visible.get(from..at)?.iter().map(Visible::shown_tokens).sum();
     Some(Cut { first_kept: visible[at].entry_id.clone(), freed, is_all })
 }

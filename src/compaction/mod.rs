@@ -45,7 +45,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
-use crate::dag::{Piece, Span};
+use crate::dag::{Piece, Span, Visible};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::llm::Model;
@@ -183,8 +183,9 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     let before = |entry: &str| Part::Before(entry.to_owned());
     let mut branch = job.read(&before(&request.first_kept_entry_id)).await?;
     let is_first = !branch.has_summaries();
-    let asked = branch.hidden_request(job.budget).unwrap_or(&request.first_kept_entry_id).to_owned();
-    if asked != request.first_kept_entry_id {
+    let pis = request.first_kept_entry_id.as_str();
+    let asked = branch.hidden_request(job.budget).unwrap_or_else(|| branch.first_kept(pis)).to_owned();
+    if asked != pis {
         branch = job.read(&before(&asked)).await?;
     }
     let few = branch.before().len() < job.settings().min_messages_for_compaction;
@@ -205,6 +206,29 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
         usage: job.summarizer.usage(),
     };
     Ok(Some((branch, compaction)))
+}
+
+/// What the model sees of the branch that ends with `leaf`, from the entry `first` on, with our stubs as what they stand for. An entry
+/// that is not on the branch hides nothing.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn context(
+    view: &View<'_>,
+    memory: &Memory,
+    conversation: ConversationId,
+    leaf: &str,
+    first: Option<&str>,
+) -> Result<Vec<Visible>> {
+    let path = memory.read(view, conversation, leaf)?.path;
+    let from = match first {
+        Some(first) => {
+            let place = view.entry_row(conversation, first)?.and_then(|row| path.place(row));
+            place.map_or(0, |place| path.seen_before(place))
+        }
+        None => 0,
+    };
+    Ok(path.visible()[from..].to_vec())
 }
 
 async fn block(
@@ -234,7 +258,7 @@ async fn finished(store: &Store, memory: &Arc<Memory>, branch: Branch) -> Result
     let memory = Arc::clone(memory);
     let finish = move |view: &View<'_>| {
         let (branch, found) = branch.finish(view, &memory)?;
-        let session = calibration::of_session(view, branch.since_compaction())?;
+        let session = calibration::of_session(view, branch.since_change())?;
         Ok((branch, found, session))
     };
     let (branch, found, session) = store.read(finish).await?;
@@ -259,7 +283,7 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
         && last.end == visible.len()
         && (chunks.len() > 1 || branch.has_summaries())
         && cut.is_remainder(visible, last)
-        && visible[last.start].seen.role != "toolResult"
+        && visible[last.start].can_begin()
         && has_room_for(job, request, branch, last)
     {
         kept.clone_from(&visible[last.start].entry_id);
@@ -322,7 +346,8 @@ fn told(branch: &Branch, compaction: &Compaction) -> (String, bool) {
         details.summaries.len(),
     );
     if let Some(before) = compaction.tokens_before.as_u64().and_then(|tokens| usize::try_from(tokens).ok()) {
-        let after = tokens::estimate(&compaction.summary) + tokens_of(branch, branch.before().len());
+        let kept = branch.visible()[branch.before().len()..].iter().map(Visible::shown_tokens);
+        let after = tokens::estimate(&compaction.summary) + kept.sum::<usize>();
         told += &format!(", {} → about {} tokens", text::grouped(before), text::grouped(after));
     }
     (told, degraded(branch) > 0)

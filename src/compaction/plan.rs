@@ -154,6 +154,7 @@ mod tests {
                 timestamp: 0,
             },
             original: Hash::ROOT,
+            pruned: None,
         };
         plan.iter().enumerate().map(message).collect()
     }

@@ -14,7 +14,7 @@ pub(super) fn first_kept(
     keep: usize,
     mut size: impl FnMut(&Visible) -> Result<usize>,
 ) -> Result<Option<usize>> {
-    let can_begin = |at: &usize| visible[*at].seen.role != "toolResult";
+    let can_begin = |at: &usize| visible[*at].can_begin();
     let mut kept = 0;
     for at in (0..visible.len()).rev() {
         kept += size(&visible[at])?;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::{Level, ProjectIdentity, Settings, Share};
+use super::{Level, ProjectIdentity, Pruning, Settings, Share};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -50,6 +50,13 @@ pub enum Kind {
         default: Option<f64>,
         /// Its place.
         field: fn(&mut Settings) -> &mut Level,
+    },
+    /// What is pruned.
+    Pruning {
+        /// Without a word from the user.
+        default: Pruning,
+        /// Its place.
+        field: fn(&mut Settings) -> &mut Pruning,
     },
     /// A folder.
     Folder {
@@ -99,6 +106,7 @@ impl Definition {
                 .into(),
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
+            Kind::Pruning { .. } => "\"off\", \"tools\" or \"turns\"".into(),
             Kind::Models { .. } => "models as \"provider/id\"".into(),
         }
     }
@@ -249,6 +257,27 @@ pub const DEFINITIONS: &[Definition] = &[
                compacts as ever. A Pi before 0.87 can do it only once the agent has ended. In the environment an object stands as \
                JSON.",
         kind: Kind::Level { default: None, field: |s| &mut s.compact_at },
+    },
+    Definition {
+        key: "pruning",
+        also: &[],
+        help: "What of older turns gives way to short stubs while the context is full: `tools`, bulky results of tools; `turns`, whole \
+               turns too. The newest turn is never touched, nothing is lost, and each stub names the call that brings back what it \
+               stands for; see context.md.",
+        kind: Kind::Pruning { default: Pruning::Off, field: |s| &mut s.pruning },
+    },
+    Definition {
+        key: "pruneYellow",
+        also: &[],
+        help: "How full the context must be for `pruning` to shorten the results of tools in older turns.",
+        kind: Kind::Level { default: Some(0.4), field: |s| &mut s.prune_yellow },
+    },
+    Definition {
+        key: "pruneRed",
+        also: &[],
+        help: "How full the context must be for `pruning` to shorten smaller results too and, with `turns`, to put one line in place \
+               of whole older turns.",
+        kind: Kind::Level { default: Some(0.65), field: |s| &mut s.prune_red },
     },
     Definition {
         key: "directModelCalls",

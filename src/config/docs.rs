@@ -22,6 +22,7 @@ pub fn reference() -> String {
                 format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
             }
             Kind::Identity { default, .. } => format!("`{}`", default.as_str()),
+            Kind::Pruning { default, .. } => format!("`{}`", default.as_str()),
             Kind::Models { default, .. } => {
                 format!(
                     "`[{}]`",

@@ -86,6 +86,15 @@ pub struct Settings {
     /// `compactAt`
     #[serde(default)]
     pub compact_at: Level,
+    /// `pruning`
+    #[serde(default)]
+    pub pruning: Pruning,
+    /// `pruneYellow`
+    #[serde(default)]
+    pub prune_yellow: Level,
+    /// `pruneRed`
+    #[serde(default)]
+    pub prune_red: Level,
     /// Pi's own, from beside `lcm`.
     pub pi: PiCompaction,
 }
@@ -108,6 +117,31 @@ impl ProjectIdentity {
         match self {
             Self::Cwd => "cwd",
             Self::Git => "git",
+        }
+    }
+}
+
+/// What of older turns gives way to stubs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pruning {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Bulky results of tools.
+    Tools,
+    /// Whole turns too.
+    Turns,
+}
+
+impl Pruning {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Tools => "tools",
+            Self::Turns => "turns",
         }
     }
 }
@@ -182,6 +216,7 @@ impl Settings {
                 }
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
                 Kind::Identity { default, field } => *field(&mut settings) = default,
+                Kind::Pruning { default, field } => *field(&mut settings) = default,
                 Kind::Models { default, field } => {
                     *field(&mut settings) = default.iter().map(ToString::to_string).collect();
                 }

@@ -81,7 +81,7 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
             Kind::Level { .. } => Takes::Level,
             Kind::Folder { .. } => Takes::Folder,
             Kind::Models { .. } => Takes::Models,
-            Kind::Identity { .. } => Takes::Word,
+            Kind::Identity { .. } | Kind::Pruning { .. } => Takes::Word,
         },
         default: defaults[definition.key].clone(),
         value: held[definition.key].clone(),

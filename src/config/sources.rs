@@ -348,6 +348,7 @@ mod tests {
                 }
                 Kind::Folder { .. } => (json!("/elsewhere"), "/elsewhere".into()),
                 Kind::Identity { .. } => (json!("git"), "Git".into()),
+                Kind::Pruning { .. } => (json!("tools"), "Tools".into()),
                 Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
             };
             for name in [&[definition.key], definition.also].concat() {

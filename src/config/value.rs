@@ -39,6 +39,9 @@ pub(super) fn put(
         Kind::Identity { field, .. } => {
             *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
         }
+        Kind::Pruning { field, .. } => {
+            *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
+        }
         Kind::Models { field, .. } => {
             let names = match value {
                 // One need not stand in a list.
@@ -63,7 +66,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
         Kind::Share { .. } => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
         Kind::Level { .. } => level(text).unwrap_or_else(|_| text.into()),
-        Kind::Identity { .. } => text.to_ascii_lowercase().into(),
+        Kind::Identity { .. } | Kind::Pruning { .. } => text.to_ascii_lowercase().into(),
         Kind::Folder { .. } | Kind::Models { .. } => text.into(),
     }
 }

@@ -50,8 +50,25 @@ pub enum Step {
         /// What is seen instead.
         rendition: Option<BranchMessage>,
     },
+    /// From here on the model sees a stub of ours in place of what the entry `target` showed, or nothing. To us it is still there.
+    Stub {
+        /// Pi's id of the pruned entry.
+        target: String,
+        /// Estimated tokens of what is seen instead; 0 where nothing is.
+        tokens: usize,
+    },
     /// What stood before was compacted.
     Compaction,
+}
+
+impl Step {
+    /// The entry of which this changes what the model sees.
+    pub(super) fn target(&self) -> Option<&str> {
+        match self {
+            Self::Edit { target, .. } | Self::Stub { target, .. } => Some(target),
+            Self::Link | Self::Message(_) | Self::Compaction => None,
+        }
+    }
 }
 
 /// One entry on a branch.
@@ -76,16 +93,46 @@ pub struct Visible {
     pub seen: BranchMessage,
     /// The message as it was said; its short id is what the model is given.
     pub original: Hash,
+    /// Where it was pruned, the estimated tokens of what the model is shown in its place; 0 where that is nothing.
+    pub pruned: Option<usize>,
+}
+
+impl Visible {
+    /// Estimated tokens that it takes in the context.
+    #[must_use]
+    pub fn shown_tokens(&self) -> usize {
+        self.pruned.unwrap_or(self.seen.tokens)
+    }
+
+    /// May what stays raw begin with it? Not with a result whose call would be gone, nor with what nobody sees.
+    #[must_use]
+    pub fn can_begin(&self) -> bool {
+        self.seen.role != "toolResult" && !self.is_hidden()
+    }
+
+    /// Was it pruned with nothing in its place?
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.pruned == Some(0)
+    }
 }
 
 /// The visible messages of a branch, with its context edits applied: the last edit of an entry counts, wherever on the
-/// branch it stands.
+/// branch it stands. What we have pruned is visible all the same, until somebody else edits it.
 #[must_use]
 pub fn visible(branch: &[BranchEntry]) -> Vec<Visible> {
     let mut edits: HashMap<&str, Option<&BranchMessage>> = HashMap::new();
+    let mut pruned: HashMap<&str, usize> = HashMap::new();
     for entry in branch {
-        if let Step::Edit { target, rendition } = &entry.step {
-            edits.insert(target, rendition.as_ref());
+        match &entry.step {
+            Step::Edit { target, rendition } => {
+                edits.insert(target, rendition.as_ref());
+                pruned.remove(target.as_str());
+            }
+            Step::Stub { target, tokens } => {
+                pruned.insert(target, *tokens);
+            }
+            Step::Link | Step::Message(_) | Step::Compaction => {}
         }
     }
     let mut seen = Vec::new();
@@ -104,6 +151,7 @@ pub fn visible(branch: &[BranchEntry]) -> Vec<Visible> {
             entry_id: entry.entry_id.clone(),
             seen: shown.clone(),
             original: message.hash,
+            pruned: pruned.get(entry.entry_id.as_str()).copied(),
         });
     }
     seen
@@ -144,5 +192,25 @@ mod tests {
         ]);
         let seen: Vec<_> = visible(&branch).into_iter().map(|v| (v.entry_id, v.seen.id.0)).collect();
         assert_eq!(seen, [("e1".to_owned(), 21), ("e5".to_owned(), 5)]);
+    }
+
+    #[test]
+    fn what_was_pruned_is_seen_as_it_was_until_somebody_else_edits_it() {
+        let say = |id| Step::Message(message(id, MessageKind::Conversation));
+        let stub = |target: &str, tokens| Step::Stub { target: target.into(), tokens };
+        let edit = |target: &str| Step::Edit { target: target.into(), rendition: None };
+        let branch = branch(vec![
+            say(0),
+            say(1),
+            say(2),
+            say(3),
+            stub("e0", 9),
+            stub("e1", 0),
+            stub("e2", 9),
+            edit("e2"),
+            stub("e0", 0),
+        ]);
+        let seen: Vec<_> = visible(&branch).into_iter().map(|v| (v.seen.id.0, v.pruned)).collect();
+        assert_eq!(seen, [(0, Some(0)), (1, Some(0)), (3, None)]);
     }
 }

@@ -9,9 +9,11 @@ use crate::ids::{EntryId, MessageId};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     rows: Vec<EntryId>,
-    /// Places of compactions, and of edits.
+    /// Places of compactions, and of edits and stubs.
     compactions: Vec<usize>,
     edits: Vec<usize>,
+    /// Where the last stub stands.
+    last_stub: Option<usize>,
     /// Places of messages that were purged.
     purged: Vec<usize>,
     /// What can be seen of it.
@@ -35,11 +37,11 @@ impl Path {
     }
 
     /// The same branch that goes on with `entries` below its entry `last`, which may be another than its last. `false`, and it
-    /// is of no more use, where edits come or go: they may reach far back.
+    /// is of no more use, where edits or stubs come or go: they may reach far back.
     #[must_use]
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
-        let is_edit = |entry: &BranchEntry| matches!(entry.step, Step::Edit { .. });
+        let is_edit = |entry: &BranchEntry| entry.step.target().is_some();
         if self.is_foreboding
             || self.edits.last().is_some_and(|at| *at >= kept)
             || entries.iter().any(is_edit)
@@ -64,6 +66,10 @@ impl Path {
             match entry.step {
                 Step::Compaction => self.compactions.push(self.rows.len()),
                 Step::Edit { .. } => self.edits.push(self.rows.len()),
+                Step::Stub { .. } => {
+                    self.edits.push(self.rows.len());
+                    self.last_stub = Some(self.rows.len());
+                }
                 Step::Message(ref message) if message.kind == MessageKind::Purged => {
                     self.purged.push(self.rows.len());
                 }
@@ -133,21 +139,21 @@ impl Path {
         self.compactions.binary_search(&place).is_ok()
     }
 
-    /// Where the last compaction stands, of whatever kind.
+    /// Where the last compaction stands, of whatever kind, or the last stub: from there on the context has only grown.
     #[must_use]
-    pub fn last_compaction(&self) -> usize {
-        self.compactions.last().copied().unwrap_or_default()
+    pub fn last_change(&self) -> usize {
+        self.compactions.last().copied().max(self.last_stub).unwrap_or_default()
     }
 }
 
 /// Is there an edit among `entries` of something that does not come before it?
 fn forebode(entries: &[BranchEntry]) -> bool {
-    if !entries.iter().any(|entry| matches!(entry.step, Step::Edit { .. })) {
+    if !entries.iter().any(|entry| entry.step.target().is_some()) {
         return false;
     }
     let mut before = HashSet::new();
     entries.iter().any(|entry| {
-        let is_early = matches!(&entry.step, Step::Edit { target, .. } if !before.contains(target.as_str()));
+        let is_early = entry.step.target().is_some_and(|target| !before.contains(target));
         before.insert(entry.entry_id.as_str());
         is_early
     })
@@ -160,7 +166,7 @@ mod tests {
     use crate::ids::Hash;
 
     /// Entries of the rows; messages are named as their rows, and `c` is a compaction, `-` a link, `e` an edit that hides the
-    /// first.
+    /// first, `s` a stub of it.
     fn entries(from: i64, what: &str) -> Vec<BranchEntry> {
         let entry = |(row, what): (i64, char)| {
             let message = BranchMessage {
@@ -175,6 +181,7 @@ mod tests {
                 'c' => Step::Compaction,
                 '-' => Step::Link,
                 'e' => Step::Edit { target: "e1".into(), rendition: None },
+                's' => Step::Stub { target: "e1".into(), tokens: 1 },
                 _ => Step::Message(message),
             };
             BranchEntry { row: EntryId(row), entry_id: format!("e{row}"), step }
@@ -184,9 +191,13 @@ mod tests {
 
     #[test]
     fn a_branch_that_goes_on_is_the_same_as_one_read_at_once() {
-        for (first, kept, then) in
-            [("mm-mcm", 6, "mmcm"), ("mm-mcmcm", 4, "mm-"), ("mme", 3, "mc"), ("", 0, "mm")]
-        {
+        for (first, kept, then) in [
+            ("mm-mcm", 6, "mmcm"),
+            ("mm-mcmcm", 4, "mm-"),
+            ("mme", 3, "mc"),
+            ("mcms", 4, "mc"),
+            ("", 0, "mm"),
+        ] {
             let whole = entries(1, first);
             for from in [20, 3] {
                 let more = entries(from, then);
@@ -209,6 +220,8 @@ mod tests {
     #[test]
     fn edits_that_come_or_go_are_not_gone_on_with() {
         assert!(!Path::of(&entries(1, "mmm")).go_on(EntryId(3), &entries(9, "e")));
+        assert!(!Path::of(&entries(1, "mmm")).go_on(EntryId(3), &entries(9, "s")));
+        assert!(!Path::of(&entries(1, "mms")).go_on(EntryId(2), &entries(9, "m")));
         assert!(!Path::of(&entries(1, "mme")).go_on(EntryId(2), &entries(9, "m")));
         assert!(Path::of(&entries(1, "mme")).go_on(EntryId(3), &entries(9, "m")));
         assert!(!Path::of(&entries(1, "mm")).go_on(EntryId(7), &entries(9, "m")));

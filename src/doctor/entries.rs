@@ -127,6 +127,9 @@ impl Tree<'_> {
                     check.find(Remedy::Anew, "it edits an entry that does not show what it replaces", name);
                 }
             }
+            (4, None, _) if entry.target.is_none() => {
+                check.find(Remedy::Anew, "it is a stub of nothing", name);
+            }
             (_, Some(_), _) => {
                 check.find(Remedy::Anew, "it shows a message and is none of the kinds that do", name);
             }

@@ -10,7 +10,7 @@ use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::model::{Content, Entry};
+use crate::model::{Content, Entry, Stub};
 use crate::store::{AuditedEntry, Batch, Text};
 
 /// Session files, and how they are stored.
@@ -180,7 +180,17 @@ impl Stored {
                     None => stored.kind == 0,
                 }
             }
-            Content::Edit { replacement: None, .. } => stored.kind == 2 && stored.message.is_none(),
+            Content::Edit { replacement: None, .. } => {
+                let above = parent.and_then(|parent| self.entries.get(parent));
+                let kind = if above.is_some_and(|above| above.hides > 0) { 4 } else { 2 };
+                stored.kind == kind && stored.message.is_none()
+            }
+            Content::Stub(stub) => {
+                let Stub { target, tokens, hides } = stub;
+                stored.kind == 4
+                    && stored.target.as_ref() == Some(target)
+                    && (stored.stub_tokens, stored.hides) == (Some(*tokens), *hides)
+            }
             Content::Compaction(_) | Content::OtherCompaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
             // No file has one.
@@ -194,6 +204,7 @@ impl Stored {
                 Content::Compaction(_)
                 | Content::OtherCompaction(_)
                 | Content::Purged(_)
+                | Content::Stub(_)
                 | Content::Other => None,
             };
             self.texts.extend(text.map(|text| (message, text)));

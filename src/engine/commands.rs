@@ -14,6 +14,7 @@ use crate::config::{Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
+use crate::pruning::Live;
 
 /// A line of `/lcm`, and where it is asked from.
 #[derive(Clone, Debug, Deserialize)]
@@ -27,6 +28,9 @@ struct Line {
     context_window: Option<usize>,
     /// Of the screen, where there is one.
     columns: Option<usize>,
+    /// The context as it is, where that is known.
+    #[serde(default)]
+    live: Live,
     /// Where Pi keeps its sessions.
     folders: Folders,
     /// Where the settings come from.
@@ -60,12 +64,12 @@ pub fn settings_command(request: &str) -> Result<Answer> {
 
 impl Engine {
     /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and where known `leafId`, `contextWindow`,
-    /// `columns`, `viewerTemplate`.
+    /// `columns`, `live`, `viewerTemplate`.
     ///
     /// # Errors
     /// What the user should read.
     pub async fn command(&self, request: &str) -> Result<Answer> {
-        let Line { line, leaf_id, context_window, columns, folders, sources, viewer_template } =
+        let Line { line, leaf_id, context_window, columns, live, folders, sources, viewer_template } =
             read_json("the command", request)?;
         self.flush().await?;
         let (started, settings) = (Instant::now(), self.settings());
@@ -86,6 +90,7 @@ impl Engine {
             columns,
             window: context_window,
             viewer_template: viewer_template.as_deref(),
+            live: &live,
             rest: String::new(),
         };
         let answer = commands::run(asked, &line).await;

@@ -5,6 +5,7 @@ mod boundary;
 mod commands;
 mod elsewhere;
 mod preamble;
+mod pruning;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -7,7 +7,7 @@ use super::restore::restore;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::model::{CompactionDetails, Content, Entry, Message, Role, parse_one, with_replacement};
+use crate::model::{CompactionDetails, Content, Entry, Message, Role, Stub, parse_one, with_replacement};
 use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared, beside_purged};
 
 /// Entries as they were handed over, with what was known then of the places they hang from.
@@ -231,6 +231,12 @@ fn add(
             head = Some(purged);
             EntryRole::Message(purged.0)
         }
+        Content::Stub(Stub { target, tokens, hides }) => {
+            EntryRole::Stub { target, tokens: *tokens, hides: *hides }
+        }
+        Content::Edit { target, replacement: None } if hidden_below(batch, parent)? > 0 => {
+            EntryRole::Stub { target, tokens: 0, hides: hidden_below(batch, parent)? - 1 }
+        }
         Content::Edit { target, .. } if batch.shows_purged(conversation, target)? => {
             EntryRole::Edit { target, rendition: None }
         }
@@ -261,6 +267,11 @@ fn add(
         restore(batch, conversation, &entry.id, row, &details)?;
     }
     Ok((row, head))
+}
+
+/// How many edits that hide a message are ours where they hang from `parent`.
+fn hidden_below(batch: &Batch<'_>, parent: Option<EntryId>) -> Result<usize> {
+    parent.map_or(Ok(0), |parent| batch.hidden_below(parent))
 }
 
 fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head) -> NewMessage<'a> {

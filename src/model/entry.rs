@@ -7,10 +7,15 @@
 use serde_json::value::RawValue;
 
 use super::message::read_json;
-use super::{CompactionDetails, Files, Message, Role};
+use super::{CompactionDetails, Files, Message, Part, Role};
 use crate::error::{Error, Result};
 use crate::ids::Nonce;
-use crate::text;
+use crate::{text, tokens};
+
+/// The custom entries that hold a stub, for a Pi that has no context edits.
+const STUB: &str = "lcm_stub";
+/// The field of a replacement by which a stub of ours is known. Pi keeps it, and sends the content alone.
+const OURS: &str = "lcm";
 
 /// One entry as it is handed over.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ pub enum Content {
         /// The replacement as JSON, `None` where the target is hidden.
         replacement: Option<String>,
     },
+    /// What we show in place of an older message to keep the context lean.
+    Stub(Stub),
     /// A compaction, with the summaries it carries if it is one of ours.
     Compaction(Option<CompactionDetails>),
     /// A compaction that is not of ours, with the files it lists.
@@ -47,6 +54,17 @@ pub enum Content {
     Purged(Nonce),
     /// A label, a model change, anything unknown.
     Other,
+}
+
+/// What the model is shown of a message since it was pruned. To the store the message stays what it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stub {
+    /// Id of the entry that shows the message.
+    pub target: String,
+    /// Estimated tokens of what is shown instead; 0 where nothing is.
+    pub tokens: usize,
+    /// So many entries right below, each hiding a message, are ours too: an edit that hides has no field to say so.
+    pub hides: usize,
 }
 
 /// The field as text, if it is text.
@@ -86,16 +104,39 @@ fn parse(json: &str) -> Option<Entry> {
         ("message", Some(message)) => Content::Message(message.get().to_owned()),
         ("custom_message" | "branch_summary", _) => Content::Message(without_place(&fields)),
         ("context_edit", _) => match string(named("targetId")) {
+            Some(target) if named("replacement").is_some_and(|edit| field(edit, OURS).is_some()) => {
+                Content::Stub(stub(target, named("replacement")))
+            }
             Some(target) => {
                 let replacement = named("replacement").map(|value| value.get().to_owned());
                 Content::Edit { target, replacement }
             }
             None => Content::Other,
         },
+        ("custom", _) if string(named("customType")).as_deref() == Some(STUB) => {
+            let field = |key| named("data").and_then(|data| field(data, key));
+            string(field("targetId"))
+                .map_or(Content::Other, |id| Content::Stub(stub(id, field("replacement"))))
+        }
         ("compaction", _) => compaction(named("details")),
         _ => Content::Other,
     };
     Some(Entry { id: string(named("id"))?, parent: string(named("parentId")), timestamp, content })
+}
+
+fn stub(target: String, replacement: Option<&RawValue>) -> Stub {
+    let Some(replacement) = replacement else { return Stub { target, tokens: 0, hides: 0 } };
+    let said = Message::parse(&with_replacement(r#"{"role":"toolResult"}"#, replacement.get()));
+    let hides = field(replacement, OURS).and_then(|ours| field(ours, "hides"));
+    let hides = hides.and_then(|hides| hides.get().parse().ok()).unwrap_or_default();
+    Stub { target, tokens: said.parts.iter().map(part_tokens).sum(), hides }
+}
+
+fn part_tokens(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => tokens::estimate(text),
+        _ => 0,
+    }
 }
 
 fn compaction(details: Option<&RawValue>) -> Content {
@@ -193,6 +234,11 @@ fn is_named(key: &RawValue, name: &str) -> bool {
 fn named<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a RawValue> {
     let (_, value) = fields.iter().find(|(key, _)| is_named(key, name))?;
     (value.get() != "null").then_some(value)
+}
+
+/// The field of an object that is one.
+fn field<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    named(&fields(object.get())?, name)
 }
 
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {

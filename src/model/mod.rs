@@ -8,7 +8,7 @@ mod passages;
 mod searchable;
 mod summary;
 
-pub use entry::{Content, Entry, parse_batch, parse_one, replacements, with_replacement};
+pub use entry::{Content, Entry, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use message::{Files, Message, Part, Role, read_json};
 pub use notes::{Change, MOST_CHARACTERS, MOST_NOTES, MOST_TOKENS, NOTE_TOOL, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};

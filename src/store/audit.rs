@@ -116,7 +116,7 @@ pub struct AuditedEntry {
     pub entry_id: String,
     /// The entry above.
     pub parent: Option<EntryId>,
-    /// 0 link only, 1 message, 2 context edit, 3 compaction.
+    /// 0 link only, 1 message, 2 context edit, 3 compaction, 4 stub of ours.
     pub kind: i64,
     /// The message it shows, for an edit the rendition.
     pub message: Option<MessageId>,
@@ -128,8 +128,12 @@ pub struct AuditedEntry {
     pub head: Option<MessageId>,
     /// Identity of that one.
     pub head_lineage: Option<Hash>,
-    /// For an edit: Pi's id of the entry it edits.
+    /// For an edit or a stub: Pi's id of the entry it edits.
     pub target: Option<String>,
+    /// For a stub: estimated tokens of what is shown instead.
+    pub stub_tokens: Option<usize>,
+    /// For a stub: so many hiding edits right below it are ours too.
+    pub hides: usize,
 }
 
 /// A summary as it lies in its row, without its text.
@@ -247,6 +251,8 @@ fn audited_entry(row: &Row<'_>) -> rusqlite::Result<AuditedEntry> {
         head: row.get::<_, Option<i64>>("head_id")?.map(MessageId),
         head_lineage: hash_in(row, "head_lineage")?,
         target: row.get("target")?,
+        stub_tokens: row.get("stub_tokens")?,
+        hides: row.get::<_, Option<usize>>("hides")?.unwrap_or_default(),
     })
 }
 

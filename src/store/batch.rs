@@ -122,6 +122,15 @@ pub enum EntryRole<'a> {
         /// The rendition.
         rendition: Option<MessageId>,
     },
+    /// We show a stub in place of what another entry shows.
+    Stub {
+        /// Pi's id of that entry.
+        target: &'a str,
+        /// Estimated tokens of the stub; 0 where nothing is shown.
+        tokens: usize,
+        /// So many hiding edits right below it are ours too.
+        hides: usize,
+    },
     /// A compaction.
     Compaction,
 }
@@ -276,11 +285,17 @@ impl<'t> Batch<'t> {
             EntryRole::Message(message) => (1, Some(*message), None),
             EntryRole::Edit { target, rendition } => (2, *rendition, Some(*target)),
             EntryRole::Compaction => (3, None, None),
+            EntryRole::Stub { target, .. } => (4, None, Some(*target)),
+        };
+        let (stub_tokens, hides) = match &entry.role {
+            EntryRole::Stub { tokens, hides, .. } => (Some(tokens), Some(hides).filter(|hides| **hides > 0)),
+            _ => (None, None),
         };
         self.connection
             .prepare_cached(
-                "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target)
-                 VALUES (:conversation, :entry_id, :parent, :kind, :message, :head, :target)",
+                "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
+                                      stub_tokens, hides)
+                 VALUES (:conversation, :entry_id, :parent, :kind, :message, :head, :target, :stub_tokens, :hides)",
             )
             .and_then(|mut insert| {
                 insert.insert(named_params! {
@@ -291,6 +306,8 @@ impl<'t> Batch<'t> {
                     ":message": message.map(|message| message.0),
                     ":head": entry.head.map(|head| head.0),
                     ":target": target,
+                    ":stub_tokens": stub_tokens,
+                    ":hides": hides,
                 })
             })
             .map(EntryId)
@@ -374,6 +391,14 @@ impl<'t> Batch<'t> {
     /// What a child of `entry` extends: row, lineage and height of the last message at or above it.
     pub fn head_of(&self, entry: EntryId) -> Result<Option<(MessageId, Hash, i64)>> {
         self.head(entry).map_err(reading)
+    }
+
+    /// How many hiding edits right below an entry are ours.
+    pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([entry.0], |row| row.get(0)))
+            .map_err(reading)
     }
 
     /// The message that an entry shows, if it shows one.

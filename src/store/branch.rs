@@ -14,7 +14,7 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 const PASSED: usize = 16;
 
 /// The columns of [`branch_entry`], in its order, of `entries e` and its message `m`.
-pub(super) const BRANCH_ENTRY: &str = "e.id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.parent_id";
+pub(super) const BRANCH_ENTRY: &str = "e.id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.parent_id, e.stub_tokens";
 
 /// An entry row of the columns that [`BRANCH_ENTRY`] names.
 pub(super) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
@@ -33,6 +33,9 @@ pub(super) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
         (1, Some(message)) => Step::Message(message),
         (2, rendition) => Step::Edit { target: row.get(3)?, rendition },
         (3, _) => Step::Compaction,
+        (4, _) => {
+            Step::Stub { target: row.get(3)?, tokens: row.get::<_, Option<usize>>(11)?.unwrap_or_default() }
+        }
         _ => Step::Link,
     };
     Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(1)?, step })

@@ -18,6 +18,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/008_purged.sql"),
     include_str!("migrations/009_broken_lines.sql"),
     include_str!("migrations/010_marked.sql"),
+    include_str!("migrations/011_stubs.sql"),
 ];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.

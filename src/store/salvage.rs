@@ -12,7 +12,7 @@ use super::backup::open_unchanged;
 use super::{codec, connection, migrations};
 use crate::error::{Error, Result};
 use crate::ids::{Hash, Nonce};
-use crate::model::{Content, Entry, replacements};
+use crate::model::{Content, Entry, Stub, replacements};
 
 /// Rows that are asked for where the database can't say how many there are.
 const MANY: i64 = 1_000_000;
@@ -45,6 +45,8 @@ struct OldEntry {
     kind: i64,
     message: Option<i64>,
     target: Option<String>,
+    /// Tokens that a stub shows, and how many below it hide; formats before stubs have neither.
+    stub: (usize, usize),
 }
 
 struct OldMessage {
@@ -72,17 +74,18 @@ impl OldStore {
         }
         let mut store = Self { connection, entries: HashMap::new(), lost: 0 };
         let mut entries: HashMap<i64, Vec<OldEntry>> = HashMap::new();
-        let sql = "SELECT id, conversation_id, entry_id, parent_id, kind, message_id, target FROM entries WHERE id = ?1";
+        let sql = "SELECT * FROM entries WHERE id = ?1";
         store.lost += store.each("entries", sql, |row| {
             let entry = OldEntry {
-                row: row.get(0)?,
-                id: row.get(2)?,
-                parent: row.get(3)?,
-                kind: row.get(4)?,
-                message: row.get(5)?,
-                target: row.get(6)?,
+                row: row.get("id")?,
+                id: row.get("entry_id")?,
+                parent: row.get("parent_id")?,
+                kind: row.get("kind")?,
+                message: row.get("message_id")?,
+                target: row.get("target")?,
+                stub: (row.get("stub_tokens").unwrap_or_default(), row.get("hides").unwrap_or_default()),
             };
-            entries.entry(row.get(1)?).or_default().push(entry);
+            entries.entry(row.get("conversation_id")?).or_default().push(entry);
             Ok(())
         })?;
         store.entries = entries;
@@ -167,6 +170,10 @@ impl OldStore {
                     .find(|replacement| original.lineage.edited(replacement) == rendition.lineage)?;
                 let content = Content::Edit { target: target.clone(), replacement: Some(replacement) };
                 Some((content, rendition.timestamp))
+            }
+            (4, _, Some(target)) => {
+                let (tokens, hides) = entry.stub;
+                Some((Content::Stub(Stub { target: target.clone(), tokens, hides }), 0))
             }
             (0, ..) => Some((Content::Other, 0)),
             (3, ..) => Some((Content::Compaction(None), 0)),

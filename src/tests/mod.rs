@@ -28,6 +28,7 @@ mod narrowing;
 mod notes;
 mod opening;
 mod private;
+mod pruning;
 mod purge;
 mod purged_meanwhile;
 mod relink;

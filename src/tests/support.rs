@@ -20,6 +20,7 @@ use crate::ingest::Handover;
 use crate::ingest::import::{Folders, Home};
 use crate::llm::{Answer, Failure, Model, Reply, Request};
 use crate::model::parse_batch;
+use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::store::Store;
 
@@ -284,6 +285,7 @@ pub async fn ask_in(
         columns,
         window: None,
         viewer_template: Some(&sessions.join("viewer.html")),
+        live: &Live::default(),
         rest: String::new(),
     };
     commands::run(asked, line).await

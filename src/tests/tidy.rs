@@ -8,7 +8,7 @@ const FLOORS: [&[&str]; 7] = [
     &["error", "ids", "log", "text", "tokens"],
     &["config", "dag", "model"],
     &["llm", "store"],
-    &["compaction", "doctor", "ingest", "recall"],
+    &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],
     &["engine"],
     &["binding"],

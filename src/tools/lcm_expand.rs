@@ -12,7 +12,7 @@ use super::{Block, lines};
 use crate::error::Result;
 use crate::recall::expand::{
     DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighbourhood, Request,
-    Section, SummaryPage, expand,
+    Section, SummaryPage, TurnPage, expand,
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, Slice};
@@ -29,9 +29,12 @@ const AROUND_A_LINE: usize = 20;
 struct Parameters {
     /// Id of a summary (s-…) or a message (m-…); any unique prefix.
     summary_id: String,
-    /// Messages to show before and after a message, at most 20.
+    /// Messages before and after it, at most 20.
     #[serde(default, deserialize_with = "parameters::count")]
     around: Option<usize>,
+    /// Its whole turn.
+    #[serde(default, deserialize_with = "parameters::flag")]
+    turn: bool,
     /// Only the lines with these words.
     #[serde(default, deserialize_with = "parameters::words")]
     query: Option<String>,
@@ -41,10 +44,10 @@ struct Parameters {
     /// Levels below a summary to open. Default: 1.
     #[serde(default, deserialize_with = "parameters::count")]
     depth: Option<usize>,
-    /// Tokens per page, at most 8000. Default: 4000.
+    /// Tokens per page: 4000, at most 8000.
     #[serde(default, deserialize_with = "parameters::count")]
     max_tokens: Option<usize>,
-    /// Where to go on, as the page before said.
+    /// Where to go on, as a page said.
     #[serde(default, deserialize_with = "parameters::word")]
     cursor: Option<String>,
     /// The stored JSON.
@@ -79,6 +82,7 @@ pub(super) async fn answer(
         depth: parameters.depth.map_or(1, |depth| u32::try_from(depth).unwrap_or(u32::MAX)),
         lines: parameters.lines,
         around: parameters.around.unwrap_or_default(),
+        turn: parameters.turn,
         query: parameters.query,
     };
     let (scope, cancel) = (scope.clone(), cancel.clone());
@@ -89,6 +93,10 @@ pub(super) async fn answer(
                 Expansion::Summary(mut page) => {
                     let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
                     with_images(summary(&page, &kept), images)
+                }
+                Expansion::Turn(mut page) => {
+                    let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
+                    with_images(turn(&page, &kept), images)
                 }
                 Expansion::Around(page) => neighbourhood(page, &request, &kept),
                 Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
@@ -105,6 +113,9 @@ impl Kept {
         let mut kept = Map::new();
         if parameters.raw {
             kept.insert("raw".into(), true.into());
+        }
+        if parameters.turn {
+            kept.insert("turn".into(), true.into());
         }
         if let Some(depth) = parameters.depth.filter(|depth| *depth > 1) {
             kept.insert("depth".into(), depth.into());
@@ -184,6 +195,26 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
             let _ = write!(out, "{} left: {}", what_is_left(left), kept.next(&page.handle, &left.cursor));
         }
         None => out.push_str(&end(page)),
+    }
+    out
+}
+
+fn turn(page: &TurnPage, kept: &Kept) -> String {
+    let mut out = format!("The turn of {}, {}\n\n", page.handle, count(page.messages, "message"));
+    for section in &page.sections {
+        if let Section::Message(card, slice, _) = section {
+            push_section(&mut out, &lines::message(card), slice);
+            out.push('\n');
+        }
+    }
+    match &page.left {
+        Some(left) => {
+            let next = kept.next(&page.handle, &left.cursor);
+            let _ = write!(out, "{} left: {next}", what_is_left(left));
+        }
+        None => {
+            let _ = write!(out, "End of the turn of {}.", page.handle);
+        }
     }
     out
 }

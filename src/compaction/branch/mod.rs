@@ -23,6 +23,8 @@ pub(super) struct Branch {
     told: Span,
     /// How many of these come before the kept tail.
     before: usize,
+    /// Does the kept tail begin with another message than was asked for?
+    moved: bool,
     forest: Forest,
     all: Summaries,
     /// Those whose texts were needed.
@@ -57,7 +59,10 @@ impl Branch {
         let known = memory.read(view, conversation, leaf)?;
         let kept = place(view, &known.path, conversation, first_kept, leaf)?;
         let before = known.path.seen_before(kept);
-        Self::of(view, conversation, known, 0, before)
+        // What is hidden right there would stand nowhere: its turn's stub is above.
+        let hidden = known.path.visible()[before..].iter().take_while(|message| message.is_hidden()).count();
+        let branch = Self::of(view, conversation, known, 0, before + hidden)?;
+        Ok(Self { moved: hidden > 0, ..branch })
     }
 
     /// What of the branch that ends with `leaf` comes after the entry `ancestor`, or all of it: a branch that is being
@@ -99,6 +104,7 @@ impl Branch {
             told: from..path.visible().len(),
             path,
             before,
+            moved: false,
             forest: Forest::new(&ids, all.nodes.values().cloned()),
             all,
             summaries: ByRow::default(),
@@ -225,9 +231,9 @@ impl Branch {
         }
     }
 
-    /// The visible messages since the last compaction: those that stand in the context one after the other.
-    pub(super) fn since_compaction(&self) -> &[Visible] {
-        let last = self.path.seen_before(self.path.last_compaction()).max(self.told.start);
+    /// The visible messages since the last compaction or pruning: those that came to the context one after the other.
+    pub(super) fn since_change(&self) -> &[Visible] {
+        let last = self.path.seen_before(self.path.last_change()).max(self.told.start);
         &self.path.visible()[last..]
     }
 
@@ -256,6 +262,12 @@ impl Branch {
         let request = visible.iter().rposition(|message| message.seen.role == "user")?;
         let turn: usize = visible[request..].iter().map(|message| message.seen.tokens).sum();
         (turn <= room).then_some(visible[request].entry_id.as_str())
+    }
+
+    /// The entry that the kept tail begins with, if that is another than `asked` for.
+    pub(super) fn first_kept<'a>(&'a self, asked: &'a str) -> &'a str {
+        let shown = self.visible().get(self.before).filter(|_| self.moved);
+        shown.map_or(asked, |shown| &shown.entry_id)
     }
 
     /// All visible messages, the kept tail included.

@@ -18,7 +18,7 @@ use super::page::{Budget, HEADER, Slice};
 use super::resolve::{Target, resolve};
 use super::sight::Sight;
 use super::{MessageCard, Scope, SummaryCard};
-use crate::dag::Sources;
+use crate::dag::{Sources, Visible};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::{Message, Part};
@@ -58,6 +58,8 @@ pub struct Request {
     pub lines: Option<String>,
     /// Messages on each side of a message to show with it; none for zero, brought into bounds.
     pub around: usize,
+    /// The whole turn that a message is of.
+    pub turn: bool,
     /// Only the lines that match these words.
     pub query: Option<String>,
 }
@@ -71,6 +73,8 @@ pub enum Expansion {
     Summary(SummaryPage),
     /// A message with its neighbours.
     Around(Neighbourhood),
+    /// A turn, from the user's message to the next one.
+    Turn(TurnPage),
     /// What matches inside a message or a summary.
     Inside(Inside),
 }
@@ -116,7 +120,20 @@ pub struct SummaryPage {
     pub left: Option<Left>,
 }
 
-/// One piece of an opened summary.
+/// A page of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnPage {
+    /// The message that was asked for.
+    pub handle: String,
+    /// Messages of the turn.
+    pub messages: usize,
+    /// What this page shows.
+    pub sections: Vec<Section>,
+    /// How to go on; `None` on the last page.
+    pub left: Option<Left>,
+}
+
+/// One piece of an opened summary, or of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
     /// A summary's text.
@@ -169,6 +186,7 @@ pub fn expand(
         Target::Message(id) if request.around > 0 => {
             around::show(view, &sight, id, request).map(Expansion::Around)
         }
+        Target::Message(id) if request.turn => turn_page(view, &sight, id, request).map(Expansion::Turn),
         Target::Message(id) => message_page(view, &sight, id, request).map(Expansion::Message),
         Target::Summary(id) => {
             only_of_messages(request)?;
@@ -181,6 +199,7 @@ pub fn expand(
 fn contradictions(request: &Request) -> Result<()> {
     let asked = [
         ("around", request.around > 0),
+        ("turn", request.turn),
         ("query", request.query.is_some()),
         ("lines", request.lines.is_some()),
     ];
@@ -204,6 +223,11 @@ fn only_of_messages(request: &Request) -> Result<()> {
     if request.lines.is_some() {
         return Err(Error::invalid(format!(
             "lines are of a message and {id} is a summary: look inside it with query, or take the id of one of its messages"
+        )));
+    }
+    if request.turn {
+        return Err(Error::invalid(format!(
+            "turn is of a message and {id} is a summary: leave it out to see the messages of {id}"
         )));
     }
     if request.around > 0 {
@@ -235,7 +259,38 @@ fn message_page(view: &View<'_>, sight: &Sight<'_>, id: MessageId, request: &Req
 
 fn summary_page(view: &View<'_>, sight: &Sight<'_>, id: SummaryId, request: &Request) -> Result<SummaryPage> {
     let depth = request.depth.clamp(1, DEEPEST);
-    let headings = headings(view, id, depth)?;
+    let (sections, left) = sections(view, &headings(view, id, depth)?, request)?;
+    let root = view.summary(id)?;
+    let (handle, place) = (root.hash.summary_handle(), sight.place_of_summary(id)?);
+    Ok(SummaryPage { handle, place, depth, deeper: root.depth >= depth, sections, left })
+}
+
+fn turn_page(view: &View<'_>, sight: &Sight<'_>, id: MessageId, request: &Request) -> Result<TurnPage> {
+    let visible = &sight.branch()?.visible;
+    let asked = view.original(id)?;
+    let hash = view.message(asked)?.lineage;
+    let at = visible.iter().position(|message| message.original == hash).ok_or_else(|| {
+        let id = request.id.trim();
+        Error::invalid(format!(
+            "{id} was not said on this branch: leave turn out, or ask with around instead"
+        ))
+    })?;
+    let is_request = |message: &Visible| message.seen.role == "user";
+    let start = visible[..=at].iter().rposition(is_request).unwrap_or_default();
+    let rest = &visible[at + 1..];
+    let end = rest.iter().position(is_request).map_or(visible.len(), |next| at + 1 + next);
+    let turn: Vec<Heading> =
+        visible[start..end].iter().map(|message| Heading::Message(message.seen.id)).collect();
+    let (sections, left) = sections(view, &turn, request)?;
+    Ok(TurnPage { handle: hash.message_handle(), messages: turn.len(), sections, left })
+}
+
+/// A page of what `headings` name, and what is left of it.
+fn sections(
+    view: &View<'_>,
+    headings: &[Heading],
+    request: &Request,
+) -> Result<(Vec<Section>, Option<Left>)> {
     let (mut at, mut from) = match &request.cursor {
         Some(cursor) => section_and_byte(cursor).ok_or_else(|| foreign_cursor(request))?,
         None => (0, 0),
@@ -254,10 +309,7 @@ fn summary_page(view: &View<'_>, sight: &Sight<'_>, id: SummaryId, request: &Req
         };
         sections.push(section);
     }
-    let left = left(&headings[at..], from, broken_off, at);
-    let root = view.summary(id)?;
-    let (handle, place) = (root.hash.summary_handle(), sight.place_of_summary(id)?);
-    Ok(SummaryPage { handle, place, depth, deeper: root.depth >= depth, sections, left })
+    Ok((sections, left(&headings[at..], from, broken_off, at)))
 }
 
 /// What `rest` holds, of whose first section `bytes` are still to come.

@@ -1,0 +1,185 @@
+/**
+ * A lean context: at the end of a turn, what the engine says gives way to stubs. They stand in the session, as Pi's own context
+ * edits where it has them; else as entries of ours, from which they are put into every request.
+ */
+
+import { WHOLE, shownFrom } from "./boundary.js";
+import { modelOf, quietly, unwrap, windowOf } from "./pi.js";
+import { walk } from "./tree.js";
+
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
+/** @typedef {import("../index.d.ts").Engine} Engine */
+/** @typedef {import("./tree.js").Session} Session */
+/** @typedef {{ content: any, lcm?: { hides?: number } } | null} Replacement */
+/** @typedef {{ type: "context_edit", targetId: string, replacement: Replacement }} Draft */
+
+/** The entries that hold a stub where Pi has no context edits. */
+const STUB = "lcm_stub";
+
+/**
+ * What is to be pruned now, for the host to append; where it can't, that is done.
+ *
+ * @param {ExtensionAPI} pi
+ * @param {any} event of the end of a turn
+ * @param {ExtensionContext} ctx
+ * @param {Session} session
+ * @param {Engine} engine
+ * @param {import("./boundary.js").Usage} usage
+ * @returns {Promise<{ entries: any[] } | undefined>}
+ */
+export async function prune(pi, event, ctx, session, engine, usage) {
+  if (!session.pruning || !session.live || !WHOLE.includes(event.message?.stopReason)) return undefined;
+  // Another extension's: what it covers need not be pruned.
+  if (event.entries?.some((/** @type {{ type: string }} */ { type }) => type === "compaction")) return undefined;
+  const { manager } = session;
+  const live = liveOf(ctx, session, usage);
+  /** @type {Draft[]} */
+  const drafts = unwrap(await engine.prune(JSON.stringify(live)));
+  if (drafts.length === 0) return undefined;
+  if (Array.isArray(event.entries)) return { entries: [...event.entries, ...drafts] };
+  // The branch may be another one by now, or the session.
+  if (manager.getSessionId() !== session.id || !drafts.every(({ targetId }) => isOnBranch(manager, targetId))) return undefined;
+  quietly(() => drafts.forEach(({ targetId, replacement }) => pi.appendEntry(STUB, { targetId, replacement })));
+  walk(session, engine);
+  return undefined;
+}
+
+/**
+ * The context, as far as Pi knows it.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {Session} session
+ * @param {import("./boundary.js").Usage} [usage] as Pi tells it
+ */
+export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
+  const leafId = session.manager.getLeafId() ?? "";
+  return {
+    leafId,
+    shownFrom: shownFrom(session, leafId),
+    contextTokens: usage?.tokens ?? undefined,
+    contextWindow: windowOf(ctx, usage),
+    model: modelOf(ctx),
+  };
+}
+
+/** @param {Session["manager"]} manager @param {string} target */
+function isOnBranch(manager, target) {
+  return manager.getBranch().some(({ id }) => id === target);
+}
+
+/**
+ * Are there stubs in the session that this host does not put into requests by itself?
+ *
+ * @param {Session["manager"]} manager
+ */
+export function hasOwnStubs(manager) {
+  const isOld = !hasEdits(manager);
+  return manager.getEntries().some((/** @type {any} */ entry) => isStub(entry) || (isOld && isMarked(entry)));
+}
+
+/** Does this host know context edits? @param {any} manager */
+function hasEdits(manager) {
+  return typeof manager.buildSessionProjection === "function";
+}
+
+/** @param {any} entry */
+function isStub(entry) {
+  return entry.type === "custom" && entry.customType === STUB && typeof entry.data?.targetId === "string";
+}
+
+/** @param {any} entry */
+function isMarked(entry) {
+  return entry.type === "context_edit" && Boolean(entry.replacement?.lcm);
+}
+
+/**
+ * The messages of a request with the stubs of the branch in place of what they stand for.
+ *
+ * @param {Session} session
+ * @param {any[]} messages
+ * @returns {any[] | undefined} nothing where they stay as they are
+ */
+export function withStubs(session, messages) {
+  const { manager } = session;
+  /** @type {any[]} */
+  const branch = manager.getBranch();
+  const stubs = stubsOf(branch, hasEdits(manager));
+  if (stubs.size === 0) return undefined;
+  const first = shownFrom(session, manager.getLeafId() ?? "");
+  const shown = first ? branch.slice(branch.findIndex(({ id }) => id === first)) : branch;
+  const replaced = matched(shown, messages, stubs);
+  /** Calls that are no longer shown. @type {Set<string>} */
+  const gone = new Set();
+  const result = messages.flatMap((message) => {
+    const replacement = replaced.get(message);
+    if (replacement === null) {
+      if (message.role === "assistant") for (const part of message.content) if (part.type === "toolCall") gone.add(part.id);
+      return [];
+    }
+    // No result stands without its call, whatever others have made of the messages.
+    if (message.role === "toolResult" && gone.has(message.toolCallId)) return [];
+    return replacement ? [{ ...message, content: replacement.content }] : [message];
+  });
+  return replaced.size > 0 ? result : undefined;
+}
+
+/**
+ * What is shown of the entries of a branch that were pruned, by their ids: nothing for null.
+ *
+ * @param {any[]} branch
+ * @param {boolean} editsCount whether context edits do what they say by themselves
+ * @returns {Map<string, Replacement>}
+ */
+function stubsOf(branch, editsCount) {
+  /** @type {Map<string, Replacement>} */
+  const stubs = new Map();
+  /** So many edits that follow hide the rest of a turn; they can't say so themselves. */
+  let hides = 0;
+  for (const entry of branch) {
+    const below = hides;
+    hides = 0;
+    if (isStub(entry)) stubs.set(entry.data.targetId, entry.data.replacement ?? null);
+    else if (entry.type !== "context_edit") continue;
+    else if (editsCount) stubs.delete(entry.targetId);
+    else if (isMarked(entry)) {
+      stubs.set(entry.targetId, entry.replacement);
+      hides = entry.replacement.lcm.hides ?? 0;
+    } else if (entry.replacement === null && below > 0) {
+      stubs.set(entry.targetId, null);
+      hides = below - 1;
+    }
+  }
+  return stubs;
+}
+
+/**
+ * The messages of a request that are those of pruned entries, with what is shown in their place. A request names no entries, but it
+ * has their messages in the same order.
+ *
+ * @param {any[]} entries from the first that is shown
+ * @param {any[]} messages
+ * @param {Map<string, Replacement>} stubs
+ */
+function matched(entries, messages, stubs) {
+  /** @type {Map<string, any[]>} */
+  const waiting = new Map();
+  for (const message of messages) {
+    const name = nameOf(message);
+    waiting.set(name, [...(waiting.get(name) ?? []), message]);
+  }
+  /** @type {Map<any, Replacement>} */
+  const found = new Map();
+  for (const entry of entries) {
+    const message = entry.type === "message" ? entry.message : entry.type === "custom_message" ? { ...entry, role: "custom" } : undefined;
+    const own = message && waiting.get(nameOf(message))?.shift();
+    const replacement = stubs.get(entry.id);
+    if (own && replacement !== undefined) found.set(own, replacement);
+  }
+  return found;
+}
+
+/** By what a message is known again. One of an extension has another time in its entry. @param {any} message */
+function nameOf({ role, timestamp, toolCallId, customType, content }) {
+  return JSON.stringify(role === "custom" ? [role, customType, content] : [role, timestamp, toolCallId]);
+}

@@ -154,7 +154,7 @@ impl Outline {
             Step::Edit { target, rendition: Some(rendition) } => {
                 self.names.entry(rendition.id).or_insert_with(|| target.clone());
             }
-            Step::Edit { .. } | Step::Compaction | Step::Link => {}
+            Step::Edit { .. } | Step::Stub { .. } | Step::Compaction | Step::Link => {}
         }
     }
 

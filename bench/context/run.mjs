@@ -72,7 +72,7 @@ async function live(name, settings) {
   session.write(cwd);
   const meter = new Meter();
   const server = await startModelServer({ reply: (request) => metered(meter, request) });
-  writeAgentDir(agentDir, { url: server.url, contextWindow: WINDOW, settings: { ...(settings && { lcm: settings }), retry: { enabled: false } } });
+  writeAgentDir(agentDir, { url: server.url, contextWindow: WINDOW, settings: { ...(settings && { lcm: { compactionModels: ["demo/demo-model"], ...settings } }), retry: { enabled: false } } });
   const pi = startPi({ agentDir, cwd, sessionDir, args: settings ? ["--extension", extension] : ["--no-extensions"], env: { LCM_DB_DIR: path.join(scratch, "store") } });
   /** How many calls each fact took; undefined where it is not known any more. @type {(number | undefined)[]} */
   const known = [];

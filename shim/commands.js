@@ -35,7 +35,7 @@ const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
 const SETTINGS = /^\s*settings(?=\s|$)/;
 
 /** What says something to the model. */
-const TELLS = /^\s*notes\s+\S/;
+const TELLS = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
 
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::message::Message;
 use super::{Part, Role, read_json};
 use crate::error::{Error, Result};
-use crate::{text, tokens};
+use crate::tokens;
 
 /// The tool that changes them, and what Pi calls a message that tells of a change of the user's.
 pub const NOTE_TOOL: &str = "lcm_note";
@@ -23,8 +23,6 @@ pub const MOST_TOKENS: usize = 300;
 
 /// The field of such a message's details that holds the change.
 const CHANGE: &str = "lcmNote";
-/// Characters of a note where it is only named.
-const GLIMPSE: usize = 40;
 
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -195,7 +193,7 @@ impl Notes {
                 if self.list.len() >= MOST_NOTES {
                     let most =
                         format!("there are {MOST_NOTES} notes, the most there may be: replace or remove one");
-                    return Err(Error::invalid(format!("{most} of {}", self.glimpses())));
+                    return Err(Error::invalid(format!("{most} of {}", self.numbers())));
                 }
                 self.check(text, None)?;
                 self.given = number.filter(|number| *number > self.given).unwrap_or(self.given + 1);
@@ -238,7 +236,7 @@ impl Notes {
         if all > MOST_TOKENS {
             return Err(Error::invalid(format!(
                 "with it the notes would take {all} tokens and {MOST_TOKENS} is the most: say it shorter, or replace or remove one of {}",
-                self.glimpses()
+                self.numbers()
             )));
         }
         Ok(())
@@ -254,14 +252,14 @@ impl Notes {
             None if self.list.is_empty() => {
                 Err(Error::invalid(format!("there is no note {number}: there are none")))
             }
-            None => Err(Error::invalid(format!("there is no note {number}: there are {}", self.glimpses()))),
+            None => Err(Error::invalid(format!("there is no note {number}: there are {}", self.numbers()))),
         }
     }
 
-    /// `1 "the first", 4 "another"`
-    fn glimpses(&self) -> String {
-        let glimpse = |note: &Note| format!("{} \"{}\"", note.number, text::one_line(&note.text, GLIMPSE));
-        self.list.iter().map(glimpse).collect::<Vec<_>>().join(", ")
+    /// The numbers there are. Texts stand where they were said and nowhere else, or a purge would have to look here too.
+    fn numbers(&self) -> String {
+        let numbers: Vec<String> = self.list.iter().map(|note| note.number.to_string()).collect();
+        numbers.join(", ")
     }
 }
 
@@ -315,12 +313,12 @@ mod tests {
         for (change, why) in [
             (
                 add("one more"),
-                "there are 8 notes, the most there may be: replace or remove one of 1 \"note of",
+                "there are 8 notes, the most there may be: replace or remove one of 1, 2, 3, 4, 5, 6, 7, 8",
             ),
             (replace(&long), "the note has 201 characters and 200 is the most: say it shorter"),
             (replace(""), "the text is empty: say what the note is to say"),
             (replace("note of number 3"), "note 4 says that already"),
-            (Change::Remove { number: 9 }, "there is no note 9: there are 1 \"note of number 0\", 2 \""),
+            (Change::Remove { number: 9 }, "there is no note 9: there are 1, 2, 3, 4, 5, 6, 7, 8"),
         ] {
             let error = notes.apply(&change, false).unwrap_err().to_string();
             assert!(error.starts_with(why), "{error}");

@@ -87,7 +87,9 @@ export declare class Engine {
   flush(): Promise<string>;
   /**
    * Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
-   * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`. `pi` is asked about
+   * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`, `failure`, what the
+   * provider said when it failed last, `promptTokens`, those of system prompt and tools, `shownFrom` as for
+   * `boundary`. `pi` is asked about
    * models, `model` being `provider/id` or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
    * knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
    * "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.
@@ -131,8 +133,8 @@ export declare class Engine {
   /**
    * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
-   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, and `viewerTemplate`, the
-   * file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
+   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, `live`, the
+   * context as for `prune`, and `viewerTemplate`, the file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
    * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
    * done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
    * `sendMessage`.

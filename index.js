@@ -6,11 +6,11 @@
  * Pi from starting, so nothing is loaded at the top level.
  */
 
-import { atAgentEnd, atTurnEnd, compactionOf, landed, prepare } from "./shim/boundary.js";
+import { atAgentEnd, atTurnEnd, compactionOf, landed, prepare, shownFrom } from "./shim/boundary.js";
 import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withModels } from "./shim/models.js";
-import { cancellable, messageOf, modelOf, modeOf, patience, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { cancellable, failureOf, messageOf, modelOf, modeOf, patience, promptTokens, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { hasOwnStubs, prune, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
@@ -375,6 +375,9 @@ export default function losslessContext(pi) {
         contextWindow: windowOf(ctx),
         reserveTokens: preparation.settings?.reserveTokens,
         model: modelOf(ctx),
+        failure: failureOf(session.manager),
+        promptTokens: promptTokens(pi, ctx),
+        shownFrom: shownFrom(session),
       };
       const shown = showProgress(ctx, session, engine, tell);
       const answer = await cancellable(engine, signal, (operation) =>

@@ -76,7 +76,7 @@ async function due(ctx, session, engine, usage) {
   const leafId = session.manager.getLeafId();
   // Right after a compaction Pi does not know how full the context is.
   if (!session.live || session.closing || !leafId || !usage?.tokens) return { entries: [] };
-  const end = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx), shownFrom: shownFrom(session, leafId) };
+  const end = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx), shownFrom: shownFrom(session) };
   /** @type {Due} */
   const answer = unwrap(await engine.boundary(JSON.stringify(end)));
   const draft = answer.entries.find(({ type }) => type === "compaction");
@@ -132,11 +132,12 @@ export function landed({ manager, offered }) {
  * The first entry that the branch's last compaction left raw. What was looked at before is not looked at again.
  *
  * @param {Session} session
- * @param {string} leafId
  */
-export function shownFrom(session, leafId) {
+export function shownFrom(session) {
   const known = lookedAt.get(session);
   const { manager } = session;
+  const leafId = manager.getLeafId();
+  if (!leafId) return undefined;
   /** @type {string | undefined} */
   let from;
   for (let entry = manager.getEntry(leafId); entry; entry = entry.parentId ? manager.getEntry(entry.parentId) : undefined) {

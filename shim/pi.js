@@ -16,6 +16,9 @@ let nextOperation = 1;
 /** Rest before stdout is tried again, when nobody takes what stands in it. */
 const FULL_PIPE_MS = 5;
 
+/** As Pi guesses. */
+const CHARACTERS_PER_TOKEN = 4;
+
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
 
@@ -173,6 +176,41 @@ export function modeOf(ctx) {
  */
 export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
   return usage?.contextWindow || ctx.model?.contextWindow || undefined;
+}
+
+/**
+ * What the provider said, if it failed last and nothing was answered since.
+ *
+ * @param {ExtensionContext["sessionManager"]} manager
+ * @returns {string | undefined}
+ */
+export function failureOf(manager) {
+  // A newer Pi notes behind it that it hides the attempt.
+  for (let id = manager.getLeafId(); id; ) {
+    const entry = manager.getEntry(id);
+    if (entry?.type === "message") return entry.message.role === "assistant" && entry.message.stopReason === "error" ? (entry.message.errorMessage ?? "") : undefined;
+    id = entry?.parentId ?? null;
+  }
+  return undefined;
+}
+
+/**
+ * What stands before the conversation in each request, roughly, in tokens: system prompt and tools.
+ *
+ * @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi
+ * @param {ExtensionContext} ctx
+ * @returns {number | undefined}
+ */
+export function promptTokens(pi, ctx) {
+  try {
+    const active = new Set(pi.getActiveTools());
+    const tools = pi.getAllTools().filter(({ name }) => active.has(name));
+    const written = tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
+    return Math.ceil((ctx.getSystemPrompt().length + JSON.stringify(written).length) / CHARACTERS_PER_TOKEN);
+  } catch {
+    // Then the engine guesses.
+    return undefined;
+  }
 }
 
 /** Where Pi keeps its sessions. @param {Session} session */

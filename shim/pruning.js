@@ -56,7 +56,7 @@ export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
   const leafId = session.manager.getLeafId() ?? "";
   return {
     leafId,
-    shownFrom: shownFrom(session, leafId),
+    shownFrom: shownFrom(session),
     contextTokens: usage?.tokens ?? undefined,
     contextWindow: windowOf(ctx, usage),
     model: modelOf(ctx),
@@ -106,7 +106,7 @@ export function withStubs(session, messages) {
   const branch = manager.getBranch();
   const stubs = stubsOf(branch, hasEdits(manager));
   if (stubs.size === 0) return undefined;
-  const first = shownFrom(session, manager.getLeafId() ?? "");
+  const first = shownFrom(session);
   const shown = first ? branch.slice(branch.findIndex(({ id }) => id === first)) : branch;
   const replaced = matched(shown, messages, stubs);
   /** Calls that are no longer shown. @type {Set<string>} */

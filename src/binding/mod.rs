@@ -137,7 +137,9 @@ impl Engine {
     }
 
     /// Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
-    /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`. `pi` is asked about
+    /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`, `failure`, what the
+    /// provider said when it failed last, `promptTokens`, those of system prompt and tools, `shownFrom` as for
+    /// `boundary`. `pi` is asked about
     /// models, `model` being `provider/id` or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
     /// knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
     /// "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.

@@ -38,6 +38,8 @@ const ROUNDS: usize = 8;
 pub(super) enum Part {
     /// What comes before this entry.
     Before(String),
+    /// All of it, as the history of what follows.
+    All,
     /// What comes after this entry, or all of it.
     After(Option<String>),
 }
@@ -64,6 +66,9 @@ pub(super) struct Job<'a> {
     claims: Claims,
     /// Estimated tokens the block may take.
     pub budget: usize,
+    ratios: Ratios,
+    /// The session's model, as `provider/id`.
+    model: Option<String>,
 }
 
 impl<'a> Job<'a> {
@@ -90,7 +95,17 @@ impl<'a> Job<'a> {
             redact: settings.redact,
         };
         let claims = Claims::new(work.store);
-        Ok(Self { work, leaf: target.leaf, summarizer, measured, pass, claims, budget })
+        Ok(Self {
+            work,
+            leaf: target.leaf,
+            summarizer,
+            measured,
+            pass,
+            claims,
+            budget,
+            ratios,
+            model: target.model,
+        })
     }
 
     pub(super) fn store(&self) -> &Store {
@@ -103,6 +118,11 @@ impl<'a> Job<'a> {
 
     pub(super) fn progress(&self) -> &Progress {
         &self.work.progress
+    }
+
+    /// How many estimated tokens make `real` ones for the session's model.
+    pub(super) fn estimated(&self, real: usize) -> usize {
+        self.ratios.estimated(real, self.model.as_deref())
     }
 
     pub(super) fn cut(&self) -> Cut {
@@ -128,6 +148,10 @@ impl<'a> Job<'a> {
         let read = move |view: &View<'_>| match &part {
             Part::Before(entry) => {
                 let branch = Branch::read(view, &memory, conversation, &leaf, entry)?;
+                noted(view, branch, conversation, &leaf, settings)
+            }
+            Part::All => {
+                let branch = Branch::read_after(view, &memory, conversation, &leaf, None)?;
                 noted(view, branch, conversation, &leaf, settings)
             }
             Part::After(entry) => Branch::read_after(view, &memory, conversation, &leaf, entry.as_deref()),

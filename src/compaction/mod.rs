@@ -18,6 +18,7 @@ mod extract;
 mod forecast;
 mod job;
 mod memory;
+mod overflow;
 mod parts;
 mod passes;
 mod plan;
@@ -55,6 +56,7 @@ use crate::{text, tokens};
 use branch::{Branch, HISTORY};
 use calibration::{Ratios, Seen};
 use job::{Job, Part, Target};
+use overflow::{Said, TooLong};
 use plan::Cut;
 use rounds::Rounds;
 
@@ -106,6 +108,33 @@ pub struct Request {
     /// The session's model, as `provider/id`.
     #[serde(default)]
     pub model: Option<String>,
+    /// What the provider said when it failed last, where nothing was answered since; empty where it said nothing.
+    #[serde(default)]
+    pub failure: Option<String>,
+    /// System prompt and tools, roughly, in tokens.
+    #[serde(default)]
+    pub prompt_tokens: Option<usize>,
+    /// The first entry that the last compaction of the branch left raw; absent where there is none.
+    #[serde(default)]
+    pub shown_from: Option<String>,
+}
+
+impl Request {
+    /// What the provider said, if the request before this was too long.
+    fn too_long(&self) -> Option<Said> {
+        let words = self.failure.as_deref().unwrap_or_default();
+        let is_told = match self.reason.as_deref() {
+            Some(reason) => reason == "overflow",
+            // Before 0.79.10 Pi does not say why it compacts.
+            None => overflow::is_told(words),
+        };
+        is_told.then(|| Said::of(words))
+    }
+
+    /// Tokens beyond which Pi compacts by itself.
+    fn threshold(&self) -> Option<usize> {
+        self.context_window.map(|window| window.saturating_sub(self.reserve_tokens.unwrap_or_default()))
+    }
 }
 
 /// What became of it.
@@ -156,7 +185,7 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
     let target = Target {
         leaf: request.leaf_id.clone(),
-        window: request.context_window,
+        window: request.too_long().map_or(request.context_window, |said| said.window(request.context_window)),
         instructions: request.custom_instructions.clone(),
         model: request.model.clone(),
     };
@@ -180,13 +209,15 @@ pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
 }
 
 async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Compaction)>> {
-    let before = |entry: &str| Part::Before(entry.to_owned());
     let mut branch = job.read(&before(&request.first_kept_entry_id)).await?;
     let is_first = !branch.has_summaries();
     let pis = request.first_kept_entry_id.as_str();
     let asked = branch.hidden_request(job.budget).unwrap_or_else(|| branch.first_kept(pis)).to_owned();
     if asked != pis {
         branch = job.read(&before(&asked)).await?;
+    }
+    if let Some(said) = request.too_long() {
+        return shortened(job, request, branch, said).await;
     }
     let few = branch.before().len() < job.settings().min_messages_for_compaction;
     if branch.before().is_empty() || (few && is_first) {
@@ -197,10 +228,56 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
         branch = job.read(&before(&kept)).await?;
     }
     let (branch, focus) = job.complete(branch, chunks).await?;
+    compaction(job, request, branch, Some(kept), focus).await
+}
+
+fn before(entry: &str) -> Part {
+    Part::Before(entry.to_owned())
+}
+
+/// The compaction after which a request that was too long fits: as little more than Pi would leaves the raw part as must, at
+/// worst all of it.
+async fn shortened(
+    job: &Job<'_>,
+    request: &Request,
+    branch: Branch,
+    said: Said,
+) -> Result<Option<(Branch, Compaction)>> {
+    let shown_from = request.shown_from.clone();
+    let measure = move |view: &View<'_>| {
+        let from = branch.shown_from(view, shown_from.as_deref())?;
+        Ok((tokens_of(&branch, from), branch))
+    };
+    let (context, branch) = job.store().read(measure).await?;
+    let too_long = TooLong { said, context, threshold: request.threshold(), prompt: request.prompt_tokens };
+    let room = too_long.room(job.budget, |real| job.estimated(real));
+    let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
+    let part = kept.as_deref().map_or(Part::All, before);
+    let branch = job.read(&part).await?;
+    if branch.before().is_empty() {
+        return Ok(None);
+    }
+    let asked = branch.request_under_way().map(|message| message.seen.id);
+    let chunks = job.uncovered(&branch);
+    let (branch, _) = job.complete(branch, chunks).await?;
+    let focus = match asked {
+        Some(message) => Some(job.store().read(move |view| overflow::under_way(view, message)).await?),
+        None => None,
+    };
+    compaction(job, request, branch, kept, focus).await
+}
+
+async fn compaction(
+    job: &Job<'_>,
+    request: &Request,
+    branch: Branch,
+    kept: Option<String>,
+    focus: Option<String>,
+) -> Result<Option<(Branch, Compaction)>> {
     let (branch, summary) = block(job.store(), job.budget, branch, HISTORY, focus.as_deref()).await?;
     let compaction = Compaction {
         summary,
-        first_kept_entry_id: Some(kept),
+        first_kept_entry_id: kept,
         tokens_before: request.tokens_before.clone(),
         details: branch.details(),
         usage: job.summarizer.usage(),
@@ -302,10 +379,9 @@ fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Opt
 
 /// Only an automatic compaction for the threshold leaves something raw, and only well below the next one.
 fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span) -> bool {
-    let (Some("threshold"), Some(window)) = (request.reason.as_deref(), request.context_window) else {
+    let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) else {
         return false;
     };
-    let threshold = window.saturating_sub(request.reserve_tokens.unwrap_or_default());
     PROMPT_TOKENS + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
 }
 

@@ -223,6 +223,9 @@ impl<'a> Compact<'a> {
             context_window: Some(200_000),
             reserve_tokens: Some(16_384),
             model: Some("session/model".into()),
+            failure: None,
+            prompt_tokens: None,
+            shown_from: None,
         };
         Self { store, conversation, settings, request }
     }

@@ -431,7 +431,7 @@ impl World {
     pub async fn asking(&mut self, leaf: String, kept: String, dice: u16, mood: Mood) -> Asked {
         let conversation = self.store_sitting(self.at).await;
         let mut request = Compact::new(&self.store, conversation, &leaf, &kept).request;
-        request.reason = Some(["manual", "threshold", "overflow"][usize::from(dice % 3)].into());
+        request.reason = Some(["manual", "threshold"][usize::from(dice % 2)].into());
         request.context_window = self.knobs.window;
         request.custom_instructions = dice.is_multiple_of(7).then(|| "Mind the tests".into());
         let settings = self.knobs.settings();

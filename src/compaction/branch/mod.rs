@@ -270,6 +270,13 @@ impl Branch {
         shown.map_or(asked, |shown| &shown.entry_id)
     }
 
+    /// The user's last message, if it does not stay raw.
+    pub(super) fn request_under_way(&self) -> Option<&Visible> {
+        let is_asked = |visible: &&Visible| visible.seen.role == "user";
+        let last = self.visible().iter().rposition(|visible| is_asked(&visible))?;
+        (last < self.before).then(|| &self.visible()[last])
+    }
+
     /// All visible messages, the kept tail included.
     pub(super) fn visible(&self) -> &[Visible] {
         &self.path.visible()[self.told.clone()]

@@ -1,0 +1,234 @@
+//! A request that the provider found too long: how much its window holds by its own words, and how much may stay raw.
+//!
+//! Pi asks again once. So that this once does, room is left for what an estimate may be wrong by and for the answer.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::branch::Branch;
+use super::{PROMPT_TOKENS, tokens_of};
+use crate::error::Result;
+use crate::ids::MessageId;
+use crate::model::Message;
+use crate::store::View;
+
+/// What of a window is used, in percent: the rest is for the answer, and for what an estimate is wrong by.
+const USED: usize = 80;
+/// What of a request that was too long is used of the next one where nobody says how long it may be, in percent.
+const SHRUNK: usize = 60;
+/// A provider counts at most so many times what we think.
+const MOST_TIMES: usize = 4;
+/// What stands before the conversation takes at most this share of what may be sent: 1/n. For want of better knowledge.
+const PROMPT_SHARE: usize = 4;
+
+/// How providers name their limit.
+static LIMITS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let patterns = [
+        r"maximum [a-z ]{0,24}(?:length|size|allowed)\D{0,16}?([\d,_]{3,})",
+        r"(?:context length|context size|context window|token limit|the limit)\D{0,16}?([\d,_]{3,})",
+        r"> ([\d,_]{3,}) maximum",
+        r"model with ([\d,_]{3,}) maximum",
+        r"input length should be \[\d+, ?([\d,_]{3,})\]",
+    ];
+    patterns.iter().filter_map(|pattern| Regex::new(&format!("(?i){pattern}")).ok()).collect()
+});
+/// What they count for the answer, where that is part of it.
+static ANSWERS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?i)([\d,_]+) (?:tokens )?in (?:the|your) completion").ok());
+static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]*").ok());
+
+/// How those speak who found a request too long, where it is not known from elsewhere that they did.
+const TOO_LONG: [&str; 7] = [
+    "too long",
+    "context length",
+    "context window",
+    "context size",
+    "maximum",
+    "too many tokens",
+    "token limit",
+];
+
+/// What a provider said of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    /// The tokens it takes, without those for the answer.
+    limit: Option<usize>,
+    /// The tokens of the request.
+    asked: Option<usize>,
+}
+
+/// A request that was too long. Tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooLong {
+    pub said: Said,
+    /// Messages of the context, by our estimate.
+    pub context: usize,
+    /// Where Pi compacts by itself.
+    pub threshold: Option<usize>,
+    /// System prompt and tools.
+    pub prompt: Option<usize>,
+}
+
+impl Said {
+    /// What `words` say.
+    pub(super) fn of(words: &str) -> Self {
+        let limit = LIMITS.iter().find_map(|limit| number(limit.captures(words)?.get(1)?.as_str()));
+        let Some(limit) = limit else { return Self::default() };
+        let answer = ANSWERS.as_ref().and_then(|answer| number(answer.captures(words)?.get(1)?.as_str()));
+        let numbers = NUMBERS.iter().flat_map(|numbers| numbers.find_iter(words));
+        let largest =
+            numbers.filter_map(|found| number(found.as_str())).max().filter(|largest| *largest > limit);
+        let answer = answer.unwrap_or_default();
+        Self {
+            limit: Some(limit.saturating_sub(answer).max(1)),
+            asked: largest.map(|asked| asked.saturating_sub(answer)),
+        }
+    }
+
+    /// The window, in tokens, if it is smaller than is thought.
+    pub(super) fn window(self, known: Option<usize>) -> Option<usize> {
+        [self.limit, known].into_iter().flatten().min()
+    }
+}
+
+/// Do these words tell of a request that was too long?
+pub(super) fn is_told(words: &str) -> bool {
+    let words = words.to_lowercase();
+    TOO_LONG.iter().any(|sign| words.contains(sign))
+}
+
+impl TooLong {
+    /// Tokens by our estimate that may stay raw beside a block of `block`; `estimated` makes estimated tokens of real ones.
+    pub(super) fn room(self, block: usize, estimated: impl Fn(usize) -> usize) -> usize {
+        let Said { limit, asked } = self.said;
+        let threshold = self.threshold.unwrap_or(usize::MAX);
+        let guessed = PROMPT_TOKENS.min(limit.unwrap_or(usize::MAX) / PROMPT_SHARE);
+        let prompt = self.prompt.unwrap_or(guessed);
+        let sent = self.context + prompt;
+        let most = match limit {
+            Some(limit) => {
+                let most = (limit * USED / 100).min(threshold);
+                // It counts more than we do: so it will again.
+                let asked = asked.unwrap_or_default().clamp(1, sent * MOST_TIMES);
+                estimated(most).min(most.saturating_mul(sent) / asked)
+            }
+            None => estimated(threshold).min(sent * SHRUNK / 100),
+        };
+        most.saturating_sub(prompt + block)
+    }
+}
+
+/// The first message that may begin a raw part of at most `room` tokens, no earlier than Pi's own cut; none where nothing may
+/// stay.
+pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
+    let visible = branch.visible();
+    let mut starts = (branch.before().len()..visible.len()).filter(|at| visible[*at].can_begin());
+    starts.find(|at| tokens_of(branch, *at) <= room).map(|at| visible[at].entry_id.as_str())
+}
+
+/// The request that is being worked on, where it does not stay raw itself, for the block to tell.
+///
+/// # Errors
+/// When the store can't be read.
+pub(super) fn under_way(view: &View<'_>, message: MessageId) -> Result<String> {
+    let stored = view.message(message)?;
+    let handle = stored.lineage.message_handle();
+    let text = Message::parse(&stored.json).searchable();
+    Ok(format!(
+        "The context was too long for the model, so that even the latest messages had to leave it. The user's last request, \
+         which is being worked on ({handle}):\n{}",
+        text.trim()
+    ))
+}
+
+fn number(text: &str) -> Option<usize> {
+    text.replace([',', '_'], "").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_providers_say_of_their_limit_is_understood() {
+        let cases = [
+            ("prompt is too long: 213462 tokens > 200000 maximum", Some(200_000), Some(213_462)),
+            ("This model's maximum context length is 8192 tokens.", Some(8_192), None),
+            (
+                "This model's maximum context length is 131072 tokens. However, you requested 131999 tokens (130975 in the \
+                 messages, 1024 in the completion).",
+                Some(130_048),
+                Some(130_975),
+            ),
+            (
+                "Requested token count exceeds the model's maximum context length of 131,072 tokens",
+                Some(131_072),
+                None,
+            ),
+            (
+                "Input length (265330) exceeds model's maximum context length (262144).",
+                Some(262_144),
+                Some(265_330),
+            ),
+            (
+                "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)",
+                Some(1_048_575),
+                Some(1_196_265),
+            ),
+            (
+                "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+                Some(131_072),
+                Some(537_812),
+            ),
+            (
+                "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+                Some(8_192),
+                Some(9_000),
+            ),
+            ("prompt token count of 130000 exceeds the limit of 128000", Some(128_000), Some(130_000)),
+            (
+                "Your request exceeded model token limit: 262144 (requested: 300000)",
+                Some(262_144),
+                Some(300_000),
+            ),
+            (
+                "Prompt has 70,000 tokens, but the configured context size is 65,536 tokens",
+                Some(65_536),
+                Some(70_000),
+            ),
+            (
+                "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+                Some(32_768),
+                Some(40_000),
+            ),
+            ("Range of input length should be [1, 129024]", Some(129_024), None),
+            ("Your input exceeds the context window of this model", None, None),
+            ("400 status code (no body)", None, None),
+        ];
+        for (words, limit, asked) in cases {
+            assert_eq!(Said::of(words), Said { limit, asked }, "{words}");
+        }
+        assert!(is_told("Your input exceeds the context window of this model") && !is_told("503 overloaded"));
+    }
+
+    #[test]
+    fn what_may_stay_raw_follows_from_the_limit_or_from_what_was_too_long() {
+        let too_long = |words: &str, context| TooLong {
+            said: Said::of(words),
+            context,
+            threshold: Some(180_000),
+            prompt: Some(1_000),
+        };
+        let same = |real| real;
+        let limited = too_long("maximum context length is 10000 tokens", 11_000);
+        assert_eq!(limited.room(1_000, same), 6_000);
+        // Where the provider counts twice as much as we do, half of it.
+        let twice =
+            too_long("maximum context length is 10000 tokens. However, you requested 24000 tokens", 11_000);
+        assert_eq!(twice.room(1_000, same), 2_000);
+        assert_eq!(twice.room(1_000, |real| real / 2), 2_000);
+        assert_eq!(too_long("too long", 99_000).room(1_000, same), 58_000);
+        assert_eq!(too_long("maximum context length is 1000 tokens", 2_000).room(1_000, same), 0);
+    }
+}

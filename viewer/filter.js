@@ -91,13 +91,14 @@ export function placeIn(query, text) {
 /**
  * Marks the words of a query below an element, without touching what is in it. Where the browser can't, nothing is marked.
  *
+ * @param {"found" | "found-rows"} name of these marks, those of before being gone
  * @param {HTMLElement} root
  * @param {Query | null} query
  */
-export function highlight(root, query) {
+export function highlight(name, root, query) {
   const registry = /** @type {any} */ (CSS).highlights;
   if (!registry) return;
-  registry.delete("found");
+  registry.delete(name);
   if (!query?.words.length) return;
   const ranges = [];
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
@@ -111,5 +112,5 @@ export function highlight(root, query) {
       }
     }
   }
-  registry.set("found", new /** @type {any} */ (globalThis).Highlight(...ranges));
+  registry.set(name, new /** @type {any} */ (globalThis).Highlight(...ranges));
 }

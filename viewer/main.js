@@ -290,6 +290,7 @@ class Viewer {
   /** @param {number} from @param {number} to rows in sight */
   #seen(from, to) {
     const places = this.list.rows.slice(from, to).flatMap(({ item }) => (item?.isSaid ? [item.place] : []));
+    highlight("found-rows", this.list.element, this.query);
     this.map?.show({ seen: places.length ? [Math.min(...places), Math.max(...places) + 1] : undefined });
   }
 
@@ -309,7 +310,7 @@ class Viewer {
     const back = h("button", { type: "button", className: "back link", onclick: () => this.go(undefined) }, "← Back to the list");
     this.detail.replaceChildren(back, node ? summaryDetail(page, node) : item ? messageDetail(page, item) : overviewDetail(page, this.title.textContent ?? "", this.about));
     this.detail.scrollTop = 0;
-    highlight(this.detail, this.query);
+    highlight("found", this.detail, this.query);
   }
 
   #typed() {
@@ -328,7 +329,7 @@ class Viewer {
     this.hits.textContent = found ? `${number(found.length)} of ${number(this.branch.said.length)}` : "";
     this.#rows();
     this.#mapped();
-    highlight(this.detail, this.query);
+    highlight("found", this.detail, this.query);
   }
 
   /** Summaries on the branch that have all the words. @returns {Node[]} */

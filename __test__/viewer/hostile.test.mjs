@@ -4,13 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import path from "node:path";
 import { after, describe, test } from "node:test";
-import { inSession } from "../commands/asking.mjs";
-import { aProject } from "../support/project.mjs";
 import { closeBrowser, dataIn, noBrowser, open, text } from "./browser.mjs";
-
-/** @typedef {import("node:test").TestContext} TestContext */
+import { exported } from "./exporting.mjs";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
@@ -157,18 +153,3 @@ describe("a session of 10,000 messages", { skip: noBrowser }, () => {
     await close();
   });
 });
-
-/**
- * A session that was written as a file, exported by Pi.
- * @param {TestContext} t
- * @param {(history: import("../support/history.mjs").History) => void} write
- */
-async function exported(t, write) {
-  const project = await aProject(t, { contextWindow: 50_000_000 });
-  const history = project.history();
-  write(history);
-  const session = history.write(project.sessionDir);
-  const said = await inSession(project, session, ["-p", "/lcm export --html page.html"]);
-  assert.match(said, /written to .*page\.html/);
-  return { file: path.join(project.cwd, "page.html"), session };
-}

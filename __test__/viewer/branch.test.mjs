@@ -1,0 +1,88 @@
+/** What a branch is to the page, without a browser: what the model saw, what is hidden from it, and what the filter asks for. */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { Branch, hiddenBecause } from "../../viewer/branch.js";
+import { queryOf } from "../../viewer/filter.js";
+import { headline, partsOf, textOf } from "../../viewer/words.js";
+import { closeBrowser, noBrowser, open, text, texts } from "./browser.mjs";
+import { exportedAll } from "./exporting.mjs";
+
+after(closeBrowser);
+
+/** A branch of these entries, one below the other. @param {any[]} entries @param {any[]} [summaries] */
+function branchOf(entries, summaries = []) {
+  const lines = entries.map((entry, at) => {
+    const said = ["message", "branch_summary", "custom_message"].includes(entry.type);
+    const message = said ? { id: `m-${String(at).padStart(10, "0")}`, tokens: 10, ...(entry.message?.excludeFromContext && { kind: "private" }) } : undefined;
+    return { ...(message && { message }), entry: { id: `e${at}`, parentId: at > 0 ? `e${at - 1}` : null, timestamp: "2026-11-02T08:00:00.000Z", ...entry } };
+  });
+  const leaf = `e${entries.length - 1}`;
+  const session = { lines: new Map(lines.map((line) => [line.entry.id, line])), summaries: new Map(summaries.map((summary) => [summary.id, summary])), parents: new Map(), branches: [{ leaf, frontier: summaries.map(({ id }) => id) }] };
+  return new Branch(/** @type {any} */ (session), leaf);
+}
+
+const user = (/** @type {string} */ content) => ({ type: "message", message: { role: "user", content } });
+
+test("after a compaction the model sees the block, what was kept, and what came until the next", () => {
+  const compaction = (/** @type {string | null} */ firstKeptEntryId) => ({ type: "compaction", summary: "block", firstKeptEntryId });
+  const branch = branchOf([user("a"), user("b"), compaction("e1"), user("c"), compaction(null), user("d")]);
+  const saw = [0, 1, 2].map((step) => {
+    const { compaction, kept, since } = branch.context(step);
+    return [compaction?.line.entry.id ?? null, kept.map(({ line }) => line.entry.id), since.map(({ line }) => line.entry.id)];
+  });
+  assert.deepEqual(saw, [
+    [null, [], ["e0", "e1"]],
+    ["e2", ["e1"], ["e3"]],
+    ["e4", [], ["e5"]],
+  ]);
+});
+
+test("what is hidden from the model is told, and why", () => {
+  const bash = { type: "message", message: { role: "bashExecution", command: "env", output: "KEY", excludeFromContext: true } };
+  const branch = branchOf([user("a"), user("b"), bash, { type: "context_edit", targetId: "e0", replacement: null }, { type: "context_edit", targetId: "e1", replacement: { content: "x" } }]);
+  const why = branch.items.slice(0, 3).map((item) => hiddenBecause(item, branch.edits));
+  assert.deepEqual(why, ["hidden from the model by an edit", "shown to the model in another form", "kept from the model (!!)"]);
+});
+
+test("a summary stands where its sources stand, and leads from a message up and down", () => {
+  const leaf = { id: "l", handle: "s-l", depth: 0, sources: ["e0", "e1"], text: "leaf" };
+  const elsewhere = { id: "x", handle: "s-x", depth: 0, sources: ["e1", "gone"], text: "of another branch" };
+  const condensed = { id: "c", handle: "s-c", depth: 1, sources: ["l"], text: "condensed" };
+  const branch = branchOf([user("a"), user("b"), user("c")], [leaf, elsewhere, condensed]);
+  assert.deepEqual([branch.node("l"), branch.node("x"), branch.node("c")].map((node) => node && [node.from, node.to]), [[0, 2], undefined, [0, 2]]);
+  assert.deepEqual(branch.below(branch.nodes(["c"])).map(({ summary }) => summary.id), ["c", "l"]);
+  assert.deepEqual(branch.over(2), []);
+});
+
+test("every kind of content has words, and what is not known is shown as it is", () => {
+  const line = (/** @type {any} */ message) => ({ entry: { type: "message", message } });
+  const call = { type: "toolCall", id: "1", name: "bash", arguments: { command: "ls" } };
+  assert.equal(headline(line({ role: "assistant", content: [call] })), "→ bash ls");
+  assert.equal(headline(line({ role: "assistant", content: [{ type: "text", text: "# Look\nnow" }, call] })), "Look now  → bash ls");
+  assert.equal(headline(line({ role: "toolResult", toolName: "bash", content: [{ type: "text", text: "a\u202eb" }] })), "bash: a\ufffdb");
+  assert.equal(headline(line({ role: "user", content: [] })), "(nothing)");
+  assert.match(textOf(line({ role: "assistant", content: [{ type: "brandNew", secret: 42 }] })), /"secret": 42/);
+  const [image] = partsOf(line({ role: "user", content: [{ type: "image", mimeType: "image/svg+xml", data: "PHN2Zz4=" }] }));
+  assert.equal(image.source, undefined, "a picture that could hold a script is none");
+});
+
+test("the filter reads words, phrases and what narrows it", () => {
+  const query = queryOf('two "as they stand" role:user tool:bash is:failed a+b');
+  assert.deepEqual(query?.words.map(({ source }) => source), ["two", "as they stand", "a\\+b"]);
+  assert.deepEqual([query?.speakers, query?.tools, query?.states], [["user"], ["bash"], ["failed"]]);
+  assert.equal(queryOf("   "), null);
+});
+
+test("the sessions of a project are in one page, and each is read when it is chosen", { skip: noBrowser }, async (t) => {
+  const { file } = await exportedAll(t, [(history) => history.talk(3, { name: "first" }), (history) => history.talk(2, { name: "second" })]);
+  const { page, close } = await open(file);
+  assert.match((await texts(page, ".list .words")).join("\n"), /second0000x/);
+  const left = () => page.$$eval('script[data-kind="entries"]', (elements) => elements.map((element) => element.getAttribute("data-session")));
+  assert.deepEqual(await left(), ["1"]);
+  await page.select("[aria-label=Session]", "1");
+  const words = (await texts(page, ".list .words")).join("\n");
+  assert.ok(/first0005x/.test(words) && !/second/.test(words), words);
+  assert.match(await text(page, ".overview"), /6 messages on this branch/);
+  assert.deepEqual(await left(), []);
+  await close();
+});

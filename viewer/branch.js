@@ -2,7 +2,7 @@
  * One branch of a session, root to leaf: what was said on it, which summaries stand for what of it, and what the model saw after each
  * compaction. Pure: no element is touched here.
  */
-import { speaker, timeOf } from "./words.js";
+import { editOf, speaker, timeOf } from "./words.js";
 
 /** @typedef {import("./data.js").Line} Line */
 /** @typedef {import("./data.js").Session} Session */
@@ -73,7 +73,8 @@ export class Branch {
     if (entry.type === "compaction") this.compactions.push(item);
     this.byId.set(item.id, item);
     this.byEntry.set(entry.id, item);
-    if (entry.type === "context_edit") this.edits.set(entry.targetId, entry.replacement);
+    const edit = editOf(entry);
+    if (edit) this.edits.set(edit.target, edit.replacement);
     if (entry.message?.toolCallId) this.results.set(entry.message.toolCallId, item);
     for (const block of Array.isArray(entry.message?.content) ? entry.message.content : []) {
       if (block?.type === "toolCall") this.callers.set(block.id, item);
@@ -152,7 +153,8 @@ export class Branch {
     const since = this.items.slice(at + 1, end);
     const edits = new Map();
     for (const { line } of [...kept, ...since]) {
-      if (line.entry.type === "context_edit") edits.set(line.entry.targetId, line.entry.replacement);
+      const edit = editOf(line.entry);
+      if (edit) edits.set(edit.target, edit.replacement);
     }
     const said = (/** @type {Item[]} */ items) => items.filter(({ isSaid }) => isSaid);
     return { compaction, kept: said(kept), since: said(since), edits };
@@ -175,5 +177,7 @@ export function hiddenBecause(item, edits) {
   if (item.line.message?.kind === "private") return "kept from the model (!!)";
   if (item.line.message?.kind === "purged") return "removed for good";
   if (!edits.has(item.line.entry.id)) return undefined;
-  return edits.get(item.line.entry.id) === null ? "hidden from the model by an edit" : "shown to the model in another form";
+  const replacement = edits.get(item.line.entry.id);
+  if (replacement === null) return "hidden from the model by an edit";
+  return replacement?.lcm ? "pruned: the model sees a stub" : "shown to the model in another form";
 }

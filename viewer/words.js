@@ -26,12 +26,12 @@ const LOOKED_AT = 2000;
 const LINE = 240;
 
 /** What entries that say nothing are called in the list. @type {Record<string, string>} */
-const MARKS = { model_change: "model", thinking_level_change: "thinking", label: "label", session_info: "name", context_edit: "edit" };
+const MARKS = { model_change: "model", thinking_level_change: "thinking", label: "label", session_info: "name" };
 
 /** What stands before an entry in the list. @param {Line} line */
 export function nameOf(line) {
   const who = speaker(line);
-  return who === "mark" ? (MARKS[line.entry.type] ?? "entry") : who;
+  return who === "mark" ? (editOf(line.entry) ? "edit" : (MARKS[line.entry.type] ?? "entry")) : who;
 }
 
 /** Of which kind an entry is: one of few words, which are names of colours too. @param {Line} line */
@@ -107,8 +107,16 @@ function note(entry) {
   if (entry.type === "thinking_level_change") return `Thinking: ${entry.thinkingLevel}`;
   if (entry.type === "label") return entry.label ? `Label: ${entry.label}` : "Label removed";
   if (entry.type === "session_info") return `Session name: ${entry.name ?? ""}`;
-  if (entry.type === "context_edit") return entry.replacement === null ? "An earlier message is hidden from the model" : "An earlier message is shown to the model in another form";
+  const edit = editOf(entry);
+  if (edit) return edit.replacement === null ? "An earlier message is hidden from the model" : "An earlier message is shown to the model in another form";
   return `${entry.type}${entry.customType ? ` ${entry.customType}` : ""}`;
+}
+
+/** What an entry puts in place of another: an edit, or a stub where Pi has no edits. @param {any} entry @returns {{ target: string, replacement: any } | undefined} */
+export function editOf(entry) {
+  if (entry.type === "context_edit") return { target: entry.targetId, replacement: entry.replacement };
+  if (entry.type === "custom" && entry.customType === "lcm_stub") return { target: entry.data?.targetId, replacement: entry.data?.replacement ?? null };
+  return undefined;
 }
 
 /** What the list shows of an entry. @param {Line} line */

@@ -22,7 +22,7 @@ const PATIENCE_MS = 1500;
 const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, start, strategies, test, kill, pack, publish };
+const verbs = { bench, build, context, start, strategies, test, kill, pack, publish };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -90,11 +90,21 @@ async function bench(args) {
 }
 
 /** Ways to compact, compared. @param {string[]} args */
-async function strategies(args) {
+function strategies(args) {
+  return comparison("strategies", args);
+}
+
+/** Ways to keep a context, compared. @param {string[]} args */
+function context(args) {
+  return comparison("context", args);
+}
+
+/** @param {string} what @param {string[]} args */
+async function comparison(what, args) {
   await setUp();
   await buildAddon({ revealAfterMs: PATIENCE_MS });
   const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning"];
-  return show(node22, [...node, path.join(root, "bench", "strategies", "run.mjs"), ...args]);
+  return show(node22, [...node, path.join(root, "bench", what, "run.mjs"), ...args]);
 }
 
 /** Everything a change must pass. The first step that fails is the last. */

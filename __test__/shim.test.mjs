@@ -507,7 +507,7 @@ test("names and arguments of commands are completed as far as they are typed", a
   assert.ok((completed("") ?? []).length > 8);
   assert.equal(completed("stats"), undefined, "a list that is still open would take the Enter");
   assert.deepEqual(completed("help ex"), ["help export"]);
-  assert.deepEqual(completed("export --"), ["export --md", "export --jsonl", "export --all", "export --force"]);
+  assert.deepEqual(completed("export --"), ["export --md", "export --jsonl", "export --html", "export --all", "export --force"]);
   assert.deepEqual(completed("export --jsonl --a"), ["export --jsonl --all"]);
   assert.deepEqual(completed("settings maxD"), ["settings maxDepth"]);
   assert.equal(completed("export "), undefined);

@@ -101,10 +101,11 @@ export function highlight(name, root, query) {
   registry.delete(name);
   if (!query?.words.length) return;
   const ranges = [];
+  const words = query.words.map((word) => new RegExp(word.source, "gi"));
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node && ranges.length < 2000; node = walker.nextNode()) {
-    for (const word of query.words) {
-      for (const match of (node.nodeValue ?? "").matchAll(new RegExp(word.source, "gi"))) {
+    for (const word of words) {
+      for (const match of (node.nodeValue ?? "").matchAll(word)) {
         const range = new Range();
         range.setStart(node, match.index);
         range.setEnd(node, match.index + match[0].length);

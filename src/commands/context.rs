@@ -222,7 +222,13 @@ impl Context {
                     format!("{} with {}", count(*turns, "whole turn"), count(*messages, "more message"))
                 });
                 let what: Vec<String> = stubs.into_iter().chain(whole).collect();
-                writeln!(f, "{}: about {} tokens saved ({})", what.join(", "), grouped(*tokens_saved), mode.as_str())?;
+                writeln!(
+                    f,
+                    "{}: about {} tokens saved ({})",
+                    what.join(", "),
+                    grouped(*tokens_saved),
+                    mode.as_str()
+                )?;
             }
         }
         match self.waits() {

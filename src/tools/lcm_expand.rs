@@ -27,7 +27,7 @@ const AROUND_A_LINE: usize = 20;
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
-    /// Id of a summary (s-…) or a message (m-…); any unique prefix.
+    /// A summary (s-…) or a message (m-…); any unique prefix.
     summary_id: String,
     /// Messages before and after it, at most 20.
     #[serde(default, deserialize_with = "parameters::count")]
@@ -38,7 +38,7 @@ struct Parameters {
     /// Only the lines with these words.
     #[serde(default, deserialize_with = "parameters::words")]
     query: Option<String>,
-    /// Of a message only these lines, e.g. 100-180.
+    /// Only these lines, e.g. 100-180.
     #[serde(default, deserialize_with = "parameters::word")]
     lines: Option<String>,
     /// Levels below a summary to open. Default: 1.
@@ -60,7 +60,7 @@ pub(super) fn spec() -> Value {
         "name": NAME,
         "label": "Expand history",
         "description": "Bring back the original: a message word for word, with its neighbours, some lines of it or what matches; \
-            or a summary with what it was made from. Long ones come in pages; each says how to get the next.",
+            or what a summary was made from. Long ones come in pages; each says how to get the next.",
         "promptSnippet": "Bring back a compacted message word for word, or what a summary was made from",
         "parameters": schema::<Parameters>(),
     })

@@ -19,6 +19,8 @@ export function loadEngine(): Native;
 export interface Native {
   /** The class itself; sessions come from `Engine.open`. */
   Engine: typeof Engine;
+  /** The class itself; sessions come from `Outside.open`. */
+  Outside: typeof Outside;
   /** The version of the addon; a package of another version must not load it. */
   version(): string;
   /**
@@ -158,4 +160,20 @@ export declare class Engine {
   cancel(operation: number): void;
   /** Stores what was handed over and lets go of the database. */
   close(): Promise<void>;
+}
+
+/** Somebody in a shell who asks about a history. */
+export declare class Outside {
+  private constructor();
+  /** Nothing is opened before something is asked. */
+  static begin(): Outside;
+  /**
+   * Answers a line of `pi-lcm`. `request` is JSON: `arguments`, everything behind the program's name, `cwd`, `agentDir`,
+   * `environment` (the variables `LCM_*`, `PI_*`, `NO_COLOR` and `TERM`), and where there are any `viewerTemplate` as for
+   * `Engine.command` and `columns`, those of the terminal that reads it. The answer
+   * is JSON: `{"ok": {"output", "complaint", "code"}}`, for stdout, stderr and the end of the process, or `{"error"}`.
+   */
+  run(request: string): Promise<string>;
+  /** Stops what is under way, and resolves when nothing of it is left half-written. */
+  stop(): Promise<void>;
 }

@@ -23,7 +23,7 @@ test("the main package holds no engine, names one per platform, and is small", a
   assert.deepEqual(packed, manifest);
   assert.deepEqual(packed.optionalDependencies, Object.fromEntries(platforms.map(({ name }) => [packageOf(name), own.version])));
   for (const key of ["private", "dependencies", "devDependencies", "peerDependencies", "scripts"]) assert.equal(packed[key], undefined, key);
-  for (const name of ["index.js", "index.d.ts", "shim/loader.js", "viewer.html", "README.md", "LICENSE", "CHANGELOG.md"]) assert.ok(files.includes(name), name);
+  for (const name of ["index.js", "index.d.ts", "shim/loader.js", "bin/pi-lcm.js", "viewer.html", "README.md", "LICENSE", "CHANGELOG.md"]) assert.ok(files.includes(name), name);
   assert.deepEqual(files.filter((name) => name.endsWith(".node")), []);
   assert.ok(unpacked <= 420_000, `${unpacked} bytes`);
 });

@@ -256,6 +256,39 @@ impl Engine {
     }
 }
 
+/// Somebody in a shell who asks about a history.
+#[napi]
+#[derive(Default)]
+pub struct Outside {
+    inner: Arc<engine::Outside>,
+}
+
+#[napi]
+impl Outside {
+    /// Nothing is opened before something is asked.
+    #[napi(factory)]
+    pub fn begin() -> Self {
+        quiet_panics();
+        Self::default()
+    }
+
+    /// Answers a line of `pi-lcm`. `request` is JSON: `arguments`, everything behind the program's name, `cwd`, `agentDir`,
+    /// `environment` (the variables `LCM_*`, `PI_*`, `NO_COLOR` and `TERM`), and where there are any `viewerTemplate` as for
+    /// `Engine.command` and `columns`, those of the terminal that reads it. The answer
+    /// is JSON: `{"ok": {"output", "complaint", "code"}}`, for stdout, stderr and the end of the process, or `{"error"}`.
+    #[napi]
+    pub async fn run(&self, request: String) -> napi::Result<String> {
+        Ok(answer(self.inner.run(&request).await))
+    }
+
+    /// Stops what is under way, and resolves when nothing of it is left half-written.
+    #[napi]
+    pub async fn stop(&self) -> napi::Result<()> {
+        self.inner.stop().await;
+        Ok(())
+    }
+}
+
 /// A block as Pi's tools return it.
 fn content_block(block: Block) -> Value {
     match block {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::rest::{Given, Rest, written};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
@@ -60,8 +61,13 @@ pub(super) fn behind_options(text: &str) -> &str {
 }
 
 /// The words of `known` among the others, and what is left.
-pub(super) fn take<'k>(rest: &str, known: &[&'k str]) -> (Vec<&'k str>, String) {
-    let mut left = rest.to_owned();
+pub(super) fn take<'k>(rest: impl Into<Rest>, known: &[&'k str]) -> (Vec<&'k str>, String) {
+    let rest = rest.into();
+    if let Some(Given { options, words }) = rest.given() {
+        let is_given = |known: &&&str| options.iter().any(|(name, _)| name == *known);
+        return (known.iter().filter(is_given).copied().collect(), written(words));
+    }
+    let mut left = rest.to_string();
     let mut found = Vec::new();
     for option in known {
         let (without, is_there) = without(&left, option);
@@ -76,12 +82,53 @@ pub(super) fn take<'k>(rest: &str, known: &[&'k str]) -> (Vec<&'k str>, String) 
 ///
 /// # Errors
 /// For what does: [`foreign`].
-pub(super) fn options<'k>(command: &str, rest: &str, known: &[&'k str]) -> Result<(Vec<&'k str>, String)> {
-    let (found, left) = take(rest, known);
-    match left.split_whitespace().find(|word| word.starts_with("--")) {
+pub(super) fn options<'k>(
+    command: &str,
+    rest: impl Into<Rest>,
+    known: &[&'k str],
+) -> Result<(Vec<&'k str>, String)> {
+    let rest = rest.into();
+    let (found, left) = take(&rest, known);
+    match left.split_whitespace().find(|word| rest.given().is_none() && word.starts_with("--")) {
         None => Ok((found, left)),
         Some(word) => Err(foreign(command, word, known)),
     }
+}
+
+/// Options that take a value, written `--name=value` or `--name value`, each once at most, and what is left.
+///
+/// # Errors
+/// When one has no value.
+pub(super) fn values<'k>(rest: &Rest, known: &[&'k str]) -> Result<(Vec<(&'k str, String)>, Rest)> {
+    if let Some(given) = rest.given() {
+        let (values, options) = given.options.iter().cloned().partition(|(name, _)| known.contains(name));
+        return Ok((values, Rest::of(Given { options, words: given.words.clone() })));
+    }
+    let (mut values, mut left) = (Vec::new(), String::new());
+    let mut words = rest.split_inclusive(char::is_whitespace);
+    while let Some(word) = words.next() {
+        if word.trim() == END {
+            left.extend(std::iter::once(word).chain(words.by_ref()));
+            break;
+        }
+        let (name, value) = word.trim().split_once('=').unwrap_or((word.trim(), ""));
+        let Some(name) = known.iter().find(|known| **known == name) else {
+            left += word;
+            continue;
+        };
+        let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
+        if value.is_empty() {
+            return Err(Error::invalid(format!("{name} takes a value, and none is given")));
+        }
+        values.push((*name, value.to_owned()));
+    }
+    Ok((values, Rest::from(left.trim().to_owned())))
+}
+
+/// The one of `names` that is most like `name`.
+pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let alike = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), known);
+    names.max_by(|a, b| alike(a).total_cmp(&alike(b)))
 }
 
 /// For a command that takes nothing.
@@ -161,5 +208,31 @@ mod tests {
         let error = options("export", "--mad", &["--md", "--force"]).unwrap_err().to_string();
         assert_eq!(error, "/lcm export knows no --mad: it takes --md, --force; /lcm help export tells more");
         assert!(none("stats", "now").is_err() && none("stats", " ").is_ok());
+    }
+
+    #[test]
+    fn a_value_stands_behind_its_option_and_what_a_shell_took_apart_is_not_read_again() {
+        let read = |rest: &Rest| {
+            let (values, left) = values(rest, &["--role", "--limit"]).unwrap();
+            (values, left.to_string())
+        };
+        let (values_found, left) =
+            read(&Rest::from("two --role=user  words --limit 5 -- --role x".to_owned()));
+        assert_eq!(values_found, [("--role", "user".to_owned()), ("--limit", "5".to_owned())]);
+        assert_eq!(left, "two  words -- --role x");
+        assert!(values(&Rest::from("words --role".to_owned()), &["--role"]).is_err());
+
+        let options_given = vec![("--role", "user".to_owned()), ("--more", String::new())];
+        let rest = Rest::of(Given { options: options_given, words: vec!["--more".into(), " x".into()] });
+        let (values_found, rest) = read_given(&rest);
+        assert_eq!(values_found, [("--role", "user".to_owned())]);
+        let (found, left) = options("search", &rest, &["--more", "--regex"]).unwrap();
+        assert_eq!((found, left.as_str()), (vec!["--more"], "--more  x"));
+        let spaced = Rest::of(Given { options: Vec::new(), words: vec![" \"a\" ".into()] });
+        assert_eq!(path(&options("export", &spaced, &[]).unwrap().1), PathBuf::from(" \"a\" "));
+    }
+
+    fn read_given(rest: &Rest) -> (Vec<(&'static str, String)>, Rest) {
+        values(rest, &["--role"]).unwrap()
     }
 }

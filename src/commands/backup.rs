@@ -51,7 +51,11 @@ async fn back_up(asked: &Asked<'_>) -> Result<Answer> {
     let written = path.clone();
     let facts = asked.store().read(move |view| view.back_up_and_verify(&written)).await?;
     let noted = path.clone();
-    asked.store().write(move |batch| batch.note_backup(&noted)).await?;
+    if asked.store().is_apart() {
+        asked.store().note_backup_apart(&noted);
+    } else {
+        asked.store().write(move |batch| batch.note_backup(&noted)).await?;
+    }
     let BackupFacts { bytes, messages, sessions, summaries } = facts;
     Ok(Answer::of(&BackedUp { path, bytes, messages, sessions, summaries, database: database.clone() }))
 }

@@ -114,7 +114,7 @@ async fn write_sessions(asked: &Asked<'_>, path: PathBuf, all: bool, force: bool
     for session in sessions {
         let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
         let output = Output::create(&target, force)?;
-        write_session(asked.store(), &asked.home.cwd, session, output, &mut written).await?;
+        write_session(asked, session, output, &mut written).await?;
     }
     Ok(Answer::of(&written))
 }
@@ -132,16 +132,16 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
 }
 
 async fn write_session(
-    store: &Store,
-    cwd: &str,
+    asked: &Asked<'_>,
     session: ExportedSession,
     mut output: Output,
     written: &mut Written,
 ) -> Result<()> {
+    let (store, conversation) = (asked.store(), session.id);
     let lines = lines_of(store, &session).await?;
-    output.push(&(header(&session, cwd, &lines) + "\n"))?;
+    output.push(&(header(&session, &asked.home.cwd, &lines) + "\n"))?;
     let last = EntryId(i64::MAX);
-    let (output, messages) = write_entries(store, session.id, last, lines, output).await?;
+    let (output, messages) = write_entries(asked, conversation, last, lines, output).await?;
     let (file, bytes) = output.finish()?;
     written.files.push(file);
     written.messages += messages;
@@ -173,7 +173,7 @@ impl Take for Output {
 
 /// Gives `taker` the line of each entry up to `last`, parents before children, and counts what was said.
 async fn write_entries<T: Take>(
-    store: &Store,
+    asked: &Asked<'_>,
     conversation: ConversationId,
     last: EntryId,
     mut lines: Lines,
@@ -182,6 +182,9 @@ async fn write_entries<T: Take>(
     let mut after = EntryId(0);
     let mut messages = 0;
     loop {
+        if asked.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
         let state = (taker, lines, messages);
         let read = move |view: &View<'_>| {
             let (mut taker, mut lines, mut messages) = state;
@@ -194,7 +197,7 @@ async fn write_entries<T: Take>(
             Ok((taker, lines, messages, entries.last().map(|entry| entry.row)))
         };
         let reached;
-        (taker, lines, messages, reached) = store.read(read).await?;
+        (taker, lines, messages, reached) = asked.store().read(read).await?;
         match reached {
             Some(reached) => after = reached,
             None => return Ok((taker, messages)),

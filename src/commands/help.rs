@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Answer, Asked, COMMANDS, Command};
+use super::{Answer, Asked, COMMANDS, Command, args};
 use crate::error::{Error, Result};
 use crate::store::Place;
 use crate::text::one_line;
@@ -55,10 +55,8 @@ struct Form {
 pub(super) fn command(name: &str) -> Result<&'static Command> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
-        let alike = |command: &&Command| strsim::jaro_winkler(&name.to_lowercase(), command.name);
-        let nearest = COMMANDS.iter().max_by(|a, b| alike(a).total_cmp(&alike(b)));
-        let meant =
-            nearest.map(|command| format!("did you mean /lcm {}? ", command.name)).unwrap_or_default();
+        let nearest = args::nearest(name, COMMANDS.iter().map(|command| command.name));
+        let meant = nearest.map(|name| format!("did you mean /lcm {name}? ")).unwrap_or_default();
         Error::invalid(format!("there is no /lcm {}: {meant}(/lcm help lists them all)", one_line(name, 40)))
     })
 }

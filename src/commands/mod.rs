@@ -13,9 +13,13 @@ mod export;
 mod help;
 pub mod import;
 mod notes;
+pub mod outside;
+mod paint;
 mod purge;
 mod relink;
+pub mod rest;
 mod search;
+mod sessions;
 pub mod settings;
 mod show;
 pub mod size;
@@ -29,6 +33,7 @@ use std::pin::Pin;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{Settings, Sources};
 use crate::error::{Error, Result};
@@ -39,6 +44,8 @@ use crate::recall::describe::{Overview, overview};
 use crate::store::Store;
 use args::Words;
 use import::Importer;
+pub use paint::Manner;
+use rest::Rest;
 
 /// A sub-command of `/lcm`.
 #[derive(Clone, Copy)]
@@ -63,6 +70,7 @@ type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
 const COMMANDS: &[Command] = &[
     help::COMMAND,
     stats::COMMAND,
+    sessions::COMMAND,
     tree::COMMAND,
     search::COMMAND,
     show::COMMAND,
@@ -102,8 +110,12 @@ pub struct Asked<'a> {
     pub viewer_template: Option<&'a Path>,
     /// The context as it is, as far as Pi knows.
     pub live: &'a Live,
+    /// In Pi, or in a shell.
+    pub manner: Manner,
+    /// Stops what takes long.
+    pub cancel: CancellationToken,
     /// Everything behind the command's name, `--json` left out.
-    pub rest: String,
+    pub rest: Rest,
 }
 
 /// What is under way in a session.
@@ -257,7 +269,7 @@ async fn answer(asked: Asked<'_>, words: &Words) -> Result<Answer> {
     if words.wants_help {
         return Ok(help::of(command));
     }
-    (command.answer)(&Asked { rest: words.rest.clone(), ..asked }).await
+    (command.answer)(&Asked { rest: words.rest.clone().into(), ..asked }).await
 }
 
 fn failure(error: &Error) -> Answer {

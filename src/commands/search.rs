@@ -6,17 +6,28 @@ use std::ops::Range;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::outside::Valued;
+use super::paint::{Ink, Manner};
 use super::{Answer, Asked, Command, args};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
-    DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, Sessions, grep,
+    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, Sessions,
+    Sort, grep,
 };
-use crate::text::{age, count, now, timestamp};
+use crate::recall::{Scope, point_in_time};
+use crate::store::View;
+use crate::text::{age, count, now, one_line, timestamp};
 
 const NAME: &str = "search";
-const PROJECT: &str = "--project";
+pub(super) const PROJECT: &str = "--project";
 const REGEX: &str = "--regex";
-const MORE: &str = "--more";
+const IGNORE_CASE: &str = "--ignore-case";
+const MESSAGES: &str = "--messages";
+const SUMMARIES: &str = "--summaries";
+const BRANCH: &str = "--branch";
+const FULL: &str = "--full";
+pub(super) const MORE: &str = "--more";
+const FLAGS: [&str; 8] = [PROJECT, REGEX, IGNORE_CASE, MESSAGES, SUMMARIES, BRANCH, FULL, MORE];
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
@@ -25,18 +36,64 @@ pub(super) const COMMAND: Command = Command {
         ("search", "in the TUI: type, look through the hits, open one in full"),
         ("search WORDS", "the best matches of this session, messages and summaries, a line each"),
         ("search WORDS --project", "the same in all sessions of this project"),
-        ("search PATTERN --regex", "what fits a regular expression, newest first"),
-        ("search WORDS --more", "up to 100 matches instead of 20"),
+        (
+            "search PATTERN --regex [--ignore-case]",
+            "what fits a regular expression, newest first, in any case or as it is written",
+        ),
+        ("search WORDS --more", "up to 100 matches instead of 20; --limit N: so many"),
+        (
+            "search WORDS [--messages | --summaries] [--branch] [--full]",
+            "only messages or only summaries, only on the current branch; longer pieces of the text",
+        ),
+        (
+            "search WORDS --role user --after 3d",
+            "only what was said so; likewise --tool, --file and --before; --sort recent or oldest",
+        ),
         ("search -- WORDS", "the same for words that look like options"),
     ],
     arguments: &[
         (PROJECT, "in all sessions of this project"),
-        (REGEX, "a regular expression"),
+        (REGEX, "a regular expression, Rust syntax, newest first"),
+        (IGNORE_CASE, "the regular expression in any case"),
+        (MESSAGES, "only messages"),
+        (SUMMARIES, "only summaries"),
+        (BRANCH, "only the current branch"),
+        (FULL, "longer pieces of the text"),
         (MORE, "up to 100 matches"),
     ],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
 };
+
+const LIMIT: &str = "--limit";
+const ROLE: &str = "--role";
+const TOOL: &str = "--tool";
+const FILE: &str = "--file";
+const AFTER: &str = "--after";
+const BEFORE: &str = "--before";
+const SORT: &str = "--sort";
+
+/// The options that take a value.
+pub(super) const VALUED: [Valued; 7] = [
+    Valued { name: LIMIT, value: "N", help: "so many matches at most; 20 unless told" },
+    Valued {
+        name: ROLE,
+        value: "ROLE",
+        help: "only messages of this role: user, assistant, toolResult, bashExecution, custom, branchSummary",
+    },
+    Valued { name: TOOL, value: "TOOL", help: "only results of this tool, such as bash" },
+    Valued { name: FILE, value: "FILE", help: "only messages about this file" },
+    Valued {
+        name: AFTER,
+        value: "TIME",
+        help: "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday",
+    },
+    Valued { name: BEFORE, value: "TIME", help: "only until then" },
+    Valued { name: SORT, value: "ORDER", help: "relevance, recent or oldest" },
+];
+
+/// Roles as Pi names them.
+const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,6 +107,8 @@ struct Hits {
     is_most: bool,
     /// Messages of other sessions that would match, where nothing was found here.
     elsewhere: usize,
+    #[serde(skip)]
+    manner: Manner,
 }
 
 #[derive(Serialize)]
@@ -75,40 +134,111 @@ struct Match {
 }
 
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
-    let (options, query) = args::take(&asked.rest, &[PROJECT, REGEX, MORE]);
-    let query = args::behind_options(&query).to_owned();
-    if query.is_empty() {
-        return Err(Error::invalid("/lcm search takes the words to look for"));
-    }
-    let has = |option| options.contains(&option);
-    let question = Question {
-        query,
-        mode: if has(REGEX) { Mode::Regex } else { Mode::Text },
-        kinds: Kinds::All,
-        sessions: if has(PROJECT) { Sessions::Project } else { Sessions::This },
-        limit: if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT },
-        also_current: true,
-        ..Question::default()
-    };
-    let (scope, now) = (asked.scope.clone(), now());
+    let (question, limit) = question(asked)?;
+    let (scope, manner, cancel) = (asked.scope.clone(), asked.manner, asked.cancel.clone());
     asked
         .store()
-        .read(move |view| {
-            let Findings { hits, next, elsewhere, .. } =
-                grep(view, &scope, &question, &CancellationToken::new())?;
-            Ok(Answer::of(&Hits {
-                query: question.query,
-                hits: hits.into_iter().map(|hit| Match::of(hit, now)).collect(),
-                is_cut: next.is_some(),
-                is_most: question.limit == MOST_RESULTS,
-                elsewhere: elsewhere.messages,
-            }))
-        })
+        .read(move |view| Ok(Answer::of(&find(view, &scope, question, limit, manner, &cancel)?)))
         .await
 }
 
+/// What is asked, and how many hits are wanted.
+fn question(asked: &Asked<'_>) -> Result<(Question, usize)> {
+    let (values, rest) = args::values(&asked.rest, &VALUED.each_ref().map(|option| option.name))?;
+    let (flags, query) = args::take(&rest, &FLAGS);
+    let has = |option| flags.contains(&option);
+    let value = |name| values.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
+    let query = match asked.manner.is_shell {
+        // A shell has said by itself where options end.
+        true => rest.words().join(" "),
+        false => args::behind_options(&query).to_owned(),
+    };
+    if query.trim().is_empty() {
+        return Err(Error::invalid("/lcm search takes the words to look for"));
+    }
+    let kinds = match (has(MESSAGES), has(SUMMARIES)) {
+        (true, false) => Kinds::Messages,
+        (false, true) => Kinds::Summaries,
+        _ => Kinds::All,
+    };
+    let (role, tool, path) = (value(ROLE).map(role).transpose()?, value(TOOL), value(FILE));
+    let is_of_messages = role.is_some() || tool.is_some() || path.is_some();
+    if is_of_messages && has(SUMMARIES) {
+        return Err(Error::invalid(format!(
+            "{ROLE}, {TOOL} and {FILE} are of messages, and {SUMMARIES} leaves those out: leave one of them out"
+        )));
+    }
+    let now = now();
+    let limit = value(LIMIT).map(limit).transpose()?;
+    let question = Question {
+        query: if has(REGEX) && has(IGNORE_CASE) { format!("(?i){query}") } else { query },
+        mode: if has(REGEX) { Mode::Regex } else { Mode::Text },
+        kinds: if is_of_messages { Kinds::Messages } else { kinds },
+        sessions: if has(PROJECT) { Sessions::Project } else { Sessions::This },
+        branches: if has(BRANCH) { Branches::Current } else { Branches::All },
+        sort: value(SORT).map(sort).transpose()?.unwrap_or_default(),
+        after: point_in_time(AFTER, value(AFTER), now)?,
+        before: point_in_time(BEFORE, value(BEFORE), now)?,
+        full: has(FULL),
+        role,
+        tool: tool.map(ToOwned::to_owned),
+        path: path.map(ToOwned::to_owned),
+        also_current: true,
+        ..Question::default()
+    };
+    Ok((question, limit.unwrap_or(if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT })))
+}
+
+fn role(written: &str) -> Result<String> {
+    let known = ROLES.iter().find(|role| role.eq_ignore_ascii_case(written));
+    known.map(|role| (*role).to_owned()).ok_or_else(|| no(ROLE, written, &ROLES.join(", ")))
+}
+
+fn sort(written: &str) -> Result<Sort> {
+    match written {
+        "relevance" => Ok(Sort::Relevance),
+        "recent" => Ok(Sort::Recent),
+        "oldest" => Ok(Sort::Oldest),
+        _ => Err(no(SORT, written, "relevance, recent, oldest")),
+    }
+}
+
+fn limit(written: &str) -> Result<usize> {
+    let number = written.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| no(LIMIT, written, "a whole number from 1 on"))
+}
+
+fn no(option: &str, written: &str, takes: &str) -> Error {
+    Error::invalid(format!("{option} is not {}: it takes {takes}", one_line(written, 40)))
+}
+
+fn find(
+    view: &View<'_>,
+    scope: &Scope,
+    mut question: Question,
+    limit: usize,
+    manner: Manner,
+    cancel: &CancellationToken,
+) -> Result<Hits> {
+    let now = now();
+    let query = question.query.clone();
+    let mut hits = Vec::new();
+    loop {
+        question.limit = (limit - hits.len()).min(MOST_RESULTS);
+        let Findings { hits: page, next, elsewhere, .. } = grep(view, scope, &question, cancel)?;
+        let is_over = page.is_empty();
+        hits.extend(page.into_iter().map(|hit| Match::of(hit, now, manner)));
+        question.cursor = next.map(|next| next.cursor);
+        if is_over || question.cursor.is_none() || hits.len() >= limit {
+            let is_cut = question.cursor.is_some();
+            let is_most = limit >= MOST_RESULTS && !manner.is_shell;
+            return Ok(Hits { query, hits, is_cut, is_most, elsewhere: elsewhere.messages, manner });
+        }
+    }
+}
+
 impl Match {
-    fn of(hit: Hit, now: i64) -> Self {
+    fn of(hit: Hit, now: i64, manner: Manner) -> Self {
         let place = match hit.place {
             Place::Here => "here",
             Place::OtherBranch => "otherBranch",
@@ -118,18 +248,20 @@ impl Match {
         let characters = |at: usize| snippet.text[..at].chars().count();
         let marks: Vec<_> =
             snippet.marks.iter().map(|mark| characters(mark.start)..characters(mark.end)).collect();
-        let line = marked(&snippet.text, &snippet.marks);
+        let line = marked(&snippet.text, &snippet.marks, manner);
         let cut = |is_cut: bool| if is_cut { "…" } else { "" };
         let line = format!("{}{line}{}", cut(snippet.cut_before), cut(snippet.cut_after));
         let found = match hit.found {
             Found::Message(card, summary) => {
                 let who =
                     card.tool.as_ref().map_or_else(|| card.role.clone(), |tool| format!("{tool} output"));
-                let head = format!("{} {who} {}", card.handle, age(card.timestamp, now));
+                let id = manner.paint(Ink::Id, &card.handle);
+                let head = format!("{id} {who} {}", age(card.timestamp, now));
                 (("message", card.handle, Some(card.role), card.tool), (None, card.timestamp, summary, head))
             }
             Found::Summary(card) => {
-                let head = format!("{} D{} {}", card.handle, card.depth, card.title);
+                let id = manner.paint(Ink::Id, &card.handle);
+                let head = format!("{id} D{} {}", card.depth, card.title);
                 (("summary", card.handle, None, None), (Some(card.depth), card.from_time, None, head))
             }
         };
@@ -155,12 +287,14 @@ impl Match {
     }
 }
 
-/// The snippet with its matches in «».
-fn marked(text: &str, marks: &[Range<usize>]) -> String {
+/// The snippet with its matches in «», in a shell in a colour if there are any.
+fn marked(text: &str, marks: &[Range<usize>], manner: Manner) -> String {
     let mut out = String::new();
     let mut at = 0;
     for mark in marks {
-        out += &format!("{}«{}»", &text[at..mark.start], &text[mark.clone()]);
+        let found = &text[mark.clone()];
+        out += &text[at..mark.start];
+        out += &if manner.is_shell { manner.paint(Ink::Match, found) } else { format!("«{found}»") };
         at = mark.end;
     }
     out + &text[at..]
@@ -169,19 +303,29 @@ fn marked(text: &str, marks: &[Range<usize>]) -> String {
 impl fmt::Display for Hits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.hits.is_empty() {
-            write!(f, "Nothing found for {}.", crate::text::one_line(&self.query, 80))?;
+            write!(f, "Nothing found for {}.", one_line(&self.query, 80))?;
             if self.elsewhere > 0 {
                 let messages = count(self.elsewhere, "message");
-                write!(f, " {messages} of other sessions would match: add {PROJECT}.")?;
+                let wider = if self.manner.is_shell {
+                    "leave --session out".to_owned()
+                } else {
+                    format!("add {PROJECT}")
+                };
+                write!(f, " {messages} of other sessions would match: {wider}.")?;
             }
             return Ok(());
         }
-        for hit in &self.hits {
-            writeln!(f, "{}", hit.line)?;
+        let lines: Vec<&str> = self.hits.iter().map(|hit| hit.line.as_str()).collect();
+        f.write_str(&lines.join("\n"))?;
+        match (self.manner.is_shell, self.manner.is_terminal) {
+            // What a script reads is hits alone.
+            (true, false) => return Ok(()),
+            (true, true) => f.write_str("\n\nThe whole of one: pi-lcm show ID.")?,
+            (false, _) => f.write_str("\n\nThe whole of one: /lcm show ID.")?,
         }
-        f.write_str("\nThe whole of one: /lcm show ID.")?;
+        let more = if self.manner.is_shell { "a larger --limit" } else { MORE };
         match (self.is_cut, self.is_most) {
-            (true, false) => write!(f, " There are more: add {MORE}, or more words.")?,
+            (true, false) => write!(f, " There are more: add {more}, or more words.")?,
             (true, true) => f.write_str(" There are more: add more words.")?,
             (false, _) => {}
         }

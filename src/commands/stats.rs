@@ -29,6 +29,11 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
+/// In a shell.
+pub(super) const FULL: &str = "--full";
+/// Of a history of more bytes a shell is told only what is known at once, unless it asks for all.
+const LONG: u64 = 32 * 1024 * 1024;
+
 /// All numbers. Tokens are estimates.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,9 +41,10 @@ struct Stats {
     session: Session,
     project: Project,
     summaries: Summaries,
-    branch: Branch,
+    /// None of a long history, in a shell that did not ask for all.
+    branch: Option<Branch>,
     cost: Costs,
-    /// None where no provider told of its cache.
+    /// None where no provider told of its cache, and as `branch`.
     cache: Option<Cache>,
     background: Background,
     database: Database,
@@ -68,8 +74,8 @@ struct Background {
 #[serde(rename_all = "camelCase")]
 struct Session {
     messages: usize,
-    /// Those that the model sees on the current branch, or would without summaries.
-    on_branch: usize,
+    /// Those that the model sees on the current branch, or would without summaries; none as `branch`.
+    on_branch: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -107,33 +113,41 @@ struct Database {
     /// None for a session that leaves no trace.
     path: Option<String>,
     bytes: u64,
-    parts: Sizes,
+    /// None as `branch`.
+    parts: Option<Sizes>,
     #[serde(skip)]
     place: String,
 }
 
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
-    args::none(NAME, &asked.rest)?;
-    let store = asked.store();
-    let Overview {
-        totals, depths, sessions, project_messages, visible, visible_tokens, frontier_tokens, ..
-    } = asked.overview().await?;
+    let (options, left) = match asked.manner.is_shell {
+        true => args::options(NAME, &asked.rest, &[FULL])?,
+        false => (Vec::new(), asked.rest.to_string()),
+    };
+    args::none(NAME, &left)?;
+    let (store, doing) = (asked.store(), asked.doing);
+    let bytes = store.bytes().await?;
+    let is_all = !asked.manner.is_shell || bytes <= LONG || options.contains(&FULL);
+    let conversation = asked.scope.conversation;
+    let own = store.read(move |view| {
+        let costs = Costs {
+            session: Cost::of(&view.usages(Some(conversation))?),
+            project: Cost::of(&view.usages(None)?),
+        };
+        Ok((view.totals(conversation)?, view.depths(conversation)?, costs, view.uncarried(conversation)?))
+    });
+    let of_project = store.read(|view| Ok((view.project_messages()?, view.conversations()?)));
+    let ((totals, depths, cost, ready), (project_messages, sessions)) = tokio::try_join!(own, of_project)?;
+    let long = if is_all { Some(long(asked).await?) } else { None };
+    let (on_branch, branch, cache, parts) = match long {
+        Some(Long { on_branch, branch, cache, parts }) => (Some(on_branch), Some(branch), cache, Some(parts)),
+        None => (None, None, None, None),
+    };
     let depth = |depth: &crate::store::DepthCount| Depth {
         depth: depth.depth,
         summaries: depth.summaries,
         degraded: depth.degraded,
     };
-    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
-    let parts = store.read(|view| view.sizes()).await?;
-    let (scope, doing) = (asked.scope.clone(), asked.doing);
-    let (cost, cache, ready) = store
-        .read(move |view| {
-            let conversation = scope.conversation;
-            let session = Cost::of(&view.usages(Some(conversation))?);
-            let cost = Costs { session, project: Cost::of(&view.usages(None)?) };
-            Ok((cost, Cache::of(view, &scope)?, view.uncarried(conversation)?))
-        })
-        .await?;
     Ok(Answer::of(&Stats {
         cost,
         cache,
@@ -143,20 +157,16 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
             compaction: doing.compaction.clone(),
             import: doing.import.clone(),
         },
-        session: Session { messages: totals.messages, on_branch: visible },
+        session: Session { messages: totals.messages, on_branch },
         project: Project { messages: project_messages, sessions },
         summaries: Summaries { degraded: totals.degraded, by_depth: depths.iter().map(depth).collect() },
-        branch: Branch {
-            tokens: visible_tokens,
-            frontier_tokens,
-            saved_tokens: visible_tokens.saturating_sub(frontier_tokens),
-        },
+        branch,
         database: Database {
             path: match store.place() {
                 Place::Memory => None,
                 Place::File(path) => Some(path.display().to_string()),
             },
-            bytes: store.bytes().await?,
+            bytes,
             parts,
             place: lies_in(store.place()),
         },
@@ -164,27 +174,55 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     }))
 }
 
+/// What costs the length of the branch, or of the file.
+struct Long {
+    on_branch: usize,
+    branch: Branch,
+    cache: Option<Cache>,
+    parts: Sizes,
+}
+
+async fn long(asked: &Asked<'_>) -> Result<Long> {
+    let Overview { visible, visible_tokens, frontier_tokens, .. } = asked.overview().await?;
+    let scope = asked.scope.clone();
+    let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.sizes()?)));
+    let (cache, parts) = read.await?;
+    let saved_tokens = visible_tokens.saturating_sub(frontier_tokens);
+    let branch = Branch { tokens: visible_tokens, frontier_tokens, saved_tokens };
+    Ok(Long { on_branch: visible, branch, cache, parts })
+}
+
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { session, project, summaries, branch, cost, cache, background, database, columns } = self;
         let beside = |value: &str| hanging(value, NAMES + 1, *columns);
         let mut row = |name: &str, value: String| writeln!(f, "{name:<NAMES$} {}", beside(&value));
-        row(
-            "This session",
-            format!("{}, {} on this branch", count(session.messages, "message"), session.on_branch),
-        )?;
+        let on_branch =
+            session.on_branch.map(|messages| format!(", {messages} on this branch")).unwrap_or_default();
+        row("This session", format!("{}{on_branch}", count(session.messages, "message")))?;
         row(
             "This project",
             format!("{}, {}", count(project.messages, "message"), count(project.sessions, "session")),
         )?;
         row("Summaries", summaries.to_string())?;
-        row("This branch", branch.in_words(!summaries.by_depth.is_empty()))?;
-        row("Saved", format!("about {} tokens of each request", grouped(branch.saved_tokens)))?;
+        if let Some(branch) = branch {
+            row("This branch", branch.in_words(!summaries.by_depth.is_empty()))?;
+            row("Saved", format!("about {} tokens of each request", grouped(branch.saved_tokens)))?;
+        }
         row("Cost", format!("{}; all of this project: {}", cost.session, cost.project))?;
-        row("Prompt cache", cache.as_ref().map_or_else(|| "not told of".to_owned(), ToString::to_string))?;
+        if branch.is_some() {
+            row(
+                "Prompt cache",
+                cache.as_ref().map_or_else(|| "not told of".to_owned(), ToString::to_string),
+            )?;
+        }
         row("Background", background.to_string())?;
         row("Database", format!("{}, {}", megabytes(database.bytes), database.place))?;
-        write!(f, "{:<NAMES$} {}", "", beside(&size::parts(&database.parts)))
+        let last = match &database.parts {
+            Some(parts) => size::parts(parts),
+            None => format!("{FULL} tells more, which takes reading all of so long a history"),
+        };
+        write!(f, "{:<NAMES$} {}", "", beside(&last))
     }
 }
 
@@ -194,6 +232,8 @@ impl fmt::Display for Background {
             "off" => "off (setting background)",
             "working" => "summaries are being written ahead",
             "resting" => "rests after a failure",
+            // Only the Pi that has the session open knows.
+            "unknown" => return write!(f, "{} ready for the next compaction", count(self.ready, "summary")),
             _ => "nothing under way",
         })?;
         write!(f, "; {} ready for the next compaction", count(self.ready, "summary"))?;

@@ -7,6 +7,7 @@
 mod definitions;
 mod docs;
 mod edit;
+mod host;
 mod level;
 mod saving;
 mod sources;
@@ -14,6 +15,7 @@ mod value;
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use docs::reference;
+pub use host::{is_trusted, session_folders};
 pub use level::Level;
 pub use saving::{Setting, Takes, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};

@@ -9,7 +9,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, read_json};
-use crate::commands::{self, Answer, Asked, Doing};
+use crate::commands::rest::Rest;
+use crate::commands::{self, Answer, Asked, Doing, Manner};
 use crate::config::{Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
@@ -91,7 +92,9 @@ impl Engine {
             window: context_window,
             viewer_template: viewer_template.as_deref(),
             live: &live,
-            rest: String::new(),
+            manner: Manner::default(),
+            cancel: CancellationToken::new(),
+            rest: Rest::default(),
         };
         let answer = commands::run(asked, &line).await;
         if commands::removes(&line) {

@@ -1,9 +1,11 @@
-//! The facade: one open session of one project. Plain data in and out; knows neither JavaScript nor SQL.
+//! The facade: one open session of one project, or a project's history without one. Plain data in and out; knows neither
+//! JavaScript nor SQL.
 
 mod background;
 mod boundary;
 mod commands;
 mod elsewhere;
+mod outside;
 mod preamble;
 mod pruning;
 
@@ -32,6 +34,7 @@ use crate::{text, tools};
 use background::{Background, Need};
 pub use boundary::{Boundary, Draft, Report};
 pub use commands::{command_specs, settings_command};
+pub use outside::{Outside, Reply};
 
 /// Which session to open.
 #[derive(Clone, Debug, Deserialize)]

@@ -293,11 +293,10 @@ pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
 /// # Errors
 /// Also [`crate::error::Code::Invalid`] for an id that names nothing or several things.
 pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
-    let target = resolve(view, scope, id)?;
-    let branch = Branch::read(view, scope)?;
-    match target {
-        Target::Summary(id) => summary(view, &branch, id).map(Portrait::Summary),
-        Target::Message(id) => message(view, scope, &branch, id).map(Portrait::Message),
+    let sight = Sight::new(view, scope)?;
+    match resolve(view, scope, id)? {
+        Target::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
+        Target::Message(id) => message(view, &sight, id).map(Portrait::Message),
     }
 }
 
@@ -351,8 +350,13 @@ fn item(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<Item> {
 
 fn line(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Line> {
     let id = view.original(id)?;
+    bare_line(view, id, branch.leaf_over(id))
+}
+
+/// The same of a message as it was said, for which this leaf summary stands.
+fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<Line> {
     let stored = view.message(id)?;
-    let leaf = branch.leaf_over(id).map(|leaf| view.summary(leaf)).transpose()?;
+    let leaf = leaf.map(|leaf| view.summary(leaf)).transpose()?;
     Ok(Line {
         card: MessageCard::of(&stored),
         headline: Message::parse(&stored.json).headline(HEADLINE),
@@ -380,35 +384,46 @@ fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPor
     })
 }
 
-fn message(view: &View<'_>, scope: &Scope, branch: &Branch, id: MessageId) -> Result<MessagePortrait> {
+fn message(view: &View<'_>, sight: &Sight<'_>, id: MessageId) -> Result<MessagePortrait> {
     let stored = view.message(id)?;
     let read = Message::parse(&stored.json);
-    let position = branch.position(id);
-    let above = match position {
-        Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position))?,
+    let (position, above, line) = match sight.bare_position(id)? {
+        Some(position) => (position, Vec::new(), bare_line(view, id, None)?),
         None => {
-            let leaves = view.leaves_over(id)?;
-            let mut cards = SummaryCard::read_all(view, &leaves)?;
-            cards.extend(above(view, branch, leaves, false)?);
-            cards
+            let branch = sight.branch()?;
+            let position = branch.position(id).map(|at| (at, branch.visible.len()));
+            (position, over(view, branch, id)?, line(view, branch, id)?)
         }
     };
-    let place = Sight::new(view, scope)?.place(id)?;
+    let place = sight.place(id)?;
     let session = match (place, view.sessions_of(id)?.first()) {
         (Place::OtherSession, Some(session)) => Some(name_of(view, &view.session_id(*session)?)?),
         _ => None,
     };
     Ok(MessagePortrait {
-        line: line(view, branch, id)?,
+        line,
         bytes: read.readable().len(),
         json_bytes: stored.json.len(),
         tokens: stored.tokens,
-        position: position.map(|position| (position, branch.visible.len())),
+        position,
         place,
         session,
         above,
         files: read.files(),
     })
+}
+
+/// The summaries over a message, from its leaf summary up.
+fn over(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Vec<SummaryCard>> {
+    match branch.position(id) {
+        Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position)),
+        None => {
+            let leaves = view.leaves_over(id)?;
+            let mut cards = SummaryCard::read_all(view, &leaves)?;
+            cards.extend(above(view, branch, leaves, false)?);
+            Ok(cards)
+        }
+    }
 }
 
 /// What was condensed from `roots`, nearest first; of what holds on the branch, only what holds there too.

@@ -13,9 +13,11 @@ mod cards;
 mod page;
 mod resolve;
 mod sight;
+mod times;
 
 pub use cards::{MessageCard, SummaryCard};
 pub use page::Slice;
+pub use times::point_in_time;
 
 use crate::ids::ConversationId;
 

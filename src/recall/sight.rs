@@ -76,6 +76,16 @@ impl<'a> Sight<'a> {
         }
     }
 
+    /// Where a message stands for which no summary does: its place among those of the branch, from 0, and how many these are, if
+    /// it is one of them. `None` where the branch must be read to tell.
+    pub fn bare_position(&self, message: MessageId) -> Result<Option<Option<(usize, usize)>>> {
+        if self.stretches.is_edited || !self.view.leaves_over(message)?.is_empty() {
+            return Ok(None);
+        }
+        let (at, of) = self.view.position_on(&self.stretches, self.scope.conversation, message)?;
+        Ok(Some(at.checked_sub(1).map(|at| (at, of))))
+    }
+
     /// The request that is being worked on. It stands before the model's eyes, and as it says in words what is looked
     /// for, it would be the best result of every search.
     pub fn current_request(&self) -> Result<Option<MessageId>> {

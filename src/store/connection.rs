@@ -22,7 +22,7 @@ const TRIFLE: usize = 50;
 /// Pages that are given back at once: 8 MB, tens of milliseconds.
 const GIVEN_BACK: usize = 2_000;
 /// How many names beside an occupied one are tried.
-const NAMES: usize = 9;
+pub(super) const NAMES: usize = 9;
 
 /// Where a store lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,22 +111,31 @@ pub(super) fn open_memory(cwd: &str) -> Result<Opened> {
     Ok(Opened { connection, place: Place::Memory, notice: None })
 }
 
-/// A connection that only reads. It is opened for writing all the same: the last connection to close takes the log along,
-/// which one that may not write would leave behind.
+/// A connection that only reads.
 pub(super) fn open_reader(path: &Path) -> Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(path, flags)
-        .and_then(|connection| {
-            connection.busy_timeout(BUSY)?;
-            list_words(&connection)?;
-            connection.pragma_update(None, "query_only", true)?;
-            Ok(connection)
-        })
+    reading(path)
+        .and_then(that_looks)
         .map_err(|error| Error::storing(format!("failed to read {}", path.display()), error))
 }
 
+/// The same before anything is looked at. It is opened for writing all the same: the last connection to close takes the log along,
+/// which one that may not write would leave behind.
+pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    Ok(connection)
+}
+
+/// One that is ready, and writes nothing from now on.
+pub(super) fn that_looks(connection: Connection) -> rusqlite::Result<Connection> {
+    list_words(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
 /// Makes it readable where the index's words stand, as a table of this connection's own.
-fn list_words(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn list_words(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
     )
@@ -169,13 +178,17 @@ fn check_owner(
     }
     let version = migrations::version(connection).map_err(&failed)?;
     if version > migrations::current() {
-        return Err(Error::newer(format!(
-            "{} was written by a newer version of pi-lossless-context (format {version}, this one knows {})",
-            path.display(),
-            migrations::current()
-        )));
+        return Err(newer(path, version));
     }
     Ok(false)
+}
+
+pub(super) fn newer(path: &Path, version: i64) -> Error {
+    Error::newer(format!(
+        "{} was written by a newer version of pi-lossless-context (format {version}, this one knows {})",
+        path.display(),
+        migrations::current()
+    ))
 }
 
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {

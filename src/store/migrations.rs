@@ -53,6 +53,16 @@ fn teach_sealing(connection: &Connection) -> rusqlite::Result<()> {
     connection.create_scalar_function("sealed", 1, flags, sealed)
 }
 
+/// Makes an empty database one of an earlier format.
+#[cfg(test)]
+pub(super) fn lay_out(old: &Connection, format: usize) {
+    teach_sealing(old).unwrap();
+    for (number, step) in (1..).zip(&STEPS[..format]) {
+        old.execute_batch(step).unwrap();
+        old.pragma_update(None, "user_version", number).unwrap();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,11 +79,7 @@ mod tests {
         run(&mut fresh).unwrap();
         for (at, _) in STEPS.iter().enumerate() {
             let mut old = Connection::open_in_memory().unwrap();
-            teach_sealing(&old).unwrap();
-            for (number, step) in (1..).zip(&STEPS[..at]) {
-                old.execute_batch(step).unwrap();
-                old.pragma_update(None, "user_version", number).unwrap();
-            }
+            lay_out(&old, at);
             run(&mut old).unwrap();
             assert_eq!((version(&old).unwrap(), schema(&old)), (current(), schema(&fresh)));
         }

@@ -5,6 +5,7 @@
 //! transaction), and neither can be held across an `await`.
 
 mod adopt;
+mod apart;
 mod audit;
 mod backup;
 mod batch;
@@ -40,6 +41,7 @@ mod vocabulary;
 mod worker;
 
 pub use adopt::{OldNote, OldSummary, OldTimes};
+pub use apart::{Apart, places};
 pub use audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
     FileFacts, Horizon, Index, Source,

@@ -70,7 +70,7 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
 }
 
 /// What a project's database is called, but for its ending.
-fn name_of(project: &str) -> String {
+pub(super) fn name_of(project: &str) -> String {
     Hash::plain(project.as_bytes()).to_string()[..16].to_owned()
 }
 
@@ -90,7 +90,7 @@ pub fn histories(dir: &Path) -> Vec<History> {
 }
 
 /// The project that a database of ours belongs to.
-fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
+pub(super) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if mark != connection::APPLICATION_ID {
         return Ok(None);

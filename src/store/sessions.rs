@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use super::View;
 use super::view::reading;
@@ -90,6 +90,16 @@ impl View<'_> {
         let count = ids.len();
         ids.truncate(most);
         Ok((count, ids))
+    }
+
+    /// Pi's id of the entry that was stored last of a session: Pi goes on below it when it opens the session again.
+    pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC LIMIT 1",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)).optional())
+            .map_err(reading)
     }
 
     /// What is known of a session; costs its length. What the person kept from the model is not counted.

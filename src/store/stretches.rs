@@ -100,6 +100,34 @@ impl View<'_> {
         Ok(false)
     }
 
+    /// Which of the messages that an unedited branch shows this one is, from 1, and how many there are; 0 where it is not on it.
+    pub fn position_on(
+        &self,
+        branch: &Stretches,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<(usize, usize)> {
+        let own = self.entry_showing(branch, conversation, message)?.filter(|entry| branch.hold(*entry));
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT count(*), coalesce(sum(e.id <= ?3), 0) FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.kind = 0",
+            )
+            .map_err(reading)?;
+        let (mut before, mut all, mut is_passed) = (0, 0, false);
+        for rows in &branch.rows {
+            let upto = own.filter(|entry| is_passed || rows.contains(entry));
+            is_passed |= upto.is_some();
+            // What lies nearer to the root than its own stretch comes before it as a whole.
+            let upto = upto.map_or(0, |entry| if rows.contains(&entry) { entry } else { i64::MAX });
+            let (shown, counted): (usize, usize) = query
+                .query_row(params![rows.start(), rows.end(), upto], |row| Ok((row.get(0)?, row.get(1)?)))
+                .map_err(reading)?;
+            (before, all) = (before + counted, all + shown);
+        }
+        Ok((before, all))
+    }
+
     /// What was said around a message, at most `most` messages on each side: on the branch if it stands there, else on the one
     /// of its session, or of another, that was stored next to it. What is kept from the model is passed over.
     pub fn around(

@@ -14,7 +14,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
-use super::{Batch, View, claims, migrations, scour, trouble};
+use super::{Batch, View, apart, claims, migrations, scour, trouble};
 use crate::error::{Code, Error, Result};
 
 /// Work for the writer.
@@ -45,6 +45,12 @@ struct Shared {
     /// Damaged files that were passed over for this one.
     passed: Vec<Damaged>,
     trouble: Mutex<Trouble>,
+    /// Opens one more connection that reads.
+    opens: fn(&Path) -> Result<Connection>,
+    /// It was opened to be read, and nothing is ever written.
+    is_apart: bool,
+    /// What is read is a copy of the file in memory.
+    is_copy: bool,
 }
 
 /// What went wrong with the file.
@@ -54,6 +60,26 @@ struct Trouble {
     damage: Option<String>,
     /// Was it seen before?
     is_known: bool,
+}
+
+impl Shared {
+    fn reading(place: Place) -> Self {
+        Self {
+            place,
+            jobs: Mutex::default(),
+            writer: Mutex::default(),
+            readers: Mutex::default(),
+            notice: None,
+            passed: Vec::new(),
+            trouble: Mutex::default(),
+            opens: |path| {
+                let failed = |error| Error::storing(format!("failed to read {}", path.display()), error);
+                apart::open(path).map_err(failed)
+            },
+            is_apart: true,
+            is_copy: false,
+        }
+    }
 }
 
 impl Store {
@@ -87,20 +113,43 @@ impl Store {
             let _ = jobs.send(Job { work, unhurried: true });
         }
         Ok(Self(Arc::new(Shared {
-            place,
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
-            readers: Mutex::default(),
             notice,
             passed,
-            trouble: Mutex::default(),
+            opens: connection::open_reader,
+            is_apart: false,
+            ..Shared::reading(place)
         })))
+    }
+
+    /// One that is only read, with its first connection.
+    pub(super) fn of_reader(place: Place, connection: Connection) -> Self {
+        let shared = Shared::reading(place);
+        lock(&shared.readers).push(connection);
+        Self(Arc::new(shared))
+    }
+
+    /// The same of a copy in memory, which is brought to today's format.
+    pub(super) fn of_copy(place: Place, mut copy: Connection) -> Result<Self> {
+        migrations::run(&mut copy)?;
+        connection::list_words(&copy).map_err(|error| Error::storing("failed to read the history", error))?;
+        let (jobs, writer) = start_writer(copy)?;
+        let shared = Shared { is_copy: true, ..Shared::reading(place) };
+        (*lock(&shared.jobs), *lock(&shared.writer)) = (Some(jobs), Some(writer));
+        Ok(Self(Arc::new(shared)))
     }
 
     /// Where the store lies.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.place
+    }
+
+    /// Can it only be read?
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.0.is_apart
     }
 
     /// What the user should know about where the store lies.
@@ -138,6 +187,16 @@ impl Store {
         &self,
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
+        if self.0.is_apart {
+            return Err(Error::invalid("this history was opened to be read: nothing is written to it"));
+        }
+        self.in_turn(work).await
+    }
+
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (answer, result) = oneshot::channel();
         // Nobody may be left to hear it.
         let work = transaction(self.clone(), work, move |outcome| drop(answer.send(outcome)));
@@ -153,9 +212,10 @@ impl Store {
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let Place::File(path) = &self.0.place else {
+        let path = match &self.0.place {
+            Place::File(path) if !self.0.is_copy => path,
             // A database in memory has one connection only.
-            return self.write(move |batch| work(batch)).await;
+            _ => return self.in_turn(move |batch| work(batch)).await,
         };
         if self.is_closed() {
             return Err(Error::closed());
@@ -165,7 +225,7 @@ impl Store {
             let idle = lock(&store.0.readers).pop();
             let mut connection = match idle {
                 Some(connection) => connection,
-                None => connection::open_reader(&path).map_err(|error| store.explain(error))?,
+                None => (store.0.opens)(&path).map_err(|error| store.explain(error))?,
             };
             let outcome = in_view(&mut connection, work).map_err(|error| store.explain(error));
             let closed = store.is_closed();
@@ -237,6 +297,9 @@ impl Store {
     /// Does what is queued, empties the log, and lets go of the file. Closing twice is fine.
     pub async fn close(&self) {
         lock(&self.0.readers).clear();
+        if self.0.is_apart {
+            return;
+        }
         if self.checkpoint().await.is_ok() {
             // Dropping the last sender ends the writer's loop.
             lock(&self.0.jobs).take();
@@ -272,7 +335,7 @@ impl Store {
     }
 
     fn is_closed(&self) -> bool {
-        lock(&self.0.jobs).is_none()
+        !self.0.is_apart && lock(&self.0.jobs).is_none()
     }
 
     fn queue(&self, job: Job) -> Result<()> {

@@ -27,6 +27,7 @@ mod misuse;
 mod narrowing;
 mod notes;
 mod opening;
+mod outside;
 mod overflow;
 mod private;
 mod pruning;

@@ -289,7 +289,9 @@ pub async fn ask_in(
         window: None,
         viewer_template: Some(&sessions.join("viewer.html")),
         live: &Live::default(),
-        rest: String::new(),
+        manner: commands::Manner::default(),
+        cancel: CancellationToken::new(),
+        rest: commands::rest::Rest::default(),
     };
     commands::run(asked, line).await
 }

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::parameters::{self, read, schema};
-use super::{Block, lines, times};
+use super::{Block, lines};
 use crate::error::{Error, Result};
-use crate::recall::Scope;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, Place, Question, Searched,
     Sessions, Sort, grep,
 };
+use crate::recall::{Scope, point_in_time};
 use crate::store::Store;
 use crate::text::{self, count};
 
@@ -112,8 +112,8 @@ pub(super) async fn answer(
 ) -> Result<Vec<Block>> {
     let parameters: Parameters = read(NAME, arguments)?;
     let now = text::now();
-    let after = times::point("after", parameters.after.as_deref(), now)?;
-    let before = times::point("before", parameters.before.as_deref(), now)?;
+    let after = point_in_time("after", parameters.after.as_deref(), now)?;
+    let before = point_in_time("before", parameters.before.as_deref(), now)?;
     if after.zip(before).is_some_and(|(after, before)| after > before) {
         return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
     }

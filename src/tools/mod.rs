@@ -10,7 +10,6 @@ mod lcm_grep;
 mod lcm_note;
 mod lines;
 mod parameters;
-mod times;
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

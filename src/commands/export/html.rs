@@ -92,7 +92,7 @@ async fn write_session(
     }
     let last = outline.last;
     let blocks = Blocks { output, outline, number, entries: Vec::new(), bytes: 0 };
-    let (blocks, messages) = write_entries(store, conversation, last, lines, blocks).await?;
+    let (blocks, messages) = write_entries(asked, conversation, last, lines, blocks).await?;
     Ok((blocks.finish()?, messages))
 }
 

@@ -268,7 +268,10 @@ pub(crate) fn narrowed(view: &View<'_>, pattern: &str) -> Result<Option<Vec<Mess
 }
 
 /// The session whose id begins so.
-fn session(view: &View<'_>, id: &str) -> Result<ConversationId> {
+///
+/// # Errors
+/// When there is none, or more than one.
+pub fn session(view: &View<'_>, id: &str) -> Result<ConversationId> {
     let shown = crate::text::one_line(id, 60);
     match view.conversations_like(id.trim())?.as_slice() {
         [session] => Ok(*session),

@@ -1,4 +1,4 @@
-//! Points in time as a model writes them: ISO, or how long ago.
+//! Points in time as a model or a person writes them: ISO, or how long ago.
 
 use crate::error::{Error, Result};
 use crate::text;
@@ -7,7 +7,10 @@ const MINUTE: i64 = 60_000;
 const DAY: i64 = 1_440 * MINUTE;
 
 /// The time that `written` means for the parameter `name`, ms since the epoch; days begin as in UTC.
-pub(super) fn point(name: &str, written: Option<&str>, now: i64) -> Result<Option<i64>> {
+///
+/// # Errors
+/// When it is none.
+pub fn point_in_time(name: &str, written: Option<&str>, now: i64) -> Result<Option<i64>> {
     let Some(written) = written else { return Ok(None) };
     read(written.trim(), now).map(Some).ok_or_else(|| {
         Error::invalid(format!(
@@ -61,10 +64,10 @@ mod tests {
             ("1w", now - 7 * DAY),
             ("now", now),
         ] {
-            assert_eq!(point("after", Some(written), now).unwrap(), Some(expected), "{written}");
+            assert_eq!(point_in_time("after", Some(written), now).unwrap(), Some(expected), "{written}");
         }
         for written in ["", "h", "2x", "soon", "-1h", "99999999999999999999d", "9223372036854775807w"] {
-            assert!(point("after", Some(written), now).is_err(), "{written}");
+            assert!(point_in_time("after", Some(written), now).is_err(), "{written}");
         }
     }
 }

@@ -1,0 +1,48 @@
+/**
+ * `pi-lcm` as npm installs it: the package as it is packed, its engine from the registry, started as npx starts it.
+ */
+import assert from "node:assert/strict";
+import { mkdirSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { before, test } from "node:test";
+import { node22, root } from "../../scripts/paths.mjs";
+import { PACKAGE } from "../../scripts/platforms.mjs";
+import { collect } from "../../scripts/proc.mjs";
+import { aRelease, bringNpms } from "../support/installing.mjs";
+import { History } from "../support/history.mjs";
+import { temporaryFolder } from "../support/project.mjs";
+import { aRegistry } from "../support/registry.mjs";
+
+const npm = path.join(root, "target", "npm", "10.9.9", "bin");
+
+before(bringNpms);
+
+test("npx runs it from the registry, and an installed one is on the path", async (t) => {
+  const folder = temporaryFolder(t);
+  const registry = await aRegistry(t);
+  const { main, engine, version } = await aRelease(folder);
+  registry.add(engine, main);
+  const cwd = path.join(folder, "project");
+  mkdirSync(cwd);
+  const npmrc = path.join(folder, "npmrc");
+  writeFileSync(npmrc, `registry=${registry.url}\ncache=${path.join(folder, "cache")}\nupdate-notifier=false\n`);
+  const env = {
+    ...process.env, HOME: folder, npm_config_userconfig: npmrc, PI_CODING_AGENT_DIR: path.join(folder, "agent"),
+    PATH: [path.dirname(node22), process.env.PATH].join(path.delimiter),
+  };
+  const npx = (/** @type {string[]} */ ...args) => collect(node22, [path.join(npm, "npx-cli.js"), "--yes", PACKAGE, ...args], { cwd, env });
+  assert.deepEqual(await npx("--version"), { code: 0, stdout: `${version}\n`, stderr: "" });
+
+  const history = new History({ cwd: "/nowhere" });
+  history.talk(3);
+  const session = history.write(folder);
+  assert.deepEqual((await npx("import", session)).code, 0);
+  const installed = await collect(node22, [path.join(npm, "npm-cli.js"), "install", "--silent", "--no-save", PACKAGE], { cwd, env });
+  assert.equal(installed.code, 0, installed.stderr);
+  const own = path.join(cwd, "node_modules", ".bin", process.platform === "win32" ? "pi-lcm.cmd" : "pi-lcm");
+  const stats = await collect(own, ["stats"], { cwd, env, shell: process.platform === "win32" });
+  assert.deepEqual([stats.code, stats.stderr], [0, ""]);
+  assert.match(stats.stdout, /^This session {4}6 messages/);
+  const nothing = await npx("grep", "zeppelin");
+  assert.deepEqual([nothing.code, nothing.stdout], [1, ""]);
+});

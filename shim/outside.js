@@ -1,0 +1,58 @@
+/**
+ * `pi-lcm`: hands what a shell says to the engine, and writes out what that answers.
+ *
+ * The engine decides everything else: what the arguments mean, what is opened, how it is worded, how the process ends.
+ */
+
+import { loadEngine, viewerTemplate } from "./loader.js";
+import { agentDir, messageOf, unwrap } from "./pi.js";
+
+/** How a process ends that was interrupted, and one that could not do what it was asked. */
+const [INTERRUPTED, FAILED] = [130, 2];
+/** Columns of a terminal that does not say. */
+const COLUMNS = 80;
+/** What of the environment counts. */
+const COUNTS = /^(LCM_.*|PI_.*|NO_COLOR|TERM)$/;
+
+/** Answers the arguments of this process, and sets how it ends. */
+export async function main() {
+  // Whoever reads may have read enough: `pi-lcm grep … | head`.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit());
+  try {
+    process.exitCode = await answer();
+  } catch (error) {
+    process.stderr.write(`pi-lcm: ${messageOf(error)}\n`);
+    process.exitCode = FAILED;
+  }
+}
+
+/** @returns {Promise<number>} how the process ends */
+async function answer() {
+  const { Outside } = loadEngine();
+  const outside = Outside.begin();
+  let interrupted = false;
+  const stop = () => {
+    // Who says it twice does not wait for anything.
+    if (interrupted) process.exit(INTERRUPTED);
+    interrupted = true;
+    void outside.stop();
+  };
+  const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);
+  for (const signal of signals) process.on(signal, stop);
+  const { isTTY, columns } = process.stdout;
+  const request = {
+    arguments: process.argv.slice(2),
+    cwd: process.cwd(),
+    agentDir: agentDir(),
+    environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => COUNTS.test(name))),
+    columns: isTTY ? columns || COLUMNS : undefined,
+    viewerTemplate,
+  };
+  /** @type {{ output: string, complaint: string, code: number }} */
+  const { output, complaint, code } = unwrap(await outside.run(JSON.stringify(request)));
+  for (const signal of signals) process.off(signal, stop);
+  if (interrupted) return INTERRUPTED;
+  if (output) process.stdout.write(`${output}\n`);
+  if (complaint) process.stderr.write(`${complaint}\n`);
+  return code;
+}

@@ -1,0 +1,102 @@
+//! Completions for shells, made from the tables of commands and options.
+
+use std::fmt::Write as _;
+
+use super::{COMMANDS, COMMON, JSON, Outside, Takes};
+use crate::error::{Error, Result};
+use crate::text::one_line;
+
+/// The script for a shell.
+///
+/// # Errors
+/// When there is none for it.
+pub(super) fn of(shell: &str) -> Result<String> {
+    match shell {
+        "bash" => Ok(bash()),
+        "zsh" => Ok(zsh()),
+        "fish" => Ok(fish()),
+        "" => Err(Error::invalid("pi-lcm completions takes the shell: bash, zsh or fish")),
+        _ => Err(Error::invalid(format!(
+            "there are no completions for {}: there are those for bash, zsh and fish",
+            one_line(shell, 40)
+        ))),
+    }
+}
+
+/// The options of a command, each with a line and what stands for its value.
+fn options(outside: &Outside) -> Vec<(&'static str, Option<&'static str>, &'static str)> {
+    let flags = outside.flags().map(|(name, help)| (name, None, help));
+    let valued =
+        outside.valued.iter().chain(&COMMON).map(|option| (option.name, Some(option.value), option.help));
+    flags.chain(valued).chain([(JSON, None, "the answer as JSON"), ("--help", None, "help")]).collect()
+}
+
+fn names() -> String {
+    COMMANDS.iter().map(|command| command.name).collect::<Vec<_>>().join(" ")
+}
+
+fn takes_path(outside: &Outside) -> bool {
+    matches!(outside.takes, Takes::Path { .. })
+}
+
+fn bash() -> String {
+    let mut cases = String::new();
+    for command in COMMANDS {
+        let words: Vec<&str> = options(command).into_iter().map(|(name, ..)| name).collect();
+        let files = if takes_path(command) { " files=1" } else { "" };
+        let _ = writeln!(cases, "    {}) words=\"{}\"{files} ;;", command.name, words.join(" "));
+    }
+    include_str!("completions.bash").replace("@NAMES@", &names()).replace("@CASES@\n", &cases)
+}
+
+fn zsh() -> String {
+    let mut commands = String::new();
+    let mut cases = String::new();
+    let plain = |text: &str| text.replace('\'', "'\\''").replace(['[', ']'], "").replace(':', "\\:");
+    for command in COMMANDS {
+        let _ = writeln!(commands, "    '{}:{}'", command.name, plain(command.line()));
+        let _ = writeln!(cases, "    {})\n      _arguments \\", command.name);
+        for (name, value, help) in options(command) {
+            let value = value.map(|value| format!(":{value}:{}", action(name))).unwrap_or_default();
+            let _ = writeln!(cases, "        '{name}[{}]{value}' \\", plain(help));
+        }
+        let rest = if takes_path(command) { "_files" } else { "" };
+        let _ = writeln!(cases, "        '*:{}:{rest}' ;;", command.name);
+    }
+    include_str!("completions.zsh").replace("@COMMANDS@\n", &commands).replace("@CASES@\n", &cases)
+}
+
+/// How zsh completes an option's value.
+fn action(option: &str) -> &'static str {
+    match option {
+        super::PROJECT => "_directories",
+        super::DATABASE => "_files",
+        super::COLOUR => "(always never auto)",
+        _ => " ",
+    }
+}
+
+fn fish() -> String {
+    let mut out = String::from(
+        "# Completions of pi-lcm for fish: pi-lcm completions fish | source\ncomplete -c pi-lcm -f\n",
+    );
+    let plain = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+    for command in COMMANDS {
+        let (name, help) = (command.name, plain(command.line()));
+        let _ = writeln!(out, "complete -c pi-lcm -n __fish_use_subcommand -a {name} -d '{help}'");
+        let seen = format!("complete -c pi-lcm -n '__fish_seen_subcommand_from {name}'");
+        for (option, value, help) in options(command) {
+            let value = match (option, value) {
+                (super::PROJECT | super::DATABASE, _) => " -r -F",
+                (super::COLOUR, _) => " -x -a 'always never auto'",
+                (_, Some(_)) => " -x",
+                (_, None) => "",
+            };
+            let _ = writeln!(out, "{seen} -l {}{value} -d '{}'", option.trim_start_matches('-'), plain(help));
+        }
+        if takes_path(command) {
+            let _ = writeln!(out, "{seen} -F");
+        }
+    }
+    out.trim_end().to_owned()
+}

@@ -1,0 +1,105 @@
+//! `/lcm sessions`: the sessions of this project, a line each.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::columns::fit;
+use super::paint::{Ink, Manner};
+use super::{Answer, Asked, Command, args};
+use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::model::Message;
+use crate::recall::Scope;
+use crate::store::{SessionFacts, View};
+use crate::text::{count, grouped, one_line, time_span, timestamp};
+
+const NAME: &str = "sessions";
+
+pub(super) const COMMAND: Command = Command {
+    name: NAME,
+    help: "the sessions of this project, the last opened first",
+    usage: &[("sessions", "each with its id, its times, its messages and what was asked first")],
+    arguments: &[],
+    is_long: false,
+    answer: |asked| Box::pin(answer(asked)),
+};
+
+/// Characters of what was asked first.
+const HEADLINE: usize = 120;
+/// Characters of an id, the whole of one that Pi gives.
+const ID: usize = 36;
+
+#[derive(Serialize)]
+struct Listed {
+    sessions: Vec<Session>,
+    #[serde(skip)]
+    columns: Option<usize>,
+    #[serde(skip)]
+    manner: Manner,
+}
+
+/// A session.
+#[derive(Serialize)]
+struct Session {
+    id: String,
+    /// The session file, where there is one.
+    file: Option<String>,
+    messages: usize,
+    from: String,
+    to: String,
+    /// What the person asked for first.
+    about: String,
+    /// It is the one that is open; in a shell, the one that questions are asked from.
+    current: bool,
+    #[serde(skip)]
+    span: String,
+}
+
+async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+    args::none(NAME, &asked.rest)?;
+    let scope = asked.scope.clone();
+    let sessions = asked.store().read(move |view| all(view, &scope)).await?;
+    Ok(Answer::of(&Listed { sessions, columns: asked.columns, manner: asked.manner }))
+}
+
+fn all(view: &View<'_>, scope: &Scope) -> Result<Vec<Session>> {
+    // No session has that row.
+    let ids = view.sessions_beside(ConversationId(0), i32::MAX as usize)?;
+    ids.into_iter().map(|id| session(view, id, id == scope.conversation)).collect()
+}
+
+fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session> {
+    let SessionFacts { session_id, messages, from_time, to_time, first_request } = view.session_facts(id)?;
+    let file = view.exported_sessions(Some(id))?.into_iter().find_map(|session| session.file);
+    let about = match first_request {
+        Some(request) => Message::parse(&view.message(request)?.json).searchable(),
+        None => String::new(),
+    };
+    Ok(Session {
+        id: session_id,
+        file,
+        messages,
+        from: timestamp(from_time),
+        to: timestamp(to_time),
+        about: one_line(&about, HEADLINE),
+        current,
+        span: time_span(from_time, to_time),
+    })
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sessions, columns, manner } = self;
+        let width = sessions.iter().map(|session| session.id.chars().count()).max().unwrap_or(ID);
+        for Session { id, span, messages, about, .. } in sessions {
+            let counted = format!("{} message{}", grouped(*messages), if *messages == 1 { "" } else { "s" });
+            let line = format!("{id:width$}  {span}  {counted}");
+            let told = format!("    {about}");
+            let cut = |line: &str| columns.map_or_else(|| line.to_owned(), |columns| fit(line, columns));
+            let line = cut(&line).replacen(id.as_str(), &manner.paint(Ink::Id, id), 1);
+            writeln!(f, "{line}\n{}", cut(&told))?;
+        }
+        write!(f, "{}", count(sessions.len(), "session"))
+    }
+}

@@ -1,0 +1,89 @@
+//! What Pi's own files say of a project where no Pi runs that could be asked: is it trusted, and where do its sessions lie?
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Origin, Sources};
+
+/// The variable that names the folder of sessions.
+const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
+
+/// Does the user trust a project, as far as Pi has noted it? What stands nearest to the folder counts.
+#[must_use]
+pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
+    let noted = json(&agent_dir.join("trust.json"));
+    let cwd = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
+    let nearest = cwd.ancestors().find_map(|folder| noted[folder.to_string_lossy().as_ref()].as_bool());
+    nearest.unwrap_or_else(|| json(&agent_dir.join("settings.json"))["defaultProjectTrust"] == "always")
+}
+
+/// The folder of a project's sessions, and that of the folders of all projects.
+#[must_use]
+pub fn session_folders(sources: &Sources, environment: &HashMap<String, String>) -> (PathBuf, PathBuf) {
+    let all = sources.agent_dir.join("sessions");
+    let set = environment.get(SESSIONS).filter(|set| !set.is_empty()).map(|set| at_home(set));
+    let in_file = |origin, is_read: bool| {
+        let file = sources.file(origin).filter(|_| is_read)?;
+        json(&file)["sessionDir"].as_str().map(|dir| sources.cwd.join(at_home(dir)))
+    };
+    let own = set
+        .or_else(|| in_file(Origin::Project, sources.project_trusted))
+        .or_else(|| in_file(Origin::Global, true))
+        .unwrap_or_else(|| all.join(called(&sources.cwd)));
+    (own, all)
+}
+
+/// What Pi calls the folder of the sessions of `cwd`.
+fn called(cwd: &Path) -> String {
+    let cwd = cwd.to_string_lossy();
+    let cwd = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
+    format!("--{}--", cwd.replace(['/', '\\', ':'], "-"))
+}
+
+fn at_home(dir: &str) -> PathBuf {
+    match (dir.strip_prefix('~'), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest.trim_start_matches(['/', '\\'])),
+        _ => PathBuf::from(dir),
+    }
+}
+
+fn json(path: &Path) -> Value {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_project_is_trusted_as_its_nearest_folder_is_and_its_sessions_lie_where_pi_puts_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let agent = dir.path().canonicalize().unwrap();
+        let at = |name: &str| agent.join(name);
+        fs::create_dir_all(at("a/b/c")).unwrap();
+        assert!(!is_trusted(&agent, &at("a/b")));
+        let noted = json!({at("a").to_str().unwrap(): true, at("a/b").to_str().unwrap(): false, at("a/b/c").to_str().unwrap(): null});
+        fs::write(at("trust.json"), noted.to_string()).unwrap();
+        let trusted = ["a", "a/b", "a/b/c", "none"].map(|name| is_trusted(&agent, &at(name)));
+        assert_eq!(trusted, [true, false, false, false]);
+        fs::write(at("settings.json"), r#"{"defaultProjectTrust": "always"}"#).unwrap();
+        assert!(is_trusted(&agent, &at("none")));
+
+        let cwd = PathBuf::from("/home/you/a project");
+        let sources = Sources { agent_dir: agent.clone(), cwd, ..Sources::default() };
+        let own = |set: &[(&str, &str)]| {
+            let set = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            session_folders(&sources, &set).0
+        };
+        assert_eq!(own(&[]), at("sessions/--home-you-a project--"));
+        fs::write(at("settings.json"), r#"{"sessionDir": "theirs"}"#).unwrap();
+        assert_eq!(own(&[]), PathBuf::from("/home/you/a project/theirs"));
+        assert_eq!(own(&[(SESSIONS, "/elsewhere")]), PathBuf::from("/elsewhere"));
+    }
+}

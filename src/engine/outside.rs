@@ -1,0 +1,287 @@
+//! The history outside Pi: a line of a shell, answered over a project's store or any database. No session is open, nothing is
+//! written by a command that only looks, and a Pi that works in the project goes on as if nobody had asked.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{aside, read_json};
+use crate::commands::import::Importer;
+use crate::commands::outside::{self, Access, Colour, FAILED, FOUND, Invocation, Wish, in_a_shell};
+use crate::commands::rest::Rest;
+use crate::commands::{Answer, Asked, Doing, Manner};
+use crate::config::{self, ProjectIdentity, Settings, Sources};
+use crate::error::{Code, Error, Result};
+use crate::ids::ConversationId;
+use crate::ingest::import::{Folders, Home};
+use crate::pruning::Live;
+use crate::recall::Scope;
+use crate::recall::grep::session;
+use crate::store::{Apart, Store, places, project_of, real_path};
+
+/// What a shell says, and where.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    /// Everything behind the program's name.
+    arguments: Vec<String>,
+    /// The folder it is said in.
+    cwd: PathBuf,
+    /// Where Pi keeps its settings and sessions.
+    agent_dir: PathBuf,
+    /// The variables of the environment that count: `LCM_*`, `PI_*`, `NO_COLOR`, `FORCE_COLOR`, `TERM`.
+    environment: HashMap<String, String>,
+    /// Of the terminal that reads it; none where no terminal does.
+    columns: Option<usize>,
+    /// The viewer's template, where the package has it.
+    viewer_template: Option<PathBuf>,
+}
+
+/// What comes of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Reply {
+    /// For stdout, without the last line's end.
+    pub output: String,
+    /// For stderr, likewise.
+    pub complaint: String,
+    /// How the process ends: [`outside`] says what it means.
+    pub code: i32,
+}
+
+/// Somebody in a shell, who may stop what takes long.
+#[derive(Default)]
+pub struct Outside {
+    cancel: CancellationToken,
+    importer: Importer,
+}
+
+/// A session that there is not: none has that row.
+const NOBODY: Scope = Scope { conversation: ConversationId(0), leaf: None };
+
+/// What was opened for a command.
+struct Opened {
+    home: Home,
+    settings: Settings,
+    sources: Sources,
+    folders: Folders,
+    notice: Option<String>,
+}
+
+impl Outside {
+    /// Answers a line. `request` is JSON: `arguments`, `cwd`, `agentDir`, `environment`, and where there are any `viewerTemplate`
+    /// and `columns`, those of the terminal that reads it.
+    ///
+    /// # Errors
+    /// When it is no such JSON.
+    pub async fn run(&self, request: &str) -> Result<Reply> {
+        let line: Line = read_json("the command", request)?;
+        let as_json = line.arguments.iter().any(|argument| argument == "--json");
+        let reply = match outside::read(&line.arguments, &line.cwd) {
+            Ok(Wish::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
+            Ok(Wish::Run(invocation)) => self.answer(&line, &invocation).await,
+            Err(error) => Err(error),
+        };
+        Ok(reply.unwrap_or_else(|error| complaint(&error, as_json)))
+    }
+
+    /// Stops what is under way. What was written of a file is gone then, what was imported stays.
+    pub async fn stop(&self) {
+        self.cancel.cancel();
+        self.importer.close().await;
+    }
+
+    async fn answer(&self, line: &Line, invocation: &Invocation) -> Result<Reply> {
+        let opened = open(line, invocation).await?;
+        let manner = manner(line, invocation);
+        let answered = self.answer_in(line, invocation, &opened, manner).await;
+        opened.home.store.close().await;
+        let answer = answered?;
+        let code = invocation.code(&answer.answer);
+        let words = if invocation.quotes() { answer.text } else { in_a_shell(&answer.text) };
+        let mut reply = Reply { complaint: opened.notice.unwrap_or_default(), code, ..Reply::default() };
+        if invocation.as_json {
+            reply.output = serde_json::to_string_pretty(&answer.answer).unwrap_or_default();
+        } else if invocation.name() == "grep" && code != FOUND {
+            // What a script reads are hits alone.
+            reply.complaint = [reply.complaint, in_a_shell(&words)].join("\n").trim_start().to_owned();
+        } else {
+            reply.output = manner.shown(words);
+        }
+        Ok(reply)
+    }
+
+    async fn answer_in(
+        &self,
+        line: &Line,
+        invocation: &Invocation,
+        opened: &Opened,
+        manner: Manner,
+    ) -> Result<Answer> {
+        let Opened { home, settings, sources, folders, .. } = opened;
+        let scope = match scope(&home.store, invocation.session.clone()).await {
+            Err(_) if !invocation.is_of_session() => NOBODY,
+            scope => scope?,
+        };
+        let asked = Asked {
+            home,
+            folders,
+            scope: &scope,
+            settings,
+            importer: &self.importer,
+            sources,
+            doing: &Doing { background: "unknown", compaction: None, import: None },
+            columns: line.columns,
+            window: None,
+            viewer_template: line.viewer_template.as_deref(),
+            live: &Live::default(),
+            manner,
+            cancel: self.cancel.clone(),
+            rest: Rest::default(),
+        };
+        invocation.answer(asked).await
+    }
+}
+
+fn complaint(error: &Error, as_json: bool) -> Reply {
+    let sentence = in_a_shell(&error.to_string());
+    let output = match as_json {
+        true => {
+            let said = json!({"error": {"code": error.code().as_str(), "message": sentence}});
+            serde_json::to_string_pretty(&said).unwrap_or_default()
+        }
+        false => String::new(),
+    };
+    Reply { output, complaint: format!("pi-lcm: {sentence}"), code: FAILED }
+}
+
+/// Colours are for somebody at a terminal, unless told otherwise: <https://no-color.org>.
+fn manner(line: &Line, invocation: &Invocation) -> Manner {
+    let is_set = |name: &str| line.environment.get(name).is_some_and(|value| !value.is_empty());
+    let is_terminal = line.columns.is_some();
+    let is_dumb = line.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
+    let has_colours = match invocation.colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => is_terminal && !is_set("NO_COLOR") && !is_dumb,
+    };
+    Manner { is_shell: true, is_terminal, has_colours }
+}
+
+async fn open(line: &Line, invocation: &Invocation) -> Result<Opened> {
+    if let Some(database) = invocation.database.clone() {
+        return open_database(line, invocation, database).await;
+    }
+    let folder = invocation.project.clone().unwrap_or_else(|| line.cwd.clone());
+    let (sources, settings) = settings(line, &folder);
+    let project = project_of(&folder, settings.project_identity);
+    let (dir, wanted) = (settings.db_dir.clone(), project.clone());
+    let apart = aside(move || Store::apart(&dir, &wanted)).await;
+    let (store, notice) = match (invocation.access(), apart) {
+        (Access::Reads, Ok(Some(Apart { store, notice, .. }))) => (store, notice),
+        (Access::Reads | Access::Changes, Err(error)) => return Err(error),
+        (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(&folder, &settings)),
+        (Access::Changes | Access::Adds, apart) => {
+            if let Ok(Some(apart)) = apart {
+                apart.store.close().await;
+            }
+            if !folder.is_dir() {
+                return Err(Error::invalid(format!(
+                    "there is no folder {}: --project names another",
+                    folder.display()
+                )));
+            }
+            let dir = settings.db_dir.clone();
+            let store = aside(move || Store::of_project(Some(&dir), &project)).await?;
+            let notice = store.notice().map(ToOwned::to_owned);
+            (store, notice)
+        }
+    };
+    Ok(opened(line, store, notice, sources, settings, &folder))
+}
+
+async fn open_database(line: &Line, invocation: &Invocation, path: PathBuf) -> Result<Opened> {
+    if invocation.access() != Access::Reads {
+        return Err(Error::invalid(format!(
+            "a database that is named is only looked at: {} takes the project's folder, with --project",
+            invocation.name()
+        )));
+    }
+    let Apart { store, project, .. } = aside(move || Store::apart_in(Path::new(&real_path(&path)))).await?;
+    let folder = PathBuf::from(project);
+    let (sources, settings) = settings(line, &folder);
+    Ok(opened(line, store, None, sources, settings, &folder))
+}
+
+fn opened(
+    line: &Line,
+    store: Store,
+    notice: Option<String>,
+    sources: Sources,
+    settings: Settings,
+    folder: &Path,
+) -> Opened {
+    let home = Home {
+        store,
+        cwd: real_path(folder),
+        identity: settings.project_identity,
+        db_dir: settings.db_dir.clone(),
+        session_id: String::new(),
+    };
+    let (session_dir, all_sessions) = config::session_folders(&sources, &line.environment);
+    Opened { home, settings, sources, folders: Folders { session_dir, all_sessions }, notice }
+}
+
+/// What Pi would go by in a folder.
+fn settings(line: &Line, folder: &Path) -> (Sources, Settings) {
+    let own = line.environment.iter().filter(|(name, _)| name.starts_with("LCM_"));
+    let sources = Sources {
+        agent_dir: line.agent_dir.clone(),
+        cwd: folder.to_owned(),
+        project_trusted: config::is_trusted(&line.agent_dir, folder),
+        environment: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
+    };
+    let settings = config::load(&sources).settings;
+    (sources, settings)
+}
+
+/// What to say of a project without a history, with what may have been meant.
+fn nothing_of(folder: &Path, settings: &Settings) -> Error {
+    let dir = &settings.db_dir;
+    let has_one = |folder: &&Path| {
+        let project = project_of(folder, ProjectIdentity::Cwd);
+        places(dir, &project).iter().any(|path| path.exists())
+    };
+    let folder = PathBuf::from(real_path(folder));
+    let remedy = match folder.ancestors().skip(1).find(has_one) {
+        Some(above) => format!("{} has one: --project {}", above.display(), above.display()),
+        None => {
+            "--project names another folder, --db a file, and pi-lcm import makes one of Pi's session files"
+                .into()
+        }
+    };
+    Error::invalid(format!("there is no history of {} in {}; {remedy}", folder.display(), dir.display()))
+}
+
+/// The session that is asked about, the last opened one unless told otherwise, at the end of its last branch.
+async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
+    store
+        .read(move |view| {
+            let conversation = match &wanted {
+                Some(id) => match session(view, id) {
+                    Err(error) if error.code() == Code::Invalid => {
+                        return Err(Error::invalid(format!("{error}; pi-lcm sessions lists them")));
+                    }
+                    found => found?,
+                },
+                // No session has the row 0, and there may be none yet.
+                None => {
+                    view.sessions_beside(ConversationId(0), 1)?.first().copied().unwrap_or(ConversationId(0))
+                }
+            };
+            Ok(Scope { conversation, leaf: view.last_entry(conversation)? })
+        })
+        .await
+}

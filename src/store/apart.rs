@@ -1,0 +1,189 @@
+//! Reading a history that no session is open in: a project's, or a database wherever it lies. Nothing is written to it, and none
+//! is made by asking for it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::backup::open_unchanged;
+use super::connection::{self, NAMES, Place};
+use super::project::{name_of, project_in};
+use super::{Batch, Store, migrations, trouble};
+use crate::error::{Code, Error, Result};
+
+/// A history that was opened to be read.
+pub struct Apart {
+    /// Its store.
+    pub store: Store,
+    /// The project it belongs to.
+    pub project: String,
+    /// What the user should know of files that were passed over for it.
+    pub notice: Option<String>,
+}
+
+impl Store {
+    /// Opens the history of a project, as [`super::project_of`] names it, in the folder `dir`, to read it; none where there is none.
+    ///
+    /// # Errors
+    /// When there is something, and nothing of it can be read.
+    pub fn apart(dir: &Path, project: &str) -> Result<Option<Apart>> {
+        let mut passed: Option<Error> = None;
+        for path in places(dir, project).into_iter().filter(|path| path.exists()) {
+            match Self::apart_in(&path) {
+                Ok(found) if found.project == project => {
+                    let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
+                    let notice = told.map(|why| format!("{why}; what is shown is from {}", path.display()));
+                    return Ok(Some(Apart { notice, ..found }));
+                }
+                Ok(_) => {}
+                Err(why) => passed = passed.or(Some(why)),
+            }
+        }
+        passed.map_or(Ok(None), Err)
+    }
+
+    /// Opens a database of ours to read it, wherever it lies. One of an older format is read as today's, from a copy in memory.
+    ///
+    /// # Errors
+    /// When it is none, when a newer version wrote it, or when it can't be read.
+    pub fn apart_in(path: &Path) -> Result<Apart> {
+        if !path.exists() {
+            return Err(Error::invalid(format!("there is no {}", path.display())));
+        }
+        let failed = |error: rusqlite::Error| {
+            let error = Error::storing(format!("{} can't be read", path.display()), error);
+            trouble::explained_at_opening(error, path)
+        };
+        let connection = open(path).map_err(|error| foreign_or(path, error, failed))?;
+        let version = migrations::version(&connection).map_err(failed)?;
+        if version > migrations::current() {
+            return Err(connection::newer(path, version));
+        }
+        let project = project_in(&connection).map_err(failed)?.unwrap_or_default();
+        let place = Place::File(path.to_owned());
+        let store = if version < migrations::current() {
+            let copy = copied(&connection).map_err(failed)?;
+            Self::of_copy(place, copy)?
+        } else {
+            Self::of_reader(place, connection)
+        };
+        Ok(Apart { store, project, notice: None })
+    }
+
+    /// Notes in the database, which was opened to be read, where a backup of it was written; where it can't be, it can't.
+    pub fn note_backup_apart(&self, backup: &Path) {
+        let Place::File(path) = self.place() else { return };
+        let note = || {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut connection = Connection::open_with_flags(path, flags).ok()?;
+            connection.busy_timeout(connection::BUSY).ok()?;
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
+            if migrations::version(&tx).ok()? != migrations::current() {
+                return None;
+            }
+            Batch::new(&tx).note_backup(backup).ok()?;
+            tx.commit().ok()
+        };
+        let _ = note();
+    }
+}
+
+/// Where a project's database may lie, in the order in which it is looked for.
+#[must_use]
+pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
+    let name = name_of(project);
+    let beside = (2..=NAMES).map(|number| dir.join(format!("{name}-{number}.db")));
+    std::iter::once(dir.join(format!("{name}.db"))).chain(beside).collect()
+}
+
+/// Bytes that are read by looking at the file's pages where the system has them: none is cut off while somebody reads it.
+const MAPPED: i64 = 1 << 40;
+
+/// A connection that reads, and leaves everything as it found it.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+    let had_log = log.exists();
+    let opened = connection::reading(path).and_then(|connection| {
+        // The last one to close would put the log of a session that was killed into the database.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
+        looked_into(connection)
+    });
+    match opened {
+        Err(error) if is_out_of_reach(&error) => open_unchanged(path).and_then(looked_into),
+        opened => opened,
+    }
+}
+
+/// Sees to it that it is a database of ours, before anything else is asked of it.
+fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
+    let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let _: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if mark != connection::APPLICATION_ID {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    connection::that_looks(connection)
+}
+
+/// Can only somebody with more rights open it like that?
+fn is_out_of_reach(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+    )
+}
+
+fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Error) -> Error) -> Error {
+    match error {
+        rusqlite::Error::InvalidQuery => {
+            Error::foreign(format!("{} belongs to another program", path.display()))
+        }
+        error if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Error::damaged(format!("{} is no database, or damaged", path.display()), error)
+        }
+        error if is_out_of_reach(&error) => Error::storing(
+            format!("{} can't be read (let it be read by you)", path.display()),
+            error.to_string(),
+        ),
+        error => failed(error),
+    }
+}
+
+/// A copy in memory, brought to today's format.
+fn copied(connection: &Connection) -> rusqlite::Result<Connection> {
+    let mut copy = Connection::open_in_memory()?;
+    let backup = Backup::new(connection, &mut copy)?;
+    while backup.step(4096)? != StepResult::Done {}
+    drop(backup);
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_database_of_an_older_format_is_read_as_todays_and_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("old.db");
+        let old = Connection::open(&path).unwrap();
+        old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
+        migrations::lay_out(&old, 5);
+        old.execute_batch(
+            "INSERT INTO _metadata VALUES ('cwd', '/project');
+             INSERT INTO conversations VALUES (1, 'one', NULL, NULL, 0, 0)",
+        )
+        .unwrap();
+        old.close().unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let Apart { store, project, .. } = Store::apart_in(&path).unwrap();
+        let known = store.read(|view| Ok((view.session_ids()?, view.rewritten()?))).await.unwrap();
+        assert_eq!((project.as_str(), known), ("/project", (vec!["one".to_owned()], 0)));
+        assert!(store.write(|_| Ok(())).await.is_err());
+        store.close().await;
+        assert!(std::fs::read(&path).unwrap() == before);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,214 @@
+//! A history that is asked about outside Pi: what the arguments mean, what is found, and that nothing is made by asking.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::support::Session;
+use crate::engine::{Outside, Reply};
+use crate::store::real_path;
+
+/// A machine with a project, and Pi's folder.
+struct Machine {
+    dir: tempfile::TempDir,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("project/src")).unwrap();
+        Self { dir }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        PathBuf::from(real_path(self.dir.path())).join(name)
+    }
+
+    /// A session file somewhere, of a project on another machine.
+    fn session(&self, name: &str, id: &str, session: &Session) -> PathBuf {
+        let header = json!({"type": "session", "version": 3, "id": id, "cwd": "/nowhere"});
+        let lines: Vec<String> =
+            std::iter::once(&header).chain(&session.entries).map(Value::to_string).collect();
+        let path = self.at(name);
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        path
+    }
+
+    async fn say_in(&self, folder: &Path, columns: Option<usize>, arguments: &[&str]) -> Reply {
+        let request = json!({
+            "arguments": arguments, "cwd": folder, "agentDir": self.at("agent"), "environment": {}, "columns": columns
+        });
+        Outside::default().run(&request.to_string()).await.unwrap()
+    }
+
+    async fn say(&self, arguments: &[&str]) -> Reply {
+        self.say_in(&self.at("project"), None, arguments).await
+    }
+
+    /// What it answers as data, and how the process ends.
+    async fn ask(&self, arguments: &[&str]) -> (Value, i32) {
+        let reply = self.say(&[&["--json"], arguments].concat()).await;
+        (serde_json::from_str(&reply.output).unwrap(), reply.code)
+    }
+
+    /// Every file there is, with its bytes.
+    fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let (mut found, mut folders) = (BTreeMap::new(), vec![self.at("")]);
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.insert(path.clone(), fs::read(path).unwrap());
+                }
+            }
+        }
+        found
+    }
+}
+
+fn failed(message: &str) -> Reply {
+    Reply { output: String::new(), complaint: format!("pi-lcm: {message}"), code: 2 }
+}
+
+#[tokio::test]
+async fn asking_makes_nothing_and_says_what_helps() {
+    let machine = Machine::new();
+    let (project, db_dir) = (machine.at("project"), machine.at("agent/lcm"));
+    for command in ["stats", "sessions", "tree", "doctor", "export", "backup"] {
+        let reply = machine.say(&[command]).await;
+        assert_eq!(reply.code, 2, "{command}");
+        let begins =
+            format!("pi-lcm: there is no history of {} in {}; ", project.display(), db_dir.display());
+        assert!(reply.complaint.starts_with(&begins), "{}", reply.complaint);
+    }
+    assert_eq!(machine.say(&["doctor", "--fix"]).await.code, 2);
+    assert!(machine.files().is_empty(), "{:?}", machine.files().keys());
+
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(2, 5));
+    let (imported, code) = machine.ask(&["import", file.to_str().unwrap()]).await;
+    assert_eq!((&imported["newMessages"], code), (&json!(4), 0));
+    let below = machine.say_in(&machine.at("project/src"), None, &["stats"]).await;
+    assert!(below.complaint.ends_with(&format!("--project {}", project.display())), "{}", below.complaint);
+    let before = machine.files();
+    for arguments in [&["stats"][..], &["sessions"], &["grep", "question"], &["tree"], &["doctor"]] {
+        assert_eq!(machine.say(arguments).await.code, 0, "{arguments:?}");
+    }
+    assert!(machine.files() == before, "asking changed {:?}", machine.files().keys());
+}
+
+#[tokio::test]
+async fn all_sessions_are_searched_and_one_where_it_is_named() {
+    let machine = Machine::new();
+    let one = Session::new().user("a red fox").assistant("where is the fox?");
+    let two = Session::new().user("a blue fox --regex").assistant("there");
+    let files = [machine.session("1.jsonl", "one-1", &one), machine.session("2.jsonl", "two-2", &two)];
+    for file in &files {
+        assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    }
+    let found = async |arguments: &[&str]| {
+        let (answer, code) = machine.ask(&[&["grep"], arguments].concat()).await;
+        (answer["hits"].as_array().map_or(0, Vec::len), code)
+    };
+    assert_eq!(found(&["fox"]).await, (3, 0));
+    assert_eq!(found(&["fox", "--session", "one"]).await, (2, 0));
+    assert_eq!(found(&["fox", "--session=two-2"]).await, (1, 0));
+    assert_eq!(found(&["fox", "--role", "user"]).await, (2, 0));
+    assert_eq!(found(&["-n1", "fox"]).await, (1, 0));
+    assert_eq!(found(&["-ei", "RED|BLUE"]).await, (2, 0));
+    assert_eq!(found(&["-e", "RED|BLUE"]).await, (0, 1));
+    assert_eq!(found(&["--", "--regex"]).await, (1, 0));
+    assert_eq!(found(&["fox", "--before", "2020-01-01"]).await, (0, 1));
+
+    let nothing = machine.say(&["grep", "wolf"]).await;
+    let said = Reply { output: String::new(), complaint: "Nothing found for wolf.".into(), code: 1 };
+    assert_eq!(nothing, said);
+    let plain = machine.say(&["grep", "red"]).await.output;
+    assert!(plain.starts_with("m-") && plain.ends_with("\n  a red fox"), "{plain}");
+    let seen = machine.say_in(&machine.at("project"), Some(80), &["grep", "red"]).await.output;
+    assert!(seen.contains("a \u{1b}[1;31mred\u{1b}[0m fox\n\nThe whole of one: pi-lcm show ID."), "{seen:?}");
+
+    let (sessions, _) = machine.ask(&["sessions"]).await;
+    let listed: Vec<_> =
+        sessions["sessions"].as_array().unwrap().iter().map(|one| (&one["id"], &one["about"])).collect();
+    assert_eq!(listed[1], (&json!("one-1"), &json!("a red fox")));
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said_in_one_sentence() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let all = "stats, sessions, grep, show, tree, export, doctor, import, backup";
+    for (arguments, message) in [
+        (&[][..], format!("pi-lcm takes a command: {all} (pi-lcm --help tells of each)")),
+        (
+            &["stat"],
+            "there is no pi-lcm stat: did you mean pi-lcm stats? (pi-lcm --help lists them all)".into(),
+        ),
+        (
+            &["grep", "--rol", "x"],
+            "pi-lcm grep knows no --rol: did you mean --role? (pi-lcm grep --help tells all)".into(),
+        ),
+        (&["grep"], "pi-lcm grep takes WORDS… (pi-lcm grep --help tells all)".into()),
+        (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number from 1 on".into()),
+        (&["grep", "x", "--after", "soon"], "--after `soon` is no time: ".into()),
+        (&["show"], "pi-lcm show takes ID (pi-lcm show --help tells all)".into()),
+        (
+            &["show", "m-ffffffffff"],
+            "there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids".into(),
+        ),
+        (&["stats", "--session", "zwei"], "there is no session `zwei` in this project".into()),
+        (&["stats", "--project"], "--project takes a value, and none is given".into()),
+        (&["stats", "--json=yes"], "--json takes no value".into()),
+        (
+            &["stats", "--project", "a", "--db", "b"],
+            "--project and --db exclude each other: leave one of them out".into(),
+        ),
+        (&["stats", "now"], "pi-lcm stats takes nothing beside its options, so now is too much ".into()),
+        (&["stats", "--color", "blue"], "--color is not blue: it takes always, never, auto".into()),
+        (
+            &["import", "--db", "x"],
+            "a database that is named is only looked at: import takes the project's folder".into(),
+        ),
+        (&["completions"], "pi-lcm completions takes the shell: bash, zsh or fish".into()),
+    ] {
+        let reply = machine.say(arguments).await;
+        let (code, said) = (reply.code, reply.complaint);
+        assert!(code == 2 && said.starts_with(&failed(&message).complaint), "{arguments:?}: {said}");
+        assert_eq!(reply.output, "", "{arguments:?}");
+    }
+    let (said, code) = machine.ask(&["show", "x"]).await;
+    assert_eq!((&said["error"]["code"], code), (&json!("LCM_INVALID"), 2));
+}
+
+#[tokio::test]
+async fn a_file_is_written_where_the_shell_is_however_it_is_called() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
+    let file = file.to_str().unwrap();
+    assert_eq!(machine.say(&["import", file]).await.code, 0);
+    let (here, project) = (machine.at(""), machine.at("project"));
+    let named = [" \"a\" --force.md", "--md", "b c.md"];
+    for name in named {
+        let reply = machine
+            .say_in(&here, None, &["export", "--project", project.to_str().unwrap(), "--", name])
+            .await;
+        assert_eq!((reply.complaint.as_str(), reply.code), ("", 0));
+        assert!(here.join(name).is_file(), "{name}: {}", reply.output);
+    }
+    let written =
+        machine.say_in(&here, None, &["export", "--project", project.to_str().unwrap()]).await.output;
+    assert!(written.contains(&here.join("pi-").display().to_string()), "{written}");
+
+    let backup =
+        machine.say_in(&here, None, &["backup", "kept.bak", "--project", project.to_str().unwrap()]).await;
+    assert_eq!(backup.code, 0, "{}", backup.complaint);
+    let (of_backup, _) = machine.ask(&["stats", "--db", here.join("kept.bak").to_str().unwrap()]).await;
+    assert_eq!(of_backup["project"], json!({"messages": 2, "sessions": 1}));
+    let other = machine.say(&["stats", "--db", file]).await;
+    assert!(other.complaint.contains("out.jsonl is no database, or damaged"), "{}", other.complaint);
+}

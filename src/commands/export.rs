@@ -13,7 +13,7 @@ use super::{Answer, Asked, Command, args};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId};
-use crate::ingest::export::{Lines, header, line};
+use crate::ingest::export::{Lines, header, line, supplement};
 use crate::model::{Message, Part, Role};
 use crate::store::{ExportedEntry, ExportedSession, Store, View};
 use crate::text::{count, grouped, megabytes, minute, now};
@@ -141,7 +141,10 @@ async fn write_session(
     let lines = lines_of(store, &session).await?;
     output.push(&(header(&session, &asked.home.cwd, &lines) + "\n"))?;
     let last = EntryId(i64::MAX);
-    let (output, messages) = write_entries(asked, conversation, last, lines, output).await?;
+    let (mut output, messages) = write_entries(asked, conversation, last, lines, output).await?;
+    if let Some(line) = store.read(move |view| supplement(view, conversation)).await? {
+        output.push(&(line + "\n"))?;
+    }
     let (file, bytes) = output.finish()?;
     written.files.push(file);
     written.messages += messages;

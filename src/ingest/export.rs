@@ -15,7 +15,9 @@ use super::stringify::stringify;
 use crate::dag::{Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::model::{CompactionDetails, Content, Entry, State, SummaryRecord, parse_one, replacements};
+use crate::model::{
+    CompactionDetails, Content, Entry, State, SummaryRecord, Supplement, parse_one, replacements,
+};
 use crate::store::{ExportedEntry, ExportedSession, Shows, StoredSummary, View};
 use crate::text::timestamp;
 
@@ -129,6 +131,23 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
         }
 }
 
+/// The last line of a session's file, where there is something to be said in it.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Option<String>> {
+    let mut summaries = Vec::new();
+    for id in view.carried_nowhere(conversation)? {
+        let sources = view.identities(&view.edges(id)?.sources)?;
+        summaries.push(record_of(view.summary(id)?, sources.iter().map(ToString::to_string).collect()));
+    }
+    if summaries.is_empty() {
+        return Ok(None);
+    }
+    let line = Supplement::new(&view.session_id(conversation)?, summaries);
+    Ok(Some(serde_json::to_string(&line).unwrap_or_default()))
+}
+
 fn of_message(view: &View<'_>, entry: &ExportedEntry, message: MessageId) -> Result<String> {
     let stored = view.message(message)?;
     let parent = parent_of(entry);
@@ -198,6 +217,8 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
             leaf: None,
         };
         fields["details"] = serde_json::to_value(details).unwrap_or_default();
+    } else if let Some(files) = view.listed_by(entry.row)? {
+        fields["details"] = json!({"readFiles": files.read, "modifiedFiles": files.modified});
     }
     Ok(placed(entry, 0, fields))
 }
@@ -216,7 +237,11 @@ pub(super) fn record(
             Some(hashes.collect::<Result<_>>()?)
         }
     };
-    Ok(sources.map(|sources| SummaryRecord {
+    Ok(sources.map(|sources| record_of(stored, sources)))
+}
+
+fn record_of(stored: StoredSummary, sources: Vec<String>) -> SummaryRecord {
+    SummaryRecord {
         id: stored.hash.to_string(),
         depth: stored.depth,
         text: stored.text,
@@ -228,7 +253,7 @@ pub(super) fn record(
         usage: stored.usage.and_then(|usage| serde_json::from_str(&usage).ok()),
         quotes: stored.quotes,
         sources,
-    }))
+    }
 }
 
 fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {

@@ -15,7 +15,7 @@ use super::fold::Handover;
 use super::order::Order;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
-use crate::model::{Content, parse_batch, read_json};
+use crate::model::{Content, SummaryRecord, Supplement, parse_batch, read_json};
 
 /// Characters of JSON that are stored in one transaction: other sessions get their turn in between.
 const SLICE: usize = 256 * 1024;
@@ -42,6 +42,11 @@ pub(super) trait Slices: Send + 'static {
 
     /// What could not be read so far.
     fn broken(&self) -> usize;
+
+    /// Summaries that an export has added to what was read so far.
+    fn supplements(&mut self) -> Vec<SummaryRecord> {
+        Vec::new()
+    }
 }
 
 impl Slices for SessionFile {
@@ -51,6 +56,10 @@ impl Slices for SessionFile {
 
     fn broken(&self) -> usize {
         SessionFile::broken(self)
+    }
+
+    fn supplements(&mut self) -> Vec<SummaryRecord> {
+        std::mem::take(&mut self.supplements)
     }
 }
 
@@ -67,6 +76,8 @@ pub struct SessionFile {
     ended: bool,
     /// Lines that could not be read.
     broken: usize,
+    /// What an export has added.
+    supplements: Vec<SummaryRecord>,
 }
 
 impl SessionFile {
@@ -82,7 +93,16 @@ impl SessionFile {
         };
         let mut lines = Lines { reader: BufReader::with_capacity(SLICE, file) };
         let (header, version) = read_header(&mut lines)?;
-        Ok(Self { lines, header, version, unnamed: 0, order: Order::default(), ended: false, broken: 0 })
+        Ok(Self {
+            lines,
+            header,
+            version,
+            unnamed: 0,
+            order: Order::default(),
+            ended: false,
+            broken: 0,
+            supplements: Vec::new(),
+        })
     }
 
     /// What it says of itself.
@@ -164,7 +184,9 @@ impl SessionFile {
                     let renamed = self.renamed(&shape);
                     return Ok(Some(self.placed(renamed.unwrap_or(json))));
                 }
-                _ => {}
+                _ => self
+                    .supplements
+                    .extend(Supplement::parse(&json).into_iter().flat_map(|line| line.summaries)),
             }
         }
         Ok(None)

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, Slices, says_anything};
 use super::fold::{Handover, PreparedHandover};
+use super::restore::restore_supplement;
 use super::salvage::{OldSessions, is_database};
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
@@ -334,7 +335,7 @@ impl Run<'_> {
                     break;
                 }
             }
-            Ok(file.broken())
+            Ok((file.broken(), file.supplements()))
         });
         while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
@@ -346,10 +347,13 @@ impl Run<'_> {
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let broken = reading.await.map_err(stopped)??;
+        let (broken, supplements) = reading.await.map_err(stopped)??;
         let Some(conversation) = conversation else {
             return Ok(Taken { new, broken, silent: 1, ..Taken::default() });
         };
+        if !supplements.is_empty() {
+            store.write(move |batch| restore_supplement(batch, &supplements)).await?;
+        }
         let all = store.read(move |view| view.said_in(conversation)).await?;
         Ok(Taken { new, known: all.saturating_sub(new), broken, sessions: 1, ..Taken::default() })
     }

@@ -43,6 +43,32 @@ pub(super) fn restore(
     Ok(())
 }
 
+/// Stores summaries that an export has added to a session, where the store lacks them and has what they were made from.
+///
+/// # Errors
+/// When the database can't be written.
+pub(super) fn restore_supplement(batch: &Batch<'_>, summaries: &[SummaryRecord]) -> Result<()> {
+    for record in summaries {
+        let Some(hash) = hash_of(&record.id) else { continue };
+        if batch.summary_by_hash(hash)?.is_some() {
+            continue;
+        }
+        if record.depth > 0 {
+            add_condensed(batch, record, hash)?;
+            continue;
+        }
+        let Some(lineages) = record.sources.iter().map(|id| hash_of(id)).collect::<Option<Vec<_>>>() else {
+            continue;
+        };
+        let found: Result<Option<Vec<_>>> =
+            lineages.iter().map(|lineage| batch.message_by_lineage(*lineage)).collect();
+        if let Some(messages) = found? {
+            add(batch, record, hash, Sources::Messages(messages), &lineages)?;
+        }
+    }
+    Ok(())
+}
+
 fn hash_of(id: &str) -> Option<Hash> {
     Hash::from_slice(&hex::decode(id).ok()?).ok()
 }

@@ -13,4 +13,4 @@ pub use message::{Files, Message, Part, Role, read_json};
 pub use notes::{Change, MOST_CHARACTERS, MOST_NOTES, MOST_TOKENS, NOTE_TOOL, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;
-pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, title};
+pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};

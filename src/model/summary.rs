@@ -165,3 +165,31 @@ impl CompactionDetails {
         serde_json::from_str::<Self>(json).ok().filter(|details| details.lcm == FORMAT)
     }
 }
+
+/// The last line of an exported session: summaries that no compaction in it carries. Pi passes over every line but the first that
+/// is of type `session`, as it has done since there are session files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Supplement {
+    #[serde(rename = "type")]
+    kind: String,
+    /// Pi's id of the session.
+    pub id: String,
+    /// Format version, that of [`CompactionDetails`].
+    pub lcm: u32,
+    /// Sources before what was condensed from them; those of a leaf summary are named by the lineages of its messages.
+    pub summaries: Vec<SummaryRecord>,
+}
+
+impl Supplement {
+    /// Of a session.
+    #[must_use]
+    pub fn new(session_id: &str, summaries: Vec<SummaryRecord>) -> Self {
+        Self { kind: "session".into(), id: session_id.into(), lcm: FORMAT, summaries }
+    }
+
+    /// Reads a line; `None` where it is another, or of a newer format.
+    #[must_use]
+    pub fn parse(json: &str) -> Option<Self> {
+        serde_json::from_str::<Self>(json).ok().filter(|line| line.lcm == FORMAT && line.kind == "session")
+    }
+}

@@ -406,7 +406,11 @@ impl<'t> Batch<'t> {
         self.message_of(conversation, entry_id).map_err(reading)
     }
 
-    pub(super) fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
+    /// The message of this identity.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
         use rusqlite::OptionalExtension as _;
         self.connection
             .prepare_cached("SELECT id FROM messages WHERE lineage = ?1")

@@ -6,7 +6,7 @@ use super::View;
 use super::files::Beside;
 use super::view::reading;
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 
 /// A session as it is named on top of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +135,23 @@ impl View<'_> {
             )
             .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
             .map_err(reading)
+    }
+
+    /// Summaries that begin with a message of a session and that no entry of it carries, sources before what was condensed from
+    /// them.
+    pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT s.id FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND NOT EXISTS (SELECT 1 FROM carried c JOIN entries e ON e.id = c.entry_id
+                                     WHERE c.summary_id = s.id AND e.conversation_id = ?1)
+                  ORDER BY s.depth, s.id",
+            )
+            .map_err(reading)?;
+        let ids = query.query_map([conversation.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     /// JSON of what each summary's model calls used; of the summaries of a session, or of all.

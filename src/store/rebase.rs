@@ -22,7 +22,10 @@ type Changed = HashMap<i64, (Hash, Hash)>;
 
 impl View<'_> {
     /// The identities of what a summary is made from.
-    pub(super) fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
         let (sql, rows): (_, Vec<i64>) = match sources {
             Sources::Messages(messages) => {
                 ("SELECT lineage FROM messages WHERE id = ?1", messages.iter().map(|id| id.0).collect())

@@ -296,7 +296,7 @@ impl Process {
 /// - whether the files of a summary's messages were looked up yet;
 /// - the rendition for an edit of an entry on another branch: the edit changes nothing there nor here, and has a rendition
 ///   only if that branch came before.
-fn digest(path: &Path) -> BTreeSet<String> {
+pub(super) fn digest(path: &Path) -> BTreeSet<String> {
     let connection = Connection::open(path).unwrap();
     let unsealed = |context: &Context<'_>| {
         let column: Option<Vec<u8>> = context.get(0)?;
@@ -386,7 +386,7 @@ fn digest(path: &Path) -> BTreeSet<String> {
     digest
 }
 
-fn assert_same(one: &BTreeSet<String>, other: &BTreeSet<String>) {
+pub(super) fn assert_same(one: &BTreeSet<String>, other: &BTreeSet<String>) {
     let (missing, added): (Vec<_>, Vec<_>) =
         (one.difference(other).collect(), other.difference(one).collect());
     assert!(missing.is_empty() && added.is_empty(), "missing: {missing:#?}\nadded: {added:#?}");

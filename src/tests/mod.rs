@@ -29,6 +29,7 @@ mod notes;
 mod opening;
 mod outside;
 mod overflow;
+mod portable;
 mod private;
 mod pruning;
 mod purge;

@@ -1,0 +1,122 @@
+//! A project that is exported and taken in on another machine is the same there: every message byte for byte, every entry in its
+//! place, every summary, also those that stand in no session file.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::asking::Asking;
+use super::fold::{assert_same, digest};
+use super::support::{Session, TestStore, ask_in};
+use super::world::{World, events, knobs};
+use crate::compaction::Outcome;
+use crate::config::ProjectIdentity;
+use crate::ids::ConversationId;
+use crate::ingest::import::Home;
+use crate::recall::Scope;
+use crate::store::{Place, Store};
+
+/// What a store holds but for the names of files, which are others on another machine.
+fn contents(store: &Store) -> BTreeSet<String> {
+    let Place::File(path) = store.place() else { panic!("it is in memory") };
+    let lines = digest(path).into_iter().filter(|line| !line.starts_with("session: "));
+    // How a summary's text is packed depends on who packed it; that it is the same text is what its hash proves.
+    let plain = |line: String| match line.starts_with("summary: ") {
+        true => line
+            .splitn(5, " | ")
+            .enumerate()
+            .filter(|(at, _)| !matches!(at, 2 | 3))
+            .map(|(_, part)| part)
+            .collect(),
+        false => line,
+    };
+    lines.map(plain).collect()
+}
+
+async fn say(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> crate::commands::Answer {
+    let home = Home {
+        store: store.clone(),
+        cwd: cwd.display().to_string(),
+        identity: ProjectIdentity::Cwd,
+        db_dir: cwd.to_owned(),
+        session_id: String::new(),
+    };
+    ask_in(&home, cwd, scope, None, line).await.unwrap()
+}
+
+/// The project of `store` on another machine.
+async fn carried_over(store: &Store) -> TestStore {
+    let folder = tempfile::tempdir().unwrap();
+    let nobody = Scope { conversation: ConversationId(0), leaf: None };
+    say(store, &nobody, folder.path(), "export --jsonl --all out").await;
+    let other = TestStore::new();
+    let answer = say(&other.store, &nobody, folder.path(), "import out").await.answer;
+    assert_eq!((&answer["failed"], &answer["brokenLines"]), (&json!([]), &json!(0)));
+    other
+}
+
+/// Is there an edit of something that has no content to be replaced? It changes nothing, so that the store does not keep its words,
+/// which stand in the session's own file alone.
+fn edits_nothing(world: &World) -> bool {
+    let entries = || world.sittings.iter().flat_map(|sitting| &sitting.entries);
+    entries().filter(|entry| entry["replacement"].is_object()).any(|edit| {
+        let mut targets = entries().filter(|entry| entry["id"] == edit["targetId"]);
+        targets.any(|entry| entry["content"].is_null() && entry["message"]["content"].is_null())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The sessions' own files are gone here: all there is comes from the store.
+    #[test]
+    fn whatever_a_project_went_through_it_is_the_same_elsewhere(events in events(60), knobs in knobs()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let mut world = World::new(knobs);
+            for (at, event) in events.iter().enumerate() {
+                if let Some(asked) = world.happen(event).await
+                    && let Outcome::Compacted { compaction, .. } = asked.run(&world.store, &asked.mood.model()).await
+                    // Of some compactions Pi never heard: their summaries are written ahead of the next one.
+                    && at % 3 > 0
+                {
+                    world.note(&compaction);
+                }
+            }
+            for at in 0..world.sittings.len() {
+                world.store_sitting(at).await;
+            }
+            if edits_nothing(&world) {
+                return;
+            }
+            let other = carried_over(&world.store.store).await;
+            assert_same(&contents(&world.store.store), &contents(&other.store));
+        });
+    }
+}
+
+#[tokio::test]
+async fn summaries_that_no_session_file_has_travel_in_a_line_that_pi_passes_over() {
+    let asking = Asking::about(&Session::new().chat(6, 20)).await;
+    let first = asking.leaf(0..4, "the first four").await;
+    let second = asking.leaf(4..8, "the next four").await;
+    asking.condensed(1, &[first, second], "all eight").await;
+    let folder = tempfile::tempdir().unwrap();
+    say(&asking.store.store, &asking.scope, folder.path(), "export --jsonl out.jsonl").await;
+    let text = std::fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let kind = (&last["type"], &last["id"], last["summaries"].as_array().map(Vec::len));
+    assert_eq!(kind, (&json!("session"), &json!("one"), Some(3)));
+
+    // One that is not what its id says is left out, and what was condensed from it.
+    std::fs::write(folder.path().join("out.jsonl"), text.replace("the next four", "the next fore")).unwrap();
+    let other = TestStore::new();
+    let nobody = Scope { conversation: ConversationId(0), leaf: None };
+    let answer = say(&other.store, &nobody, folder.path(), "import out.jsonl").await;
+    assert_eq!(answer.text, "1 session: 12 messages new, 0 known already");
+    let kept = contents(&other.store).iter().filter(|line| line.starts_with("summary: ")).count();
+    assert_eq!(kept, 1);
+    assert_same(&contents(&asking.store.store), &contents(&carried_over(&asking.store.store).await.store));
+}

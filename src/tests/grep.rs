@@ -122,7 +122,7 @@ async fn what_nobody_wrote_that_way_finds_what_was_meant() {
 async fn a_word_that_is_misspelt_in_its_ending_or_loses_much_of_it_in_the_index_is_found() {
     let session = Session::new()
         .user("The evidence is in drainCachedValveState, the configuration is not.")
-        .assistant("I am taking that down.")
+        .assistant("I am writing, and taking that down.")
         .user("Go on.");
     let asking = Asking::about(&session).await;
     for (query, expected) in [
@@ -130,7 +130,7 @@ async fn a_word_that_is_misspelt_in_its_ending_or_loses_much_of_it_in_the_index_
         ("configuraiton", "«configuration»"),
         ("draincarhedvalvestate", "«drainCachedValveSt»ate"),
         ("tnking", "«taking»"),
-        ("taknig", "«taking»"),
+        ("writnig", "«writing»"),
     ] {
         let answer = asking.grep(json!({"query": query})).await;
         assert!(first(&answer).contains(expected), "{query}: {answer}");

@@ -412,8 +412,9 @@ fn forms(word: &str, stems: &[String]) -> Vec<(String, usize)> {
             if stem.chars().count() >= LONG_ENOUGH {
                 forms.push((stem.to_owned(), mistakes));
             }
-            // Of `taking` the index has `take`.
-            if ending.starts_with('i') && stem.chars().count() + 1 >= LONG_ENOUGH {
+            // Of `taking` the index has `take`. Of `modify` it has no `mode`: a short beginning and a mistake are too little.
+            let least = if mistakes == 0 { LONG_ENOUGH - 1 } else { LONG_ENOUGH };
+            if ending.starts_with('i') && stem.chars().count() >= least {
                 forms.push((format!("{stem}e"), mistakes));
             }
         }
@@ -432,7 +433,7 @@ mod tests {
         for (wrong, stem, spent) in [
             ("evidene", "evid", 1),
             ("tnking", "tnke", 0),
-            ("taknig", "take", 1),
+            ("writnig", "write", 1),
             ("configuraiton", "configur", 1),
             ("draincarhedvalvestate", "draincarhedvalvest", 0),
             ("rewriite", "rewriite", 0),
@@ -440,5 +441,6 @@ mod tests {
             let forms = forms(wrong, &stems(wrong));
             assert!(forms.contains(&(stem.to_owned(), spent)), "{wrong}: {forms:?}");
         }
+        assert!(!forms("modify", &stems("modify")).iter().any(|(form, _)| form == "mode"));
     }
 }

@@ -203,3 +203,29 @@ for (const host of hosts) {
     assert.deepEqual([context.pruned.turns, context.cache.changedBy], [0, "compaction"]);
   });
 }
+
+/** @param {string} version */
+const hostOf = (version) => hosts.find((host) => host.version === version);
+const [old, recent] = [hostOf("0.74.2"), hostOf("1.5.2")];
+
+for (const [from, to] of [
+  [old, recent],
+  [recent, old],
+]) {
+  const skip = from && to ? false : "it takes both 0.74.2 and 1.5.2";
+  test(`a session that goes from ${from?.version} to ${to?.version} keeps its stubs`, { skip }, async (t) => {
+    assert.ok(from && to);
+    const project = await aLeanProject(t, from, { pruning: "turns", pruneYellow: 0.2, pruneRed: 0.4 });
+    const pi = project.startPi();
+    for (let n = 0; n < 18; n++) await chat(project, pi, n);
+    const stubs = stubsOf(project.lastTurn);
+    assert.ok(stubs.length > 0);
+    const { file } = await project.session(pi);
+    await pi.stop();
+    project.host = to;
+    await project.runPi(["--session", file, "-p", "Go on."]);
+    assertPairs(project.lastTurn);
+    assert.deepEqual(stubsOf(project.lastTurn), stubs);
+    assert.ok(!project.lastTurn.raw.includes("call_0a"));
+  });
+}

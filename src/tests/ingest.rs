@@ -131,8 +131,12 @@ async fn what_goes_on_takes_the_short_way_until_something_is_lost() {
     store.store.flush().await.unwrap();
     set_version(&store, ours);
     assert!(!persistor.knows("e5") && !persistor.knows("e6") && !append(6));
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    // Nobody ever sends: it waits until the other end is dropped.
+    store.store.post(move |_| Ok(held.recv().is_ok()), drop).unwrap();
     persistor.hand_over(&slice(4..6), vec![]).unwrap();
     assert!(!append(6));
+    drop(release);
     store.store.flush().await.unwrap();
     assert!(append(6));
 

@@ -6,6 +6,14 @@ use super::rest::{Given, Rest, written};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
+/// An option that takes a value.
+pub(super) struct Valued {
+    pub name: &'static str,
+    /// What stands for the value in help.
+    pub value: &'static str,
+    pub help: &'static str,
+}
+
 /// A line, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::outside::Valued;
+use super::args::Valued;
 use super::paint::{Ink, Manner};
 use super::{Answer, Asked, Command, args};
 use crate::error::{Error, Result};

@@ -9,9 +9,10 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::notes::NOTE_TOOL;
 use crate::{text, tokens};
 
+/// The tool that changes notes, and what Pi calls a message that tells of a change of the user's.
+pub const NOTE_TOOL: &str = "lcm_note";
 /// serde_json stops at 128 levels; what is around a value counts too.
 const DEEPEST: usize = 100;
 /// What serde_json's own keys begin with, for numbers and for raw values, where one comes first in an object.

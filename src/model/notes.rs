@@ -7,13 +7,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::message::Message;
+use super::message::{Message, NOTE_TOOL};
 use super::{Part, Role, read_json};
 use crate::error::{Error, Result};
 use crate::tokens;
 
-/// The tool that changes them, and what Pi calls a message that tells of a change of the user's.
-pub const NOTE_TOOL: &str = "lcm_note";
 /// Most notes there may be.
 pub const MOST_NOTES: usize = 8;
 /// Most characters of one.

@@ -5,10 +5,20 @@ use std::cell::OnceCell;
 
 use super::Scope;
 use super::branch::Branch;
-use super::grep::Place;
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
 use crate::store::{Around, Stretches, View};
+
+/// Where something stands, as seen from the current branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On it.
+    Here,
+    /// On another branch of the session; for a summary also: superseded.
+    OtherBranch,
+    /// In another session of the project.
+    OtherSession,
+}
 
 /// A branch, looked at from afar.
 pub(super) struct Sight<'a> {

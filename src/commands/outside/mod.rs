@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+use super::args::Valued;
 use super::rest::Rest;
 use super::{Answer, Asked, Command, backup, doctor, export, import, search, sessions, show, stats, tree};
 use crate::error::Result;
@@ -23,14 +24,6 @@ pub const FOUND: i32 = 0;
 pub const NOTHING: i32 = 1;
 /// It could not be done: one sentence on stderr says why.
 pub const FAILED: i32 = 2;
-
-/// An option that takes a value.
-pub(super) struct Valued {
-    pub name: &'static str,
-    /// What stands for the value in help.
-    pub value: &'static str,
-    pub help: &'static str,
-}
 
 /// What a command needs of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

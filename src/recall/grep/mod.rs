@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Scope;
 use super::cards::{MessageCard, SummaryCard};
+pub use super::sight::Place;
 use super::sight::Sight;
 use crate::dag::Sources;
 use crate::error::{Error, Result};
@@ -175,17 +176,6 @@ pub enum Found {
     Message(MessageCard, Option<String>),
     /// A summary.
     Summary(SummaryCard),
-}
-
-/// Where something stands, as seen from the current branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// On it.
-    Here,
-    /// On another branch of the session; for a summary also: superseded.
-    OtherBranch,
-    /// In another session of the project.
-    OtherSession,
 }
 
 /// What further answers hold.

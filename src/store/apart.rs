@@ -104,7 +104,8 @@ const MAPPED: i64 = 1 << 40;
 /// A connection that reads, and leaves everything as it found it.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-    let had_log = log.exists();
+    // An empty one may be that of our own other connection.
+    let had_log = log.metadata().is_ok_and(|log| log.len() > 0);
     let opened = connection::reading(path).and_then(|connection| {
         // The last one to close would put the log of a session that was killed into the database.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;

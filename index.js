@@ -329,7 +329,7 @@ export default function losslessContext(pi) {
   );
   pi.on("turn_start", withSession(settle));
   pi.on("agent_end", withSession(syncAll));
-  pi.on("session_tree", withSession(sync));
+  pi.on("session_tree", withSession(syncAll));
 
   // What is said while an older Pi compacts for us waits until that is done: there it would be lost.
   pi.on(
@@ -420,6 +420,12 @@ export default function losslessContext(pi) {
         // What was said while the past is still being handed over waits behind it; the next start would bring it too.
         if (!left.live) await Promise.race([left.caughtUp.catch(() => {}), patience()]);
         walk(left, engine);
+        // What was said on a branch that was left, with no run since.
+        if (left.live && engine.known() < left.manager.getEntries().length) {
+          left.live = false;
+          goOn(left, engine)?.catch(() => {});
+          await Promise.race([left.caughtUp.catch(() => {}), patience()]);
+        }
         left.closing = true;
         // A call of Pi's that nobody waits for any more would keep it from leaving.
         left.leaving.abort();

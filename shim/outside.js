@@ -16,8 +16,13 @@ const COUNTS = /^(LCM_.*|PI_.*|NO_COLOR|TERM)$/;
 
 /** Answers the arguments of this process, and sets how it ends. */
 export async function main() {
-  // Whoever reads may have read enough: `pi-lcm grep … | head`.
-  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => process.exit());
+  process.stderr.on("error", () => process.exit(FAILED));
+  process.stdout.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
+    // Whoever reads may have read enough: `pi-lcm grep … | head`.
+    if (error.code === "EPIPE") process.exit();
+    process.stderr.write(`pi-lcm: the answer can't be written: ${error.message}\n`);
+    process.exit(FAILED);
+  });
   try {
     process.exitCode = await answer();
   } catch (error) {

@@ -33,7 +33,8 @@ export async function prune(pi, event, ctx, session, engine, usage) {
   // Another extension's: what it covers need not be pruned.
   if (event.entries?.some((/** @type {{ type: string }} */ { type }) => type === "compaction")) return undefined;
   const { manager } = session;
-  const live = liveOf(ctx, session, usage);
+  const edited = (event.entries ?? []).flatMap((/** @type {any} */ { type, targetId }) => (type === "context_edit" ? [targetId] : []));
+  const live = { ...liveOf(ctx, session, usage), edited };
   /** @type {Draft[]} */
   const drafts = unwrap(await engine.prune(JSON.stringify(live)));
   if (drafts.length === 0) return undefined;

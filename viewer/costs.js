@@ -11,11 +11,17 @@
  * @typedef {{ item: Item, cached: number, written: number, input: number, output: number, cost: number }} Request
  */
 
+/** What a provider counted in all; some say no total. @param {any} used */
+export function countedIn(used) {
+  const parts = [used?.input, used?.cacheRead, used?.cacheWrite, used?.output];
+  return used?.totalTokens || parts.reduce((sum, part) => sum + (part ?? 0), 0);
+}
+
 /** @param {Branch} branch @returns {Request[]} */
 export function requestsOf(branch) {
   return branch.said.flatMap((item) => {
     const used = item.line.entry.message?.usage;
-    if (item.speaker !== "assistant" || !used?.totalTokens) return [];
+    if (item.speaker !== "assistant" || !countedIn(used)) return [];
     return [{ item, cached: used.cacheRead ?? 0, written: used.cacheWrite ?? 0, input: used.input ?? 0, output: used.output ?? 0, cost: used.cost?.total ?? 0 }];
   });
 }
@@ -34,7 +40,7 @@ export function totalsOf(branch, requests) {
     cost: sum("cost"),
     summaries: summaries.length,
     summariesCost: summaries.reduce((all, { usage }) => all + (usage?.cost?.total ?? 0), 0),
-    summaryTokens: summaries.reduce((all, { usage }) => all + (usage?.totalTokens ?? 0), 0),
+    summaryTokens: summaries.reduce((all, { usage }) => all + countedIn(usage), 0),
   };
 }
 

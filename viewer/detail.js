@@ -3,6 +3,7 @@
  * each there is a way up to what stands for it and down to what it stands for.
  */
 import { hiddenBecause } from "./branch.js";
+import { countedIn } from "./costs.js";
 import { count, day, dollars, h, link, number, quiet, short, span, time } from "./dom.js";
 import { prose } from "./prose.js";
 import { headline, partsOf, titleOf } from "./words.js";
@@ -229,7 +230,7 @@ function depthOf({ summary: { depth } }) {
 
 /** @param {any} used */
 function usage(used) {
-  if (!used?.totalTokens) return null;
+  if (!countedIn(used)) return null;
   const rows = [["input", used.input], ["cache read", used.cacheRead], ["cache write", used.cacheWrite], ["output", used.output]];
   const words = rows.filter(([, n]) => n > 0).map(([name, n]) => `${name} ${number(n)}`);
   if (used.cost?.total > 0) words.push(dollars(used.cost.total));

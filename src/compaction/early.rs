@@ -16,7 +16,7 @@ use super::job::noted;
 use super::memory::Memory;
 use super::{Compaction, block, finished, sizes, told};
 use crate::config::Settings;
-use crate::dag::{Piece, Visible};
+use crate::dag::{Piece, Visible, can_begin_at};
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::store::{Store, View};
@@ -143,7 +143,7 @@ fn cut(branch: &Branch, from: usize, chunks: super::plan::Cut) -> Option<Cut> {
         Piece::Summary(_, span) => span.start,
     });
     let end = branch.before().len();
-    let can_begin = |at: &usize| visible.get(*at).is_some_and(Visible::can_begin);
+    let can_begin = |at: &usize| can_begin_at(visible, *at);
     // A leaf summary may end in the midst of a call's results, and the raw part must not begin there.
     let at = match open.unwrap_or(end) {
         at if can_begin(&at) => at,

@@ -46,7 +46,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Settings;
-use crate::dag::{Piece, Span, Visible};
+use crate::dag::{Piece, Span, Visible, can_begin_at};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
 use crate::llm::Model;
@@ -360,7 +360,7 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
         && last.end == visible.len()
         && (chunks.len() > 1 || branch.has_summaries())
         && cut.is_remainder(visible, last)
-        && visible[last.start].can_begin()
+        && can_begin_at(visible, last.start)
         && has_room_for(job, request, branch, last)
     {
         kept.clone_from(&visible[last.start].entry_id);

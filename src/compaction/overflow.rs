@@ -8,6 +8,7 @@ use regex::Regex;
 
 use super::branch::Branch;
 use super::{PROMPT_TOKENS, tokens_of};
+use crate::dag::can_begin_at;
 use crate::error::Result;
 use crate::ids::MessageId;
 use crate::model::Message;
@@ -108,14 +109,14 @@ impl TooLong {
         let sent = self.context + prompt;
         let most = match limit {
             Some(limit) => {
-                let most = (limit * USED / 100).min(threshold);
+                let most = (limit.saturating_mul(USED) / 100).min(threshold);
                 // It counts more than we do: so it will again.
-                let asked = asked.unwrap_or_default().clamp(1, sent * MOST_TIMES);
+                let asked = asked.unwrap_or_default().clamp(1, sent.saturating_mul(MOST_TIMES).max(1));
                 estimated(most).min(most.saturating_mul(sent) / asked)
             }
-            None => estimated(threshold).min(sent * SHRUNK / 100),
+            None => estimated(threshold).min(sent.saturating_mul(SHRUNK) / 100),
         };
-        most.saturating_sub(prompt + block)
+        most.saturating_sub(prompt.saturating_add(block))
     }
 }
 
@@ -123,7 +124,7 @@ impl TooLong {
 /// stay.
 pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
     let visible = branch.visible();
-    let mut starts = (branch.before().len()..visible.len()).filter(|at| visible[*at].can_begin());
+    let mut starts = (branch.before().len()..visible.len()).filter(|at| can_begin_at(visible, *at));
     starts.find(|at| tokens_of(branch, *at) <= room).map(|at| visible[at].entry_id.as_str())
 }
 

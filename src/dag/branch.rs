@@ -117,6 +117,21 @@ impl Visible {
     }
 }
 
+/// How many messages from `at` on belong to a turn whose stub stands above them, up to the last that is hidden. If the raw part began
+/// before that one, it would stand nowhere.
+#[must_use]
+pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
+    let rest = visible.get(at..).unwrap_or_default();
+    let turn = rest.iter().position(|message| message.seen.role == "user" && !message.is_hidden());
+    rest[..turn.unwrap_or(rest.len())].iter().rposition(Visible::is_hidden).map_or(0, |last| last + 1)
+}
+
+/// May what stays raw begin at this place?
+#[must_use]
+pub fn can_begin_at(visible: &[Visible], at: usize) -> bool {
+    visible.get(at).is_some_and(Visible::can_begin) && hidden_from(visible, at) == 0
+}
+
 /// The visible messages of a branch, with its context edits applied: the last edit of an entry counts, wherever on the
 /// branch it stands. What we have pruned is visible all the same, until somebody else edits it.
 #[must_use]
@@ -192,6 +207,34 @@ mod tests {
         ]);
         let seen: Vec<_> = visible(&branch).into_iter().map(|v| (v.entry_id, v.seen.id.0)).collect();
         assert_eq!(seen, [("e1".to_owned(), 21), ("e5".to_owned(), 5)]);
+    }
+
+    #[test]
+    fn nothing_begins_among_what_a_stub_above_stands_for() {
+        let said = |id, role: &str| {
+            let message = BranchMessage { role: role.into(), ..message(id, MessageKind::Conversation) };
+            Step::Message(message)
+        };
+        let stub = |target: &str, tokens| Step::Stub { target: target.into(), tokens };
+        let branch = branch(vec![
+            said(0, "user"),
+            said(1, "assistant"),
+            said(2, "bashExecution"),
+            said(3, "assistant"),
+            said(4, "bashExecution"),
+            said(5, "user"),
+            said(6, "assistant"),
+            stub("e0", 9),
+            stub("e1", 0),
+            stub("e3", 0),
+            stub("e5", 9),
+            stub("e6", 0),
+        ]);
+        let visible = visible(&branch);
+        let hidden: Vec<usize> = (0..8).map(|at| hidden_from(&visible, at)).collect();
+        assert_eq!(hidden, [0, 3, 2, 1, 0, 0, 1, 0]);
+        let begins: Vec<usize> = (0..8).filter(|at| can_begin_at(&visible, *at)).collect();
+        assert_eq!(begins, [0, 4, 5]);
     }
 
     #[test]

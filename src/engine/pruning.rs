@@ -46,7 +46,12 @@ impl Engine {
             let first = live.shown_from.as_deref();
             let context = compaction::context(view, &memory, conversation, &live.leaf_id, first)?;
             match limits.may_free(tokens, &context) {
-                true => Ok(plan(&Piece::read_all(view, &context)?, &limits, tokens)),
+                true => {
+                    let mut pieces = Piece::read_all(view, &context)?;
+                    let is_theirs = |piece: &Piece| live.edited.contains(&piece.entry_id);
+                    pieces.iter_mut().for_each(|piece| piece.is_edited |= is_theirs(piece));
+                    Ok(plan(&pieces, &limits, tokens))
+                }
                 false => Ok(Plan::default()),
             }
         };

@@ -1,5 +1,7 @@
 //! An old database as a source of sessions, like a folder of session files.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use super::file::{Header, Slices};
@@ -24,10 +26,18 @@ pub(super) struct OldEntries {
     lost: usize,
 }
 
-/// Is the file called like a database, or like a backup of one? One that is damaged may no longer begin as they do.
+/// What a database begins with.
+const DATABASE: &[u8] = b"SQLite format 3\0";
+
+/// Is the file called like a database, or like a backup of one, or does it begin like one? One that is damaged may no longer do so.
 pub(super) fn is_database(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.ends_with(".db") || (name.contains(".db.") && !name.ends_with(".jsonl"))
+    let is_called = name.ends_with(".db") || (name.contains(".db.") && !name.ends_with(".jsonl"));
+    let begins = || {
+        let mut head = [0; DATABASE.len()];
+        File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head == *DATABASE)
+    };
+    is_called || begins()
 }
 
 impl OldSessions {

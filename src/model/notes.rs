@@ -92,11 +92,12 @@ impl Change {
         let text = || match &arguments["text"] {
             Value::String(text) => Ok(Self::line(text)),
             Value::Number(number) => Ok(number.to_string()),
+            Value::Bool(word) => Ok(word.to_string()),
             _ => Err(Error::invalid("text is missing: what the note is to say")),
         };
         let given = match &arguments["number"] {
-            Value::String(text) => text.trim().parse().ok(),
-            number => number.as_u64().and_then(|number| u32::try_from(number).ok()),
+            Value::String(text) => whole(text),
+            number => whole(&number.to_string()),
         };
         let number = || {
             given.ok_or_else(|| Error::invalid("number is missing: which note, by the number it was given"))
@@ -152,6 +153,17 @@ impl Change {
     pub fn details(&self) -> Value {
         serde_json::json!({ CHANGE: self })
     }
+}
+
+/// A number as JavaScript reads it, since Pi does so before it makes the call: what stands in the session is what the model wrote.
+fn whole(text: &str) -> Option<u32> {
+    let text = text.trim();
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u32::from_str_radix(digits, 16).ok();
+    }
+    let number = text.parse::<f64>().ok()?.trunc();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds, and whole")]
+    (0.0..=f64::from(u32::MAX)).contains(&number).then_some(number as u32)
 }
 
 /// Is this message the sign of a change: a result that the tool gave, or a word of the user's?
@@ -332,7 +344,10 @@ mod tests {
     fn a_call_is_read_leniently_and_its_text_is_one_line() {
         let read = |value| Change::read(&value).map_err(|error| error.to_string());
         assert_eq!(read(json!({"action": "add", "text": " two\nlines "})), Ok(add("two lines")));
-        assert_eq!(read(json!({"action": "remove", "number": "3"})), Ok(Change::Remove { number: 3 }));
+        for three in [json!("3"), json!(3.0), json!("3.0"), json!("3e0"), json!("0x3"), json!(3)] {
+            assert_eq!(read(json!({"action": "remove", "number": three})), Ok(Change::Remove { number: 3 }));
+        }
+        assert_eq!(read(json!({"action": "add", "text": true})), Ok(add("true")));
         assert!(read(json!({"action": "add"})).unwrap_err().starts_with("text is missing"));
         assert!(
             read(json!({"action": "replace", "text": "a"})).unwrap_err().starts_with("number is missing")

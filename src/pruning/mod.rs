@@ -39,6 +39,9 @@ pub struct Live {
     pub context_window: Option<usize>,
     /// The session's model, as `provider/id`.
     pub model: Option<String>,
+    /// Entries that somebody else is about to edit: they are left alone.
+    #[serde(default)]
+    pub edited: Vec<String>,
 }
 
 /// How full a context is.

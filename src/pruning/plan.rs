@@ -61,9 +61,7 @@ pub struct Plan {
 #[must_use]
 pub fn plan(context: &[Piece], limits: &Limits, usage: usize) -> Plan {
     let zone = limits.zone(usage);
-    let is_request = |piece: &Piece| piece.message.role == Role::User;
-    let newest = context.iter().rposition(is_request).unwrap_or_default();
-    let older = &context[..newest];
+    let older = &context[..under_way(context)];
     if zone == Zone::Green || limits.mode == Pruning::Off {
         return Plan::default();
     }
@@ -71,7 +69,7 @@ pub fn plan(context: &[Piece], limits: &Limits, usage: usize) -> Plan {
     let mut freed: usize = results.values().map(|(_, freed)| freed).sum();
     let mut turns = Vec::new();
     if limits.takes_turns(zone) {
-        let target = limits.yellow.or(limits.red).unwrap_or_default();
+        let target = limits.yellow.into_iter().chain(limits.red).min().unwrap_or_default();
         for turn in turns_of(older) {
             if usage.saturating_sub(freed) < target {
                 break;
@@ -86,6 +84,22 @@ pub fn plan(context: &[Piece], limits: &Limits, usage: usize) -> Plan {
     results.sort_unstable_by_key(|(at, _)| *at);
     turns.extend(results.into_iter().map(|(_, (draft, _))| draft));
     Plan { drafts: turns, freed }
+}
+
+/// Where the turn begins that is under way. What the user says while the model is at work is part of it.
+fn under_way(context: &[Piece]) -> usize {
+    let mut begins = context.len();
+    while let Some(request) = context[..begins].iter().rposition(|piece| piece.message.role == Role::User) {
+        begins = request;
+        let said = |piece: &&Piece| matches!(piece.message.role, Role::Assistant | Role::ToolResult);
+        let is_at_work = |piece: &Piece| {
+            piece.message.role == Role::ToolResult || piece.message.tool_calls().next().is_some()
+        };
+        if !context[..begins].iter().rev().find(said).is_some_and(is_at_work) {
+            return begins;
+        }
+    }
+    0
 }
 
 /// Stubs of the tools' results of at least `bulky` tokens that stand whole, by their places, with what each frees.

@@ -71,7 +71,8 @@ impl View<'_> {
                 from = id - 1;
                 if parent != Some(from) {
                     found.rows.push(id..=last);
-                    break parent;
+                    // Parents have lower rows than their children, but for a damaged file's.
+                    break parent.filter(|parent| *parent < id);
                 }
             };
         }

@@ -57,7 +57,10 @@ impl Tree {
     /// The entries from the root to `end`. In a tree that goes in circles there is no end of it.
     #[must_use]
     pub fn branch(&self, end: EntryId) -> Vec<BranchEntry> {
-        let above = |entry: &&(Option<EntryId>, BranchEntry)| entry.0.and_then(|id| self.entries.get(&id));
+        // Parents have lower rows than their children, but for a damaged file's.
+        let above = |entry: &&(Option<EntryId>, BranchEntry)| {
+            entry.0.filter(|id| *id < entry.1.row).and_then(|id| self.entries.get(&id))
+        };
         let upwards = std::iter::successors(self.entries.get(&end), above);
         let mut branch: Vec<BranchEntry> = upwards.map(|(_, entry)| entry.clone()).collect();
         branch.reverse();

@@ -32,7 +32,22 @@ fn contents(store: &Store) -> BTreeSet<String> {
             .collect(),
         false => line,
     };
-    lines.map(plain).collect()
+    let lines: BTreeSet<String> = lines.map(plain).collect();
+    // A session in which nothing was said is stored nowhere, however it came to have an entry.
+    let parts = |line: &str| -> Option<(String, bool)> {
+        let entry: Vec<&str> = line.strip_prefix("entry: ")?.split(" | ").collect();
+        Some(((*entry.first()?).to_owned(), *entry.get(4)? == "Integer(1)"))
+    };
+    let speaking: BTreeSet<String> = lines
+        .iter()
+        .filter_map(|line| parts(line))
+        .filter(|(_, says)| *says)
+        .map(|(session, _)| session)
+        .collect();
+    lines
+        .into_iter()
+        .filter(|line| parts(line).is_none_or(|(session, _)| speaking.contains(&session)))
+        .collect()
 }
 
 async fn say(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> crate::commands::Answer {

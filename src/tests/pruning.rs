@@ -152,12 +152,24 @@ proptest! {
 #[test]
 fn nothing_gives_way_while_the_context_is_green() {
     let session = Session::new().user("go").tool("bash", json!({"command": "ls"}), &"line\n".repeat(4_000));
-    let context = Context::of(&session.user("next").assistant("done"));
+    let context = Context::of(&session.assistant("there").user("next").assistant("done"));
     let limits = limits(Pruning::Tools, 10_000, 20_000, 1_000);
     assert!(plan(&context.0, &limits, 9_999).drafts.is_empty());
     assert_eq!(plan(&context.0, &limits, 10_000).drafts.len(), 1);
     let off = Limits { mode: Pruning::Off, ..limits };
     assert!(plan(&context.0, &off, 90_000).drafts.is_empty());
+}
+
+#[test]
+fn what_the_user_says_while_the_model_works_makes_no_older_turn_of_the_work() {
+    let bulky = "line\n".repeat(4_000);
+    let at_work = || Session::new().user("go").tool("bash", json!({"command": "ls"}), &bulky);
+    for steered in [at_work().user("mind the tests"), at_work().user("one").user("two").assistant("done")] {
+        let context = Context::of(&steered);
+        assert!(plan(&context.0, &limits(Pruning::Turns, 1, 2, 1), 90_000).drafts.is_empty());
+    }
+    let after = Context::of(&at_work().user("mind the tests").assistant("done").user("next"));
+    assert!(!plan(&after.0, &limits(Pruning::Turns, 1, 2, 1), 90_000).drafts.is_empty());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::memory::{Known, Memory, Said, Summaries};
-use crate::dag::{Forest, Path, Piece, Sources, Span, Visible};
+use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
 use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
@@ -59,8 +59,7 @@ impl Branch {
         let known = memory.read(view, conversation, leaf)?;
         let kept = place(view, &known.path, conversation, first_kept, leaf)?;
         let before = known.path.seen_before(kept);
-        // What is hidden right there would stand nowhere: its turn's stub is above.
-        let hidden = known.path.visible()[before..].iter().take_while(|message| message.is_hidden()).count();
+        let hidden = hidden_from(known.path.visible(), before);
         let branch = Self::of(view, conversation, known, 0, before + hidden)?;
         Ok(Self { moved: hidden > 0, ..branch })
     }

@@ -306,15 +306,15 @@ export default function losslessContext(pi) {
     }
   });
 
-  // The entry stands one tick after its event.
-  pi.on(
-    "message_end",
-    withSession((_event, _ctx, session) => {
-      setImmediate(() => {
-        session.engine.then((engine) => walk(session, engine)).catch(() => {});
-      });
-    }),
-  );
+  /** The entry stands one tick after its event. @type {(event: unknown, ctx: ExtensionContext) => Promise<void>} */
+  const walkSoon = withSession((_event, _ctx, session) => {
+    setImmediate(() => {
+      session.engine.then((engine) => walk(session, engine)).catch(() => {});
+    });
+  });
+  pi.on("message_end", walkSoon);
+  // What others append once the agent is done.
+  pi.on(/** @type {any} */ ("agent_settled"), walkSoon);
   pi.on(
     "turn_end",
     withSession(async (event, ctx, session) => {

@@ -276,7 +276,7 @@ export default function losslessContext(pi) {
     if (session.live && engine.known() < session.manager.getEntries().length) session.live = false;
     goOn(session, engine)?.catch((error) => tell(ctx, error));
     await settle(event, ctx, session);
-    await atAgentEnd(/** @type {any} */ (event), ctx, session, engine);
+    if (["tui", "rpc"].includes(modeOf(ctx))) await atAgentEnd(/** @type {any} */ (event), ctx, session, engine);
   };
 
   /**
@@ -328,7 +328,12 @@ export default function losslessContext(pi) {
     }),
   );
   pi.on("turn_start", withSession(settle));
-  pi.on("agent_end", withSession(syncAll));
+  const atEnd = withSession(syncAll);
+  pi.on("agent_end", (event, ctx) => {
+    const done = atEnd(event, ctx);
+    // Where nobody stays, an older Pi leaves before it has told others of the end, if that waits for us.
+    return ["tui", "rpc"].includes(modeOf(ctx)) ? done : undefined;
+  });
   pi.on("session_tree", withSession(syncAll));
 
   // What is said while an older Pi compacts for us waits until that is done: there it would be lost.

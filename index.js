@@ -331,8 +331,10 @@ export default function losslessContext(pi) {
   const atEnd = withSession(syncAll);
   pi.on("agent_end", (event, ctx) => {
     const done = atEnd(event, ctx);
+    let stays = false;
+    quietly(() => void (stays = ["tui", "rpc"].includes(modeOf(ctx))));
     // Where nobody stays, an older Pi leaves before it has told others of the end, if that waits for us.
-    return ["tui", "rpc"].includes(modeOf(ctx)) ? done : undefined;
+    return stays ? done : undefined;
   });
   pi.on("session_tree", withSession(syncAll));
 

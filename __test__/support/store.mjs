@@ -8,7 +8,21 @@ import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import { root } from "../../scripts/paths.mjs";
 
-export const { DatabaseSync } = await sqlite();
+const sqlite = await withoutWarning();
+
+/** How long a test waits for a lock that a Pi has. */
+const LOCKED_MS = 10_000;
+
+/** A database a test opens itself, beside a Pi that may be writing in it at that very moment. */
+export class DatabaseSync extends sqlite.DatabaseSync {
+  /**
+   * @param {string} file
+   * @param {import("node:sqlite").DatabaseSyncOptions} [options]
+   */
+  constructor(file, options) {
+    super(file, { timeout: LOCKED_MS, ...options });
+  }
+}
 
 /** What messages are packed with. */
 const dictionary = readFileSync(path.join(root, "src", "store", "messages.dictionary"));
@@ -143,7 +157,7 @@ export function databasesIn(dir) {
 }
 
 /** Node 22 warns of its own sqlite module, once, while it is loaded; any other warning must still be seen. */
-async function sqlite() {
+async function withoutWarning() {
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {

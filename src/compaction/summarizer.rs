@@ -153,7 +153,12 @@ impl Summarizer {
                 }
                 Err(failure) => {
                     let useless = failure.answered();
-                    why = Some(self.note(failure));
+                    let unasked = failure.kind == Kind::Unasked;
+                    let reason = self.note(failure);
+                    // What is left alone was asked before, and what it said then tells more.
+                    if !unasked || self.last_failure().is_none() {
+                        why = Some(reason);
+                    }
                     // Who did not answer, or did not want to, would not if asked for less.
                     if !useless {
                         break;

@@ -91,6 +91,8 @@ pub enum Kind {
     },
     /// Not asked, because a limit on calls or tokens is reached.
     Spent,
+    /// Nobody was asked, because no model is there, or each is left alone for what it did before.
+    Unasked,
 }
 
 impl Failure {
@@ -157,6 +159,7 @@ impl Failure {
             Kind::Useless => "useless",
             Kind::TooLong { .. } => "long",
             Kind::Spent => "spent",
+            Kind::Unasked => "unasked",
         }
     }
 

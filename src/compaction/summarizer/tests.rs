@@ -194,6 +194,20 @@ async fn a_part_that_no_model_summarises_makes_the_whole_an_extract() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_that_is_left_alone_is_told_of_by_what_it_said_when_it_was_asked() {
+    let world = world(0, |_| (SECOND, Err(Failure::unreachable("oh dear"))));
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        let written = world.summarizer.summarise(&material("talk"), 30_000, 600, |_| "extract".into()).await;
+        assert_eq!(written.unwrap().state, State::Degraded);
+        assert_eq!(world.summarizer.last_failure().as_deref(), Some("own/model: oh dear"));
+        asked.push(world.script.asked.lock().unwrap().len());
+    }
+    // Each of three models four times for a question, until each is left alone.
+    assert_eq!(asked, [12, 24, 36, 36]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_failed_and_repeated_calls_used_is_part_of_the_summarys_usage() {
     let calls = AtomicUsize::new(0);
     let world = world(0, move |_| {

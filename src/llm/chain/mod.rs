@@ -354,7 +354,7 @@ impl Model for Chain {
                 }
             }
             let nobody =
-                || Failure::of(Kind::Rejected, format!("no model can be asked ({})", unasked.join("; ")));
+                || Failure::of(Kind::Unasked, format!("no model can be asked ({})", unasked.join("; ")));
             Err(Failure { usage, ..failed.unwrap_or_else(nobody) })
         })
     }

@@ -71,6 +71,9 @@ impl View<'_> {
     }
 
     fn copy_into(&self, path: &Path) -> rusqlite::Result<()> {
+        // SQLite begins to look when something is first read, and a backup does not count as that: what others write meanwhile
+        // would be in the one and not in the other.
+        self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         let mut copy = Connection::open(path)?;
         let backup = Backup::new(self.connection, &mut copy)?;
         while backup.step(4096)? != StepResult::Done {}
@@ -143,5 +146,31 @@ impl Batch<'_> {
             params![BACKUPS, serde_json::json!(backups).to_string()],
         )
         .map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_of_the_moment_that_the_view_shows_whatever_is_written_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("history.db");
+        let writer = Connection::open(&file).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = wal; CREATE TABLE said (word TEXT)").unwrap();
+        let said = |connection: &Connection| -> usize {
+            connection.query_row("SELECT count(*) FROM said", [], |row| row.get(0)).unwrap()
+        };
+
+        let mut reader = Connection::open(&file).unwrap();
+        let moment = reader.transaction().unwrap();
+        let copy = dir.path().join("history.bak");
+        View::new(&moment).back_up(&copy).unwrap();
+        writer.execute("INSERT INTO said VALUES ('meanwhile')", []).unwrap();
+        assert_eq!(said(&moment), 0);
+        assert_eq!(said(&Connection::open(&copy).unwrap()), 0);
+        drop(moment);
+        assert_eq!(said(&reader), 1);
     }
 }

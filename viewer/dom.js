@@ -1,11 +1,13 @@
 /**
  * Elements, and figures and times in words. Text becomes text nodes and nothing else: no string of a session is ever read as markup.
  */
+import { legible } from "./words.js";
 
 /** What an element can hold. @typedef {Node | string | number | null | undefined | false} Child */
 
 /**
- * An element. Properties are set as such, `on…` are listeners, `data-…`, `aria-…` and `role` are attributes.
+ * An element. Properties are set as such, `on…` are listeners, `data-…`, `aria-…` and `role` are attributes. Strings are made
+ * legible, as children and as properties; what must stay as it is comes as a text node.
  *
  * @template {keyof HTMLElementTagNameMap} T
  * @param {T} tag
@@ -19,9 +21,9 @@ export function h(tag, properties, ...children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name.includes("-") || name === "role") element.setAttribute(name, value === true ? "" : String(value));
-    else /** @type {any} */ (element)[name] = value;
+    else /** @type {any} */ (element)[name] = typeof value === "string" ? legible(value) : value;
   }
-  element.append(...children.flat().filter(isShown).map((child) => (child instanceof Node ? child : String(child))));
+  element.append(...children.flat().filter(isShown).map((child) => (child instanceof Node ? child : legible(String(child)))));
   return element;
 }
 

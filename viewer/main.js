@@ -13,7 +13,7 @@ import { SummaryMap } from "./map.js";
 import { Plots } from "./plots.js";
 import { drawRow, ROW_HEIGHT, rowsFound, rowsOfBranch, rowsOfContext } from "./rows.js";
 import { onTheme, startTheme, switchTheme, theme } from "./theme.js";
-import { headline } from "./words.js";
+import { headline, legible } from "./words.js";
 
 /** @typedef {import("./branch.js").Item} Item */
 /** @typedef {import("./branch.js").Node} Node */
@@ -95,8 +95,8 @@ class Viewer {
     this.session = session;
     const folder = String(session.header.cwd ?? this.about.cwd).split(/[\\/]/).filter(Boolean).at(-1) ?? "";
     const name = session.name ?? folder;
-    this.title.textContent = document.title = name || "Session history";
-    this.title.title = `${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`;
+    this.title.textContent = document.title = legible(name || "Session history");
+    this.title.title = legible(`${session.header.cwd ?? this.about.cwd}\nSession ${session.id}`);
     const leaf = number === 0 && session.lines.has(this.about.leaf ?? "") ? /** @type {string} */ (this.about.leaf) : session.branches.at(-1)?.leaf;
     this.branches.replaceChildren(...session.branches.toReversed().map((end) => h("option", { value: end.leaf }, this.#nameOf(session, end.leaf, leaf))));
     this.branches.disabled = session.branches.length < 2;

@@ -90,7 +90,7 @@ function visible(text) {
   for (const match of text.matchAll(CONTROL)) {
     root.append(text.slice(at, match.index));
     const code = match[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
-    root.append(h("bdi", { className: "control", "data-code": `U+${code}`, title: `Control character U+${code}` }, match[0]));
+    root.append(h("bdi", { className: "control", "data-code": `U+${code}`, title: `Control character U+${code}` }, document.createTextNode(match[0])));
     at = match.index + 1;
   }
   root.append(text.slice(at));

@@ -55,6 +55,7 @@ export function rowsOfContext(branch, { compaction, kept, since }, step) {
 /** Rows of which only what was found is left. @param {Row[]} rows @param {Set<Item>} found @param {Node[]} summaries @returns {Row[]} */
 export function rowsFound(rows, found, summaries) {
   const items = rows.flatMap(({ item }) => (item && found.has(item) ? [item] : []));
+  if (items.length === 0 && summaries.length === 0) return [{ words: "Nothing here has what is looked for" }];
   const head = summaries.length ? [{ words: count(summaries.length, "summary") }, ...summaries.map((node) => ({ node })), { words: count(items.length, "message") }] : [];
   return [...head, ...byDay(items)];
 }

@@ -19,8 +19,8 @@ const SPEAKERS = {
   compaction: "compaction",
 };
 
-/** What becomes of characters that would change how others are drawn, in a line that is cut anyway. */
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+/** Characters that would change how others are drawn, or that nobody would see. */
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 /** So much of a text is looked at for a line. */
 const LOOKED_AT = 2000;
 const LINE = 240;
@@ -134,9 +134,14 @@ export function headline(line) {
   return oneLine(`${tool ? `${tool}: ` : ""}${first?.text ?? "(nothing)"}`);
 }
 
+/** A name or a line in which nothing turns around what stands beside it. @param {string} text */
+export function legible(text) {
+  return text.replace(UNSEEN, "\ufffd");
+}
+
 /** The first words of a text, on one line. @param {string} text */
 export function oneLine(text) {
-  const line = text.slice(0, LOOKED_AT).replace(/^[\s#>*-]+/, "").replace(/\s+/g, " ").replace(UNSEEN, "\ufffd");
+  const line = legible(text.slice(0, LOOKED_AT).replace(/^[\s#>*-]+/, "").replace(/\s+/g, " "));
   return line.length > LINE ? `${line.slice(0, LINE)}…` : line;
 }
 

@@ -87,6 +87,39 @@ describe("hostile content", { skip: noBrowser }, () => {
     await close();
   });
 
+  test("no name turns anything around, wherever it stands", async (t) => {
+    const turned = "\u202eeman\u202c \u001b[31mred\u001b[0m \u061cx\u0007";
+    const { file } = await exported(t, (history) => {
+      history.entry("session_info", { name: turned });
+      history.entry("label", { targetId: history.user(`${turned} asked`), label: turned });
+      history.entry("model_change", { provider: turned, modelId: turned });
+      history.entry("custom", { customType: turned, data: {} });
+      history.assistant("called", [{ id: "call-1", name: turned, arguments: { [turned]: turned, path: turned } }]);
+      Object.assign(history.entries.at(-1).message, { provider: turned, model: turned });
+      history.assistant("failed");
+      Object.assign(history.entries.at(-1).message, { stopReason: "error", errorMessage: turned });
+      history.toolResult("call-1", turned, "a result");
+    });
+    const { page, close } = await open(file);
+    /** All that is drawn but the marks that stand for such characters. */
+    const drawn = () => page.evaluate(() => {
+      for (const mark of document.querySelectorAll("bdi.control")) mark.textContent = "";
+      const attributes = [...document.querySelectorAll("[title], [alt], [aria-label]")].flatMap((element) => ["title", "alt", "aria-label"].map((name) => element.getAttribute(name) ?? ""));
+      return [document.title, ...attributes, ...[...document.body.children].filter(({ tagName }) => tagName !== "SCRIPT").map((element) => element.textContent ?? "")].join("\n");
+    });
+    const rows = (await page.$$(".list [data-id]")).length;
+    assert.ok(rows >= 8, `${rows} rows`);
+    for (let at = 0; at < rows; at++) {
+      await (await page.$$(".list [data-id]"))[at].click();
+      const text = await drawn();
+      assert.ok(text.includes("\ufffd"), "the names are there");
+      assert.equal(/[\u0000-\u0008\u000e-\u001f\u061c\u202a-\u202e]/.exec(text)?.input.slice(0, 500), undefined);
+    }
+    await page.keyboard.press("3");
+    assert.ok(!/[\u202e\u001b\u061c]/.test(await drawn()));
+    await close();
+  });
+
   test("a script or a style that got into the page is not run, and text can't be made markup", async (t) => {
     const { file } = await exported(t, (history) => history.talk(2));
     const html = readFileSync(file, "utf8");

@@ -162,6 +162,14 @@ async fn pictures_under_a_summary_come_as_far_as_there_is_room() {
     assert_eq!(pictures(json!({"summary_id": id})).await, 3);
     assert_eq!(pictures(json!({"summary_id": id, "max_tokens": 8000})).await, 5);
     assert_eq!(pictures(json!({"summary_id": id, "raw": true})).await, 0);
+
+    let message = asking.message(0).await;
+    let left = |answer: String| answer.lines().find(|line| line.contains("picture")).map(str::to_owned);
+    let said = format!("2 pictures of it had no room here: lcm_expand {{\"summary_id\":\"{message}\"}}");
+    assert_eq!(left(asking.expand(json!({"summary_id": id})).await), Some(said.clone()));
+    assert_eq!(left(asking.expand(json!({"summary_id": message, "turn": true})).await), Some(said));
+    assert_eq!(left(asking.expand(json!({"summary_id": id, "max_tokens": 8000})).await), None);
+    assert_eq!(pictures(json!({"summary_id": message})).await, 5);
 }
 
 #[tokio::test]

@@ -11,8 +11,8 @@ use super::parameters::{self, read, schema};
 use super::{Block, lines};
 use crate::error::Result;
 use crate::recall::expand::{
-    DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighbourhood, Request,
-    Section, SummaryPage, TurnPage, expand,
+    DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighbourhood, Pictures,
+    Request, Section, SummaryPage, TurnPage, expand,
 };
 use crate::recall::grep::Place;
 use crate::recall::{Scope, Slice};
@@ -184,8 +184,9 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
                 out.push_str(&lines::list(&heading, children.iter().map(lines::titled)));
                 out.push('\n');
             }
-            Section::Message(card, slice, _) => {
+            Section::Message(card, slice, pictures) => {
                 push_section(&mut out, &(lines::message(card) + place), slice);
+                push_pictures(&mut out, &card.handle, pictures);
             }
         }
         out.push('\n');
@@ -202,8 +203,9 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
 fn turn(page: &TurnPage, kept: &Kept) -> String {
     let mut out = format!("The turn of {}, {}\n\n", page.handle, count(page.messages, "message"));
     for section in &page.sections {
-        if let Section::Message(card, slice, _) = section {
+        if let Section::Message(card, slice, pictures) = section {
             push_section(&mut out, &lines::message(card), slice);
+            push_pictures(&mut out, &card.handle, pictures);
             out.push('\n');
         }
     }
@@ -227,6 +229,14 @@ fn push_section(out: &mut String, heading: &str, slice: &Slice) {
     }
     out.push('\n');
     push_content(out, &slice.text);
+}
+
+/// Where the pictures are that had no room.
+fn push_pictures(out: &mut String, handle: &str, pictures: &Pictures) {
+    if pictures.left > 0 {
+        let next = call(&json!({"summary_id": handle}));
+        let _ = writeln!(out, "{} of it had no room here: {next}", count(pictures.left, "picture"));
+    }
 }
 
 /// The text byte for byte, with nothing on its lines but itself.

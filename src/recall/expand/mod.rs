@@ -141,7 +141,16 @@ pub enum Section {
     /// What a condensed summary was made from, in order.
     Children(String, Vec<SummaryCard>),
     /// A message of a leaf summary, where it begins with the pictures that there is room for.
-    Message(MessageCard, Slice, Vec<Image>),
+    Message(MessageCard, Slice, Pictures),
+}
+
+/// The pictures of a message that begins on a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pictures {
+    /// Those that there is room for.
+    pub shown: Vec<Image>,
+    /// So many there is none for; the message alone shows them.
+    pub left: usize,
 }
 
 /// What the pages to come hold.
@@ -378,10 +387,11 @@ fn read_section(
         Heading::Message(id) => {
             let (card, message, text) = read_message(view, id, request.raw)?;
             let Some(slice) = slice(&text, from, budget, request)? else { return Ok(None) };
-            let mut images = if from == 0 && !request.raw { images(message) } else { Vec::new() };
-            let fitting = images.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count();
-            images.truncate(fitting);
-            Ok(Some(Section::Message(card, slice, images)))
+            let mut shown = if from == 0 && !request.raw { images(message) } else { Vec::new() };
+            let all = shown.len();
+            shown.truncate(shown.iter().take_while(|_| budget.take_whole(tokens::IMAGE)).count());
+            let left = all - shown.len();
+            Ok(Some(Section::Message(card, slice, Pictures { shown, left })))
         }
     }
 }
@@ -443,7 +453,7 @@ impl Section {
     /// Takes its pictures out of it.
     pub fn take_images(&mut self) -> Vec<Image> {
         match self {
-            Self::Message(.., images) => std::mem::take(images),
+            Self::Message(.., pictures) => std::mem::take(&mut pictures.shown),
             Self::Summary(..) | Self::Children(..) => Vec::new(),
         }
     }

@@ -85,6 +85,16 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
+    /// The rows of all passages from `from` on that match, oldest first: the order in which the index goes through its lists, and
+    /// so about half the work of the other one.
+    pub fn passages_from(&self, expression: &str, from: i64) -> Result<Vec<i64>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid >= ?2")
+            .map_err(reading)?;
+        let rows = query.query_map(params![expression, from], |row| row.get(0)).map_err(reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
     /// All passages that match, with their scores: the higher, the better.
     pub fn ranked_passages(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
         let mut query = (self.connection)

@@ -228,7 +228,10 @@ pub fn grep(
     let conversation = match &question.sessions {
         Sessions::This => Some(scope.conversation),
         Sessions::Project => None,
-        Sessions::Of(id) => Some(session(view, id)?),
+        Sessions::Of(id) => {
+            let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
+            Some(session(view, id, remedy)?)
+        }
     };
     let about = match &question.path {
         Some(path) => Some(view.messages_about(path, &query::quote(path), MOST_ABOUT)?),
@@ -260,15 +263,12 @@ pub(crate) fn narrowed(view: &View<'_>, pattern: &str) -> Result<Option<Vec<Mess
 /// The session whose id begins so.
 ///
 /// # Errors
-/// When there is none, or more than one.
-pub fn session(view: &View<'_>, id: &str) -> Result<ConversationId> {
+/// When there is none, with `remedy` behind the sentence, or more than one.
+pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId> {
     let shown = crate::text::one_line(id, 60);
     match view.conversations_like(id.trim())?.as_slice() {
         [session] => Ok(*session),
-        [] => Err(Error::invalid(format!(
-            "there is no session `{shown}` in this project: session is \"this\", \"project\" or the beginning of a \
-             session's id"
-        ))),
+        [] => Err(Error::invalid(format!("there is no session `{shown}` in this project{remedy}"))),
         _ => Err(Error::invalid(format!("more than one session begins with `{shown}`: give more of its id"))),
     }
 }

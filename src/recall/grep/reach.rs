@@ -14,17 +14,18 @@ use crate::error::Result;
 use crate::store::{Pages, View, holds};
 
 /// Matches that are counted, of one term.
-const COUNTED: usize = 30_000;
+const COUNTED: usize = 20_000;
 /// Matches that are counted, of all terms together.
-const COUNTED_IN_ALL: usize = 200_000;
-/// Matches of its rarest word that a phrase, or words together, are looked for among; the newest where there are more.
-const WALKED: i64 = 10_000;
+const COUNTED_IN_ALL: usize = 100_000;
+/// Matches of its rarest word, times its words, that a phrase, or words together, are looked for among; the newest where there
+/// are more.
+const WALKED: i64 = 16_000;
 /// Newest passages that tell how frequent a word is that is too frequent to be counted.
 const SAMPLE: i64 = 20_000;
 /// Matches that the index ranks, of all terms together.
-const RANKED: usize = 3_000;
+const RANKED: usize = 2_000;
 /// Matches that are added up, of all terms together.
-const ADDED_UP: usize = 60_000;
+const ADDED_UP: usize = 30_000;
 /// Of passages that have all the frequent terms, the newest.
 const NEWEST: usize = 1_000;
 /// Passages of a store in which phrases are looked for like words.
@@ -39,7 +40,7 @@ const MOST_ALIKE: usize = 8;
 const ALIKE_WEIGHT: f64 = 0.8;
 /// Pages of the index's words that are read for one search, some hundred words each. Where there are more, those with the
 /// same beginning have been read.
-const PAGES: usize = 3_000;
+const PAGES: usize = 1_500;
 
 /// What a query reaches.
 #[derive(Debug, Default)]
@@ -94,7 +95,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Reach> {
             reach.add_tier(known.expression, known.weight);
         } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
             let worth = known.weight * counter.telling(known.matches);
-            let rows = search.view.newest_passages(&known.expression, 0, known.matches)?;
+            let rows = search.view.passages_from(&known.expression, 0)?;
             reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
         } else if known.term.role == Role::Asked {
             frequent.push(known);
@@ -141,14 +142,15 @@ impl Reach {
         term: &'a Term,
         counter: &mut Counter<'_>,
     ) -> Result<Option<Known<'a>>> {
-        let rows = counter.view.newest_passages(&term.expression, counter.from(&term.tokens)?, RANKED)?;
+        let rows = counter.view.passages_from(&term.expression, counter.from(&term.tokens)?)?;
+        let rows = &rows[rows.len().saturating_sub(RANKED)..];
         let worth = term.weight * counter.telling(rows.len());
         let is_word = words(&term.text).nth(1).is_none();
         let expression = quote(&term.text);
         let matches = if is_word { counter.count_up(&expression)? } else { 0 };
         let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
         let is_found = matches > 0 || !rows.is_empty();
-        self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, worth)));
+        self.passages.extend(rows.iter().filter(|row| !had.contains(row)).map(|row| (*row, worth)));
         if is_found || term.role == Role::Extra {
             return Ok((matches > 0).then_some(Known { term, expression, weight: term.weight, matches }));
         }
@@ -213,8 +215,9 @@ impl Reach {
         let worth = |known: &Known<'_>| known.weight * counter.telling(known.matches);
         if frequent.len() > 1 || nothing_else {
             let all: f64 = frequent.iter().map(worth).sum();
-            let rows = counter.view.newest_passages(&joined(" AND "), from, NEWEST)?;
-            self.passages.extend(rows.into_iter().map(|row| (row, all)));
+            let rows = counter.view.passages_from(&joined(" AND "), from)?;
+            let newest = &rows[rows.len().saturating_sub(NEWEST)..];
+            self.passages.extend(newest.iter().map(|row| (*row, all)));
         }
         if frequent.len() > 1 && nothing_else {
             let rows = counter.view.newest_passages(&joined(" OR "), from, NEWEST)?;
@@ -262,7 +265,9 @@ impl Counter<'_> {
         for expression in expressions {
             rarest = rarest.min(self.estimate(expression)?);
         }
-        let window = self.passages.saturating_mul(WALKED) / rarest.max(1);
+        // At each match of the rarest the index goes to that place in the lists of all others.
+        let matches = WALKED / i64::try_from(expressions.len()).unwrap_or(i64::MAX).max(1);
+        let window = self.passages.saturating_mul(matches) / rarest.max(1);
         Ok((self.passages - window).max(0))
     }
 
@@ -311,7 +316,7 @@ impl Vocabulary<'_> {
     /// The words that stand for an unknown one, with what they count: those that contain it, or those spelt like it.
     fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
         let stems = stems(wanted);
-        let (allowed, other_letters) = if wanted.chars().count() >= 8 { (2, 4) } else { (1, 2) };
+        let allowed: usize = if wanted.chars().count() >= 8 { 2 } else { 1 };
         let with_shape = |(form, spent): (String, usize)| {
             let shape = letters(form.as_bytes());
             (form, spent, shape)
@@ -328,11 +333,16 @@ impl Vocabulary<'_> {
                 if holds(word, wanted.as_bytes()) || stems.iter().any(ends) {
                     containing.insert(String::from_utf8_lossy(word).into_owned());
                 } else if is_same_letter {
-                    // A look at the letters spares counting what differs of most words.
+                    // A look at length and letters spares counting what differs of nearly all words: a mistake makes a word
+                    // longer or shorter by one character, of up to four bytes, or puts one letter for another.
                     let (shape, is_plain) = (letters(word), word.is_ascii() && wanted.is_ascii());
-                    let is_near = |(form, _, other): &&(String, usize, u64)| {
-                        word.len().abs_diff(form.len()) <= allowed * 4
-                            && (!is_plain || (shape ^ other).count_ones() <= other_letters)
+                    let is_near = |(form, spent, other): &&(String, usize, u64)| {
+                        let left = allowed.saturating_sub(*spent);
+                        let longer = word.len().abs_diff(form.len());
+                        match is_plain {
+                            true => longer <= left && (shape ^ other).count_ones() as usize <= 2 * left,
+                            false => longer <= 4 * left,
+                        }
                     };
                     for (form, spent, _) in forms.iter().filter(is_near) {
                         let word = String::from_utf8_lossy(word).into_owned();

@@ -31,6 +31,15 @@ export async function main() {
   }
 }
 
+/** The folder it is said in, which may be gone. */
+function here() {
+  try {
+    return process.cwd();
+  } catch {
+    return process.env.PWD || "/";
+  }
+}
+
 /** @returns {Promise<number>} how the process ends */
 async function answer() {
   const { Outside } = loadEngine();
@@ -47,7 +56,7 @@ async function answer() {
   const { isTTY, columns } = process.stdout;
   const request = {
     arguments: process.argv.slice(2),
-    cwd: process.cwd(),
+    cwd: here(),
     agentDir: agentDir(),
     environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => COUNTS.test(name))),
     columns: isTTY ? columns || COLUMNS : undefined,

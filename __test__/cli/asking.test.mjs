@@ -45,6 +45,8 @@ test("a shell is answered on stdout, told on stderr, and knows by the exit code"
   assert.match(found.stdout, /^m-[0-9a-f]{10} \S.*\n {2}.*the quick brown fox\n/);
   assert.doesNotMatch(found.stdout, /[\u001b«]|show ID/);
   assert.deepEqual(await lcm(project, "grep", "wolverine"), { code: 1, stdout: "", stderr: "Nothing found for wolverine.\n" });
+  const some = await lcm(project, "grep", "--limit", "2", "mark");
+  assert.deepEqual([some.code, some.stdout.match(/^m-/gm)?.length, some.stderr], [0, 2, "pi-lcm: there are more than these: a larger --limit, or more words\n"]);
   const wrong = await lcm(project, "show", "m-ffffffffff");
   assert.deepEqual(wrong, { code: 2, stdout: "", stderr: "pi-lcm: there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids\n" });
   const [{ id }] = (await ask(project, "grep", "brown fox", "--role", "user")).hits;
@@ -259,6 +261,8 @@ describe("completions", { concurrency: 3 }, () => {
     assert.deepEqual(await complete("grep", "--re"), ["--regex"]);
     assert.deepEqual(await complete("--json", "export", "--js"), ["--jsonl", "--json"]);
     assert.deepEqual(await complete("stats", "--color", "a"), ["always", "auto"]);
+    assert.deepEqual(await complete("grep", "--role", "tool"), ["toolResult"]);
+    assert.deepEqual(await complete("grep", "--sort", "re"), ["relevance", "recent"]);
     assert.deepEqual(await complete("completions", ""), ["bash", "zsh", "fish"]);
     assert.deepEqual(await complete("stats", "--db", "a f"), ["a file.db"]);
     assert.deepEqual(await complete("import", "a"), ["a file.db"]);

@@ -12,6 +12,25 @@ pub(super) struct Valued {
     /// What stands for the value in help.
     pub value: &'static str,
     pub help: &'static str,
+    /// All that the value can be, where that is little; completions offer it.
+    pub choices: &'static [&'static str],
+}
+
+impl Valued {
+    /// One whose value can be anything.
+    pub const fn any(name: &'static str, value: &'static str, help: &'static str) -> Self {
+        Self { name, value, help, choices: &[] }
+    }
+
+    /// One whose value is one of some words.
+    pub const fn one_of(
+        name: &'static str,
+        value: &'static str,
+        help: &'static str,
+        choices: &'static [&'static str],
+    ) -> Self {
+        Self { name, value, help, choices }
+    }
 }
 
 /// A line, taken apart.
@@ -166,7 +185,11 @@ pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
 pub(super) fn path(text: &str) -> PathBuf {
     let text = text.trim();
     let inner = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
-    let text = inner.unwrap_or(text);
+    from_home(inner.unwrap_or(text))
+}
+
+/// A path that may begin with `~`, for the home folder: a shell leaves that behind an equals sign as it is.
+pub(super) fn from_home(text: &str) -> PathBuf {
     let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
     match (below_home, std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),

@@ -44,7 +44,7 @@ use crate::recall::describe::{Overview, overview};
 use crate::store::Store;
 use args::Words;
 use import::Importer;
-pub use paint::Manner;
+pub use paint::{Manner, legible};
 use rest::Rest;
 
 /// A sub-command of `/lcm`.

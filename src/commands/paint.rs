@@ -67,6 +67,12 @@ impl Manner {
     }
 }
 
+/// A sentence that quotes what somebody wrote, for a terminal that is to show it and do nothing else.
+#[must_use]
+pub fn legible(sentence: &str) -> String {
+    sentence.chars().filter(|c| !moves_the_cursor(*c)).collect()
+}
+
 /// Would a terminal do something else than show it?
 fn moves_the_cursor(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))

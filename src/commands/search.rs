@@ -75,21 +75,18 @@ const SORT: &str = "--sort";
 
 /// The options that take a value.
 pub(super) const VALUED: [Valued; 7] = [
-    Valued { name: LIMIT, value: "N", help: "so many matches at most; 20 unless told" },
-    Valued {
-        name: ROLE,
-        value: "ROLE",
-        help: "only messages of this role: user, assistant, toolResult, bashExecution, custom, branchSummary",
-    },
-    Valued { name: TOOL, value: "TOOL", help: "only results of this tool, such as bash" },
-    Valued { name: FILE, value: "FILE", help: "only messages about this file" },
-    Valued {
-        name: AFTER,
-        value: "TIME",
-        help: "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday",
-    },
-    Valued { name: BEFORE, value: "TIME", help: "only until then" },
-    Valued { name: SORT, value: "ORDER", help: "relevance, recent or oldest" },
+    Valued::any(LIMIT, "N", "so many matches at most; 20 unless told"),
+    Valued::one_of(
+        ROLE,
+        "ROLE",
+        "only messages of this role: user, assistant, toolResult, bashExecution, custom, branchSummary",
+        &ROLES,
+    ),
+    Valued::any(TOOL, "TOOL", "only results of this tool, such as bash"),
+    Valued::any(FILE, "FILE", "only messages about this file"),
+    Valued::any(AFTER, "TIME", "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday"),
+    Valued::any(BEFORE, "TIME", "only until then"),
+    Valued::one_of(SORT, "ORDER", "relevance, recent or oldest", &["relevance", "recent", "oldest"]),
 ];
 
 /// Roles as Pi names them.

@@ -12,9 +12,9 @@ use super::{aside, read_json};
 use crate::commands::import::Importer;
 use crate::commands::outside::{self, Access, Colour, FAILED, FOUND, Invocation, Wish, in_a_shell};
 use crate::commands::rest::Rest;
-use crate::commands::{Answer, Asked, Doing, Manner};
+use crate::commands::{Answer, Asked, Doing, Manner, legible};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
 use crate::pruning::Live;
@@ -108,8 +108,14 @@ impl Outside {
             // What a script reads are hits alone.
             reply.complaint = [reply.complaint, in_a_shell(&words)].join("\n").trim_start().to_owned();
         } else {
+            // What is piped on is hits alone, and whoever counts them must know that these are not all.
+            if invocation.name() == "grep" && !manner.is_terminal && answer.answer["isCut"] == true {
+                let more = "pi-lcm: there are more than these: a larger --limit, or more words";
+                reply.complaint = [reply.complaint.as_str(), more].join("\n").trim_start().to_owned();
+            }
             reply.output = manner.shown(words);
         }
+        reply.complaint = legible(&reply.complaint);
         Ok(reply)
     }
 
@@ -154,7 +160,7 @@ fn complaint(error: &Error, as_json: bool) -> Reply {
         }
         false => String::new(),
     };
-    Reply { output, complaint: format!("pi-lcm: {sentence}"), code: FAILED }
+    Reply { output, complaint: legible(&format!("pi-lcm: {sentence}")), code: FAILED }
 }
 
 /// Colours are for somebody at a terminal, unless told otherwise: <https://no-color.org>.
@@ -270,12 +276,7 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
     store
         .read(move |view| {
             let conversation = match &wanted {
-                Some(id) => match session(view, id) {
-                    Err(error) if error.code() == Code::Invalid => {
-                        return Err(Error::invalid(format!("{error}; pi-lcm sessions lists them")));
-                    }
-                    found => found?,
-                },
+                Some(id) => session(view, id, ": pi-lcm sessions lists them")?,
                 // No session has the row 0, and there may be none yet.
                 None => {
                     view.sessions_beside(ConversationId(0), 1)?.first().copied().unwrap_or(ConversationId(0))

@@ -52,6 +52,12 @@ impl Store {
         if !path.exists() {
             return Err(Error::invalid(format!("there is no {}", path.display())));
         }
+        if path.is_dir() {
+            return Err(Error::invalid(format!(
+                "{} is a folder, and no database: name a file in it",
+                path.display()
+            )));
+        }
         let failed = |error: rusqlite::Error| {
             let error = Error::storing(format!("{} can't be read", path.display()), error);
             trouble::explained_at_opening(error, path)

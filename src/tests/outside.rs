@@ -175,10 +175,18 @@ async fn what_is_wrong_is_said_in_one_sentence() {
             "a database that is named is only looked at: import takes the project's folder".into(),
         ),
         (&["completions"], "pi-lcm completions takes the shell: bash, zsh or fish".into()),
+        (
+            &["purge", "m-ffffffffff"],
+            "there is no pi-lcm purge: /lcm purge is for a session that is open in Pi ".into(),
+        ),
+        (&["export", "-"], "pi-lcm export takes the path of a file: ./- is one, - is none".into()),
+        (&["stats", "--db", "/"], "/ is a folder, and no database: name a file in it".into()),
+        (&["stats", "--session", "\u{1b}[2Jx"], "there is no session `".into()),
     ] {
         let reply = machine.say(arguments).await;
         let (code, said) = (reply.code, reply.complaint);
         assert!(code == 2 && said.starts_with(&failed(&message).complaint), "{arguments:?}: {said}");
+        assert!(!said.contains('\u{1b}'), "{said:?}");
         assert_eq!(reply.output, "", "{arguments:?}");
     }
     let (said, code) = machine.ask(&["show", "x"]).await;

@@ -12,7 +12,8 @@ _pi_lcm() {
   case $previous in
   --project) IFS=$'\n' COMPREPLY=($(compgen -d -- "$current")); return ;;
   --db) IFS=$'\n' COMPREPLY=($(compgen -f -- "$current")); return ;;
-  --color) COMPREPLY=($(compgen -W "always never auto" -- "$current")); return ;;
+@CHOICES@
+  --session) COMPREPLY=($(compgen -W "last" -- "$current")); return ;;
   completions) COMPREPLY=($(compgen -W "bash zsh fish" -- "$current")); return ;;
   esac
   case $name in

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{COMMANDS, COMMON, JSON, Outside, Takes};
+use crate::commands::args::Valued;
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
@@ -23,12 +24,22 @@ pub(super) fn of(shell: &str) -> Result<String> {
     }
 }
 
-/// The options of a command, each with a line and what stands for its value.
-fn options(outside: &Outside) -> Vec<(&'static str, Option<&'static str>, &'static str)> {
+/// The options of a command, each with a line and what is known of its value.
+fn options(outside: &Outside) -> Vec<(&'static str, Option<&'static Valued>, &'static str)> {
     let flags = outside.flags().map(|(name, help)| (name, None, help));
-    let valued =
-        outside.valued.iter().chain(&COMMON).map(|option| (option.name, Some(option.value), option.help));
+    let valued = outside.valued.iter().chain(&COMMON).map(|option| (option.name, Some(option), option.help));
     flags.chain(valued).chain([(JSON, None, "the answer as JSON"), ("--help", None, "help")]).collect()
+}
+
+/// Every option whose value is one of some words, once.
+fn chosen() -> Vec<&'static Valued> {
+    let mut found: Vec<&Valued> = Vec::new();
+    for option in COMMANDS.iter().flat_map(|command| command.valued).chain(&COMMON) {
+        if !option.choices.is_empty() && found.iter().all(|known| known.name != option.name) {
+            found.push(option);
+        }
+    }
+    found
 }
 
 fn names() -> String {
@@ -46,7 +57,19 @@ fn bash() -> String {
         let files = if takes_path(command) { " files=1" } else { "" };
         let _ = writeln!(cases, "    {}) words=\"{}\"{files} ;;", command.name, words.join(" "));
     }
-    include_str!("completions.bash").replace("@NAMES@", &names()).replace("@CASES@\n", &cases)
+    let choices: String = chosen().iter().fold(String::new(), |mut lines, option| {
+        let words = option.choices.join(" ");
+        let _ = writeln!(
+            lines,
+            "  {}) COMPREPLY=($(compgen -W \"{words}\" -- \"$current\")); return ;;",
+            option.name
+        );
+        lines
+    });
+    include_str!("completions.bash")
+        .replace("@NAMES@", &names())
+        .replace("@CASES@\n", &cases)
+        .replace("@CHOICES@\n", &choices)
 }
 
 fn zsh() -> String {
@@ -57,7 +80,8 @@ fn zsh() -> String {
         let _ = writeln!(commands, "    '{}:{}'", command.name, plain(command.line()));
         let _ = writeln!(cases, "    {})\n      _arguments \\", command.name);
         for (name, value, help) in options(command) {
-            let value = value.map(|value| format!(":{value}:{}", action(name))).unwrap_or_default();
+            let value =
+                value.map(|option| format!(":{}:{}", option.value, action(option))).unwrap_or_default();
             let _ = writeln!(cases, "        '{name}[{}]{value}' \\", plain(help));
         }
         let rest = if takes_path(command) { "_files" } else { "" };
@@ -67,12 +91,12 @@ fn zsh() -> String {
 }
 
 /// How zsh completes an option's value.
-fn action(option: &str) -> &'static str {
-    match option {
-        super::PROJECT => "_directories",
-        super::DATABASE => "_files",
-        super::COLOUR => "(always never auto)",
-        _ => " ",
+fn action(option: &Valued) -> String {
+    match option.name {
+        super::PROJECT => "_directories".into(),
+        super::DATABASE => "_files".into(),
+        _ if !option.choices.is_empty() => format!("({})", option.choices.join(" ")),
+        _ => " ".into(),
     }
 }
 
@@ -87,10 +111,12 @@ fn fish() -> String {
         let seen = format!("complete -c pi-lcm -n '__fish_seen_subcommand_from {name}'");
         for (option, value, help) in options(command) {
             let value = match (option, value) {
-                (super::PROJECT | super::DATABASE, _) => " -r -F",
-                (super::COLOUR, _) => " -x -a 'always never auto'",
-                (_, Some(_)) => " -x",
-                (_, None) => "",
+                (super::PROJECT | super::DATABASE, _) => " -r -F".into(),
+                (_, Some(value)) if !value.choices.is_empty() => {
+                    format!(" -x -a '{}'", value.choices.join(" "))
+                }
+                (_, Some(_)) => " -x".into(),
+                (_, None) => String::new(),
             };
             let _ = writeln!(out, "{seen} -l {}{value} -d '{}'", option.trim_start_matches('-'), plain(help));
         }

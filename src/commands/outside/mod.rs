@@ -132,14 +132,15 @@ const COMMANDS: &[Outside] = &[
 
 /// Options that every command takes.
 const COMMON: [Valued; 4] = [
-    Valued { name: PROJECT, value: "FOLDER", help: "the project; without it, the current folder" },
-    Valued { name: DATABASE, value: "FILE", help: "a database or a backup, wherever it lies" },
-    Valued {
-        name: SESSION,
-        value: "ID",
-        help: "the session, by the beginning of its id, or `last`, which holds without it",
-    },
-    Valued { name: COLOUR, value: "WHEN", help: "always, never, or auto: where somebody reads it" },
+    Valued::any(PROJECT, "FOLDER", "the project; without it, the current folder"),
+    Valued::any(DATABASE, "FILE", "a database or a backup, wherever it lies"),
+    Valued::any(SESSION, "ID", "the session, by the beginning of its id, or `last`, which holds without it"),
+    Valued::one_of(
+        COLOUR,
+        "WHEN",
+        "always, never, or auto: where somebody reads it",
+        &["always", "never", "auto"],
+    ),
 ];
 const PROJECT: &str = "--project";
 const DATABASE: &str = "--db";

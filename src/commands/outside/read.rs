@@ -1,6 +1,6 @@
 //! Arguments as a shell hands them over, made into a command.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     COLOUR, COMMANDS, COMMON, Colour, DATABASE, HELP, Invocation, JSON, Outside, PROJECT, SESSION, Takes,
@@ -170,7 +170,7 @@ impl Reading {
             self.options.retain(|(known, _)| *known != name);
             last
         };
-        let place = |path: String| here.join(PathBuf::from(path));
+        let place = |path: String| here.join(args::from_home(&path));
         let (project, database) = (take(PROJECT).map(place), take(DATABASE).map(place));
         if project.is_some() && database.is_some() {
             return Err(Error::invalid(format!(
@@ -210,6 +210,11 @@ impl Takes {
         }
         if let Self::Path { or_here } = self {
             let path = words.pop().or_else(|| or_here.then(String::new));
+            if path.as_deref() == Some("-") {
+                return Err(Error::invalid(format!(
+                    "{called} takes the path of a file: ./- is one, - is none"
+                )));
+            }
             words.extend(path.map(|path| here.join(path).to_string_lossy().into_owned()));
         }
         Ok(words)
@@ -231,6 +236,12 @@ fn colour(when: &str) -> Result<Colour> {
 fn command(name: &str) -> Result<&'static Outside> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
+        if let Some(inside) = super::super::COMMANDS.iter().find(|command| command.name == name) {
+            return Error::invalid(format!(
+                "there is no pi-lcm {0}: /lcm {0} is for a session that is open in Pi (pi-lcm --help lists what there is here)",
+                inside.name
+            ));
+        }
         let nearest = args::nearest(name, COMMANDS.iter().map(|command| command.name)).unwrap_or_default();
         let name = one_line(name, 40);
         Error::invalid(format!(

@@ -51,7 +51,7 @@ impl Forest {
     pub fn new(visible: &[MessageId], nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
         let mut nodes: Vec<Arc<Node>> = nodes.into_iter().map(Into::into).collect();
         // Sources are of lower depth, so one pass in order of depth meets them first.
-        nodes.sort_by_key(|node| (node.depth, node.id));
+        nodes.sort_by_cached_key(|node| (node.depth, node.id));
         let mut places: Vec<(MessageId, usize)> =
             visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
         places.sort_unstable();
@@ -210,6 +210,9 @@ impl Forest {
     /// The degraded leaf summaries that hold, oldest first.
     #[must_use]
     pub fn degraded_leaves(&self) -> Vec<SummaryId> {
+        if !self.is_degraded {
+            return Vec::new();
+        }
         let mut leaves: Vec<SummaryId> = (self.spans.keys().copied())
             .filter(|id| self.nodes[id].degraded && self.nodes[id].depth == 0)
             .collect();
@@ -220,6 +223,9 @@ impl Forest {
     /// The degraded condensed summaries that hold, with what they were made from, the shallowest first.
     #[must_use]
     pub fn degraded_groups(&self) -> Vec<(u32, Vec<SummaryId>)> {
+        if !self.is_degraded {
+            return Vec::new();
+        }
         let mut groups: Vec<(u32, usize, Vec<SummaryId>)> = (self.spans.iter())
             .filter(|(id, _)| self.nodes[id].degraded)
             .filter_map(|(id, span)| match &self.nodes[id].sources {

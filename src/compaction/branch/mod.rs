@@ -300,9 +300,12 @@ impl Branch {
 
     /// Where degraded leaf summaries hold that the frontier is made from; what it does not need is not paid for.
     pub(super) fn degraded_spans(&self) -> Vec<Span> {
-        let used = self.used();
-        let degraded = self.forest.degraded_leaves().into_iter().filter(|id| used.contains(id));
-        degraded.filter_map(|id| self.forest.span(id).cloned()).collect()
+        let mut degraded = self.forest.degraded_leaves();
+        if !degraded.is_empty() {
+            let used = self.used();
+            degraded.retain(|id| used.contains(id));
+        }
+        degraded.into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
     }
 
     /// The frontier and what it was made from.

@@ -13,6 +13,9 @@ use crate::store::View;
 /// What the block of a compaction is the history of.
 pub(in super::super) const HISTORY: &str = "Conversation History";
 
+/// Texts are told with fewer marks than they have; by less than this share of a budget, 1/n.
+const CERTAINLY: usize = 4;
+
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
         // Of far too many it need not be written out.
@@ -49,6 +52,12 @@ impl Branch {
             let mut opened = pieces.clone();
             opened.splice(at..=at, sources);
             self.load(view, ids_of(opened.clone()))?;
+            // Their texts alone would be too long: to compose the block would only be to find that out.
+            let texts: usize =
+                ids_of(opened.clone()).iter().filter_map(|id| Some(self.summary(*id)?.tokens)).sum();
+            if texts > budget + budget / CERTAINLY {
+                continue;
+            }
             let shown = self.shown(&opened);
             if self.block_of(title, &shown, focus, budget).is_whole() {
                 pieces = opened;

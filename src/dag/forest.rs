@@ -38,6 +38,8 @@ pub struct Forest {
     places: Vec<(MessageId, usize)>,
     nodes: ByRow<SummaryId, Arc<Node>>,
     spans: ByRow<SummaryId, Span>,
+    /// Of those whose spans begin at a place, the one that the frontier would take there.
+    best: ByRow<usize, SummaryId>,
     /// Of the deepest that holds.
     depth: u32,
     /// Does any of them hold, or did, that no model wrote?
@@ -60,6 +62,7 @@ impl Forest {
             places,
             nodes: ByRow::default(),
             spans: ByRow::default(),
+            best: ByRow::default(),
             depth: 0,
             is_degraded: false,
             frontier: OnceLock::new(),
@@ -69,6 +72,9 @@ impl Forest {
         nodes.into_iter().for_each(|node| forest.add(node));
         if forest.is_degraded {
             forest.drop_superseded();
+            forest.best.clear();
+            let held: Vec<SummaryId> = forest.spans.keys().copied().collect();
+            held.into_iter().for_each(|id| forest.rank(id));
             forest.depth = forest.spans.keys().map(|id| forest.nodes[id].depth).max().unwrap_or_default();
         }
         forest
@@ -93,12 +99,29 @@ impl Forest {
             Sources::Messages(messages) => self.run_of(messages),
             Sources::Summaries(children) => chain_of(children, &self.spans),
         };
+        let (id, holds) = (node.id, span.is_some());
         if let Some(span) = span {
-            self.spans.insert(node.id, span);
+            self.spans.insert(id, span);
             self.depth = self.depth.max(node.depth);
             self.is_degraded |= node.degraded;
         }
-        self.nodes.insert(node.id, node);
+        self.nodes.insert(id, node);
+        if holds {
+            self.rank(id);
+        }
+    }
+
+    /// Holds a summary against the others that begin where it does: the longest span wins, then the deepest, then one a model
+    /// wrote, then the newest prompts, then the lowest id.
+    fn rank(&mut self, id: SummaryId) {
+        let rank = |id: SummaryId| {
+            let (node, span) = (self.nodes.get(&id)?, self.spans.get(&id)?);
+            Some((span.len(), node.depth, !node.degraded, node.prompt_version, Reverse(id)))
+        };
+        let Some(start) = self.spans.get(&id).map(|span| span.start) else { return };
+        if self.best.get(&start).is_none_or(|rival| rank(id) > rank(*rival)) {
+            self.best.insert(start, id);
+        }
     }
 
     /// Where `messages` stand as one unbroken run.
@@ -137,30 +160,18 @@ impl Forest {
         }
     }
 
-    /// The cover of the whole stretch: at each position from the root the longest span, then the deepest, then one a
-    /// model wrote, then the newest prompts, then the lowest id. What overlaps a chosen span loses.
+    /// The cover of the whole stretch: at each position from the root the best that begins there. What overlaps a chosen span
+    /// loses.
     #[must_use]
     pub fn frontier(&self) -> Vec<Piece> {
         self.frontier.get_or_init(|| self.cover()).clone()
     }
 
     fn cover(&self) -> Vec<Piece> {
-        let mut best: ByRow<usize, SummaryId> = ByRow::default();
-        let rank = |id: &SummaryId| {
-            let node = &self.nodes[id];
-            let length = self.spans[id].len();
-            (length, node.depth, !node.degraded, node.prompt_version, Reverse(*id))
-        };
-        for (id, span) in &self.spans {
-            let better = best.get(&span.start).is_none_or(|rival| rank(id) > rank(rival));
-            if better {
-                best.insert(span.start, *id);
-            }
-        }
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < self.visible.len() {
-            match best.get(&at) {
+            match self.best.get(&at) {
                 Some(id) => {
                     let span = self.spans[id].clone();
                     at = span.end;

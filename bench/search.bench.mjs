@@ -217,18 +217,22 @@ function patterns(texts) {
  */
 function asking(engine) {
   let call = 0;
-  const collections = new PerformanceObserver(() => {});
+  let collecting = 0;
+  const collections = new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => (collecting += duration)));
   collections.observe({ entryTypes: ["gc"] });
+  // What was collected is told a moment later.
+  const told = () => new Promise((resolve) => setTimeout(resolve, 2));
   return async (/** @type {object} */ parameters) => {
-    collections.takeRecords();
+    await told();
+    collecting = 0;
     const cpu = process.cpuUsage();
     const own = process.threadCpuUsage();
     const { ms, value } = await timed(() => engine.callTool(call++, "lcm_grep", JSON.stringify(parameters)));
     const thread = process.threadCpuUsage(own);
-    const collecting = collections.takeRecords().reduce((sum, { duration }) => sum + duration, 0);
     const { user, system } = process.cpuUsage(cpu);
     const { error } = JSON.parse(value);
     if (error) throw new Error(`${JSON.stringify(parameters)}: ${error.message}`);
+    await told();
     return { ms, blocked: Math.max(0, (thread.user + thread.system) / 1000 - collecting), cpu: (user + system) / 1000 };
   };
 }

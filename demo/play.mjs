@@ -86,7 +86,7 @@ async function compact() {
   print(`calls    ${summaries} of the summariser, ${calls.length - summaries} others`);
   print(`time     ${took} ms in all, the model's answers included`);
   print(`context  ${number(result.tokensBefore)} tokens before, ${number(result.estimatedTokensAfter)} after (as Pi estimates)`);
-  await pi.waitFor(() => /summar/.test(pi.status("lcm") ?? ""), 10_000);
+  await pi.waitFor(() => /^LCM: \d.*summar/.test(pi.status("lcm") ?? ""), 10_000);
   print(`footer   ${pi.status("lcm")}`);
   expect(summaries > 0, "no summary was asked for");
   expect(result.summary.startsWith(BLOCK_HEADING), "the compaction is not this extension's");

@@ -258,6 +258,8 @@ impl fmt::Display for Stable {
                 let percent = read * 100 / (*prompt_tokens).max(1);
                 write!(f, "; {percent}% of {} prompt tokens came out of the cache", grouped(*prompt_tokens))
             }
+            // Of none yet nobody can tell.
+            None if *requests == 0 => Ok(()),
             None => write!(f, "; the provider does not tell of its cache"),
         }
     }

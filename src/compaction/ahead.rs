@@ -66,7 +66,7 @@ async fn make(job: &Job<'_>, part: &Part, at_once: usize, pause: &CancellationTo
     let chunks = whole(&branch, job.uncovered(&branch));
     let recent = newest(&chunks);
     // What was made without a model is made anew by the next compaction in any case.
-    let chunks = [chunks, branch.degraded_spans()].concat();
+    let chunks = [chunks, job.cut().extracted(&branch)].concat();
     for some in chunks.chunks(at_once.max(1)) {
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
             return Ok(());

@@ -24,9 +24,15 @@ pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
     let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
     for text in texts {
-        lines.section("—", share, text.lines().map(|line| text::one_line(line, LINE)));
+        let told = text.lines().filter(|line| !is_title(line)).map(|line| line.trim_start_matches("- "));
+        lines.section("—", share, told.map(|line| text::one_line(line, LINE)));
     }
     lines.finish()
+}
+
+/// Does it tell nothing by itself? So it is with the titles in extracts.
+fn is_title(line: &str) -> bool {
+    ["Extract of ", "Outline of ", "—"].iter().any(|title| line.starts_with(title)) || line.ends_with(':')
 }
 
 fn is_output(message: &Message) -> bool {
@@ -104,6 +110,13 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_extract_of_extracts_has_their_lines_and_not_their_titles() {
+        let one = "Extract of 2 messages\nThe user said:\n- fix the parser\nErrors:\n- it failed";
+        let extract = of_summaries(&[one, "Outline of 9 messages\n- then the lexer"], 100);
+        assert_eq!(extract, "Extract of 2 summaries\n—\n- fix the parser\n- it failed\n—\n- then the lexer");
+    }
 
     #[test]
     fn an_extract_keeps_requests_decisions_errors_and_files_within_its_cap() {

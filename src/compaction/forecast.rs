@@ -61,7 +61,7 @@ pub async fn forecast(
         covered: (before.len(), tokens(before)),
         ready: (ready.clone().count(), ready.sum()),
         leaves: (chunks.len(), leaves),
-        healed: branch.degraded_spans().len(),
+        healed: cut.extracted(&branch).len(),
         condensed: condensed(&branch, chunks.len(), settings),
         budget,
     }))

@@ -29,6 +29,10 @@ const BLOCK_SHARE: usize = 5;
 const RECENT: usize = 2;
 /// So many extracts are made, and written, together.
 const BATCH: usize = 48;
+/// And so many outlines, each of a whole stretch.
+const OUTLINES: usize = 6;
+/// An extract stands for one chunk where there are no more than so many.
+const LEAST_EXTRACTS: usize = 8;
 /// Most rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
 /// something was healed.
 const ROUNDS: usize = 8;
@@ -137,6 +141,12 @@ impl<'a> Job<'a> {
         self.work.store.rewritten().await
     }
 
+    /// How many extracts the block has room for. Where no model answers, and there are more chunks than that, one stands for
+    /// several: of a longer history more could not be shown, and nobody is to wait for it.
+    fn extracts(&self) -> usize {
+        (self.budget * 3 / 4 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
+    }
+
     /// The branch as it stands now.
     ///
     /// # Errors
@@ -205,8 +215,8 @@ impl<'a> Job<'a> {
         tried: &mut HashSet<Span>,
     ) -> Result<Branch> {
         for _ in 0..ROUNDS {
-            // A degraded leaf is made anew from the very same messages.
-            chunks.extend(branch.degraded_spans().into_iter().filter(|span| tried.insert(span.clone())));
+            chunks
+                .extend(self.cut().extracted(&branch).into_iter().filter(|span| tried.insert(span.clone())));
             if chunks.is_empty() {
                 break;
             }
@@ -278,15 +288,21 @@ impl<'a> Job<'a> {
         recent: usize,
         otherwise: Else,
     ) -> Result<()> {
-        let extracts: HashSet<Span> = branch.degraded_spans().into_iter().collect();
+        let extracts = branch.degraded_spans();
         let nodes = chunks.into_iter().map(|chunk| {
             // Of what has one no extract need be made again.
-            let otherwise = if extracts.contains(&chunk) { Else::Nothing } else { otherwise };
+            let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
+            let otherwise = match around.filter(|extract| extract.start <= chunk.start) {
+                Some(extract) if *extract != chunk && otherwise == Else::Extract => Else::Finer,
+                Some(_) => Else::Nothing,
+                None => otherwise,
+            };
             let before = branch.orientation(chunk.start, passes::BEFORE);
             let recent = chunk.start >= recent;
+            let place = chunk.start;
             let chunk = branch.visible()[chunk].to_vec();
             let span = Hash::of(chunk.iter().map(|visible| visible.seen.hash.0.as_slice()));
-            (span, Material::Messages { chunk, before, recent }, otherwise)
+            (span, Material::Messages { chunk, place, before, recent }, otherwise)
         });
         self.make(nodes.collect()).await
     }
@@ -336,11 +352,12 @@ impl<'a> Job<'a> {
             }
         }
         let at_once = self.settings().leaf_pass_concurrency.clamp(1, ours.len().max(1));
+        let together = ours.len().div_ceil(self.extracts());
         let queue = Arc::new(Mutex::new(ours));
         let mut tasks = JoinSet::new();
         for _ in 0..at_once {
             let (pass, progress) = (self.pass.clone(), Arc::clone(&self.work.progress));
-            tasks.spawn(work_off(pass, Arc::clone(&queue), progress));
+            tasks.spawn(work_off(pass, Arc::clone(&queue), together, progress));
         }
         // Of what is not begun when the work ends the leases end with it.
         drop(queue);
@@ -364,17 +381,17 @@ impl<'a> Job<'a> {
 type Queue = Mutex<VecDeque<(Lease, (Material, Else))>>;
 
 /// Makes one summary after the other; many at once where no model is asked any more.
-async fn work_off(pass: Pass, queue: Arc<Queue>, progress: Arc<Progress>) -> Result<()> {
+async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<Progress>) -> Result<()> {
     loop {
         let _turn = pass.summarizer.turn().await?;
         let given_up = pass.summarizer.has_given_up();
-        let (leases, sources) = next(&queue, if given_up { BATCH } else { 1 });
+        let (leases, sources) = next(&queue, if given_up { BATCH.max(together * OUTLINES) } else { 1 });
         let count = sources.len();
         if count == 0 {
             return Ok(());
         }
         let made = if given_up {
-            pass.extracts(sources).await?
+            pass.extracts(sources, together).await?
         } else {
             let mut made = Vec::new();
             for (sources, otherwise) in sources {

@@ -18,6 +18,7 @@ mod extract;
 mod forecast;
 mod job;
 mod memory;
+mod outline;
 mod overflow;
 mod parts;
 mod passes;

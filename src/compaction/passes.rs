@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::extract;
+use super::outline::Outline;
 use super::plan::Cut;
 use super::prompts::{self, Material as Question};
 use super::quotes;
@@ -21,6 +22,8 @@ use crate::{text, tokens};
 const LEAF_TARGET: usize = 600;
 /// The same for a condensed one; deeper ones stand for more.
 const CONDENSED_TARGET: usize = 900;
+/// And an outline of many chunks.
+pub(super) const OUTLINE_TARGET: usize = 300;
 /// No summary aims at more than this share of what it stands for: 1/n.
 const SHRINK: usize = 3;
 /// So little is its own summary: there is nothing for a model to leave out. In tokens.
@@ -39,6 +42,8 @@ pub(super) enum Else {
     Nothing,
     /// The extract it is: the block has no room for its sources.
     Extract,
+    /// That too, unless the models are given up: then the extract of a longer stretch goes on standing for it.
+    Finer,
 }
 
 /// What a summary is to be made of.
@@ -47,6 +52,8 @@ pub(super) enum Material {
     Messages {
         /// What it stands for.
         chunk: Vec<Visible>,
+        /// Where that begins among the visible messages.
+        place: usize,
         /// Messages that come before it, for orientation.
         before: Vec<Visible>,
         /// Is it one of the newest?
@@ -86,7 +93,9 @@ impl Pass {
     /// When cancelled, or the store fails.
     pub(super) async fn summary(&self, sources: Material, otherwise: Else) -> Result<Option<Made>> {
         match sources {
-            Material::Messages { chunk, before, recent } => self.leaf(chunk, before, recent, otherwise).await,
+            Material::Messages { chunk, before, recent, .. } => {
+                self.leaf(chunk, before, recent, otherwise).await
+            }
             Material::Summaries(sources) => self.condensed(sources, otherwise).await,
         }
     }
@@ -97,7 +106,7 @@ impl Pass {
     /// When the store can't be read.
     fn without_model(&self, view: &View<'_>, sources: &Material, otherwise: Else) -> Result<Option<Made>> {
         let size = sources.tokens();
-        if otherwise == Else::Nothing && size > sources.little() {
+        if otherwise != Else::Extract && size > sources.little() {
             return Ok(None);
         }
         match sources {
@@ -126,17 +135,35 @@ impl Pass {
         }
     }
 
-    /// What is made of each of these when no model is asked, in one look into the store.
+    /// What is made of these when no model is asked, in one look into the store: an extract of each, or one of every `together`
+    /// chunks that follow each other.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) async fn extracts(&self, all: Vec<(Material, Else)>) -> Result<Vec<Made>> {
+    pub(super) async fn extracts(&self, all: Vec<(Material, Else)>, together: usize) -> Result<Vec<Made>> {
         let pass = self.clone();
         let make = move |view: &View<'_>| {
-            let made = all.iter().map(|(sources, otherwise)| pass.without_model(view, sources, *otherwise));
-            made.filter_map(Result::transpose).collect()
+            let mut made = Vec::new();
+            let runs = all.chunk_by(follow);
+            for some in runs.flat_map(|run| run.chunks(together.max(1))) {
+                match some {
+                    [(sources, otherwise)] => made.extend(pass.without_model(view, sources, *otherwise)?),
+                    several => made.push(pass.outline(view, several)?),
+                }
+            }
+            Ok(made)
         };
         self.store.read(make).await
+    }
+
+    /// One leaf summary of chunks that follow each other.
+    fn outline(&self, view: &View<'_>, several: &[(Material, Else)]) -> Result<Made> {
+        let chunks: Vec<&[Visible]> = several.iter().filter_map(|(sources, _)| sources.chunk()).collect();
+        let stretch = chunks.concat();
+        let size = tokens_of(&stretch);
+        let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
+        let Outline { text, quotes, files } = Outline::of(view, &stretch, cap)?;
+        Ok(leaf_of(&stretch, Written::extract(text), quotes, files))
     }
 
     /// A leaf summary of `chunk`; `before` are messages that come before it, `recent` says that it is one of the newest.
@@ -171,7 +198,8 @@ impl Pass {
         let mut written = self.summarizer.summarise(&question, size, target, extract).await?;
         let quotes = match (written.state, otherwise) {
             (State::Degraded, Else::Nothing) => return Ok(None),
-            (State::Degraded, Else::Extract) => quotes::of_messages(&said),
+            (State::Degraded, Else::Finer) if self.summarizer.has_given_up() => return Ok(None),
+            (State::Degraded, Else::Extract | Else::Finer) => quotes::of_messages(&said),
             (State::Ok, _) => {
                 let (text, claimed) = quotes::taken_off(&written.text);
                 written.text = text;
@@ -278,10 +306,14 @@ impl Pass {
 
 /// What a leaf summary that stands for `chunk` is stored as.
 fn node_of_messages(chunk: &[Visible], said: &[&Message], written: Written, quotes: Vec<Quote>) -> Made {
-    let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
-    let ids = chunk.iter().map(|visible| visible.seen.id).collect();
     let mut files = Files::default();
     said.iter().for_each(|message| files.extend(message.files()));
+    leaf_of(chunk, written, quotes, files)
+}
+
+fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, files: Files) -> Made {
+    let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
+    let ids = chunk.iter().map(|visible| visible.seen.id).collect();
     Made { summary: node(0, written, quotes, &hashes, Sources::Messages(ids)), files: Some(files) }
 }
 
@@ -331,7 +363,25 @@ fn tokens_of_summaries(sources: &[StoredSummary]) -> usize {
     sources.iter().map(|source| source.tokens).sum::<usize>() + quoted
 }
 
+/// Does the chunk `next` begin where `one` ends, and is an extract wanted of both?
+fn follow(one: &(Material, Else), next: &(Material, Else)) -> bool {
+    match (one, next) {
+        (
+            (Material::Messages { chunk, place, .. }, Else::Extract),
+            (Material::Messages { place: then, .. }, Else::Extract),
+        ) => place + chunk.len() == *then,
+        _ => false,
+    }
+}
+
 impl Material {
+    fn chunk(&self) -> Option<&[Visible]> {
+        match self {
+            Self::Messages { chunk, .. } => Some(chunk),
+            Self::Summaries(_) => None,
+        }
+    }
+
     fn tokens(&self) -> usize {
         match self {
             Self::Messages { chunk, .. } => tokens_of(chunk),

@@ -52,6 +52,15 @@ impl Cut {
         gaps(&branch.frontier()).into_iter().flat_map(|gap| self.chunks(branch.before(), gap)).collect()
     }
 
+    /// What to summarise anew of the extracts that the frontier is made from: the very same messages, and where one stands for
+    /// several chunks, those that no model has summarised yet.
+    pub(super) fn extracted(self, branch: &Branch) -> Vec<Span> {
+        let extracts = branch.degraded_spans();
+        let chunks: Vec<Span> =
+            extracts.into_iter().flat_map(|extract| self.chunks(branch.before(), extract)).collect();
+        branch.without_sound(chunks)
+    }
+
     /// Cuts `gap` into chunks of about the budget. A call and its results stay together unless they alone are more than a
     /// chunk.
     pub(super) fn chunks(self, visible: &[Visible], gap: Span) -> Vec<Span> {

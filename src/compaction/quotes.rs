@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::words::{RULES, TASKS};
+use super::words::{RULES, RULES_OR_TASKS};
 use crate::model::{Message, Part, Quote, QuoteKind, Role};
 
 /// Most quotes of a leaf summary, and most that a condensed one carries on.
@@ -112,21 +112,27 @@ pub(super) fn carried(claimed: &Claimed, sources: Vec<Quote>) -> Vec<Quote> {
 
 /// What the user said that sounds like a rule or like something left to do, for a summary that no model wrote.
 pub(super) fn of_messages(messages: &[&Message]) -> Vec<Quote> {
-    let said = messages.iter().filter(|message| message.role == Role::User);
-    let quotes = said.flat_map(|message| {
-        let text = words(message);
-        let quote = |line: &str| {
-            let kind = match line {
-                _ if !is_quotable(line) => return None,
-                _ if RULES.are_in(line) => QuoteKind::Rule,
-                _ if TASKS.are_in(line) => QuoteKind::Task,
-                _ => return None,
-            };
-            Some(Quote { kind, text: line.to_owned() })
-        };
-        text.lines().filter_map(|line| quote(&folded(line))).collect::<Vec<_>>()
-    });
-    once(quotes, MOST)
+    once(messages.iter().flat_map(|message| of_message(message)), MOST)
+}
+
+/// The same for a summary that stands for as much as a condensed one.
+pub(super) fn of_many(messages: &[Message]) -> Vec<Quote> {
+    let mut newest =
+        once(messages.iter().rev().flat_map(|message| of_message(message).into_iter().rev()), MOST_CARRIED);
+    newest.reverse();
+    newest
+}
+
+fn of_message(message: &Message) -> Vec<Quote> {
+    if message.role != Role::User {
+        return Vec::new();
+    }
+    let quote = |line: &str| {
+        let text = folded(line);
+        let kind = if RULES.are_in(&text) { QuoteKind::Rule } else { QuoteKind::Task };
+        is_quotable(&text).then_some(Quote { kind, text })
+    };
+    texts(message).flat_map(|text| RULES_OR_TASKS.lines(text)).filter_map(quote).collect()
 }
 
 /// Is it neither too short nor too long? A character of a script that writes words with one or two counts double.
@@ -137,11 +143,14 @@ fn is_quotable(text: &str) -> bool {
 }
 
 fn words(message: &Message) -> String {
-    let texts = message.parts.iter().filter_map(|part| match part {
+    texts(message).collect::<Vec<_>>().join("\n")
+}
+
+fn texts(message: &Message) -> impl DoubleEndedIterator<Item = &str> {
+    message.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
         _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    })
 }
 
 fn folded(text: &str) -> String {

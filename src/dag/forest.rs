@@ -1,7 +1,7 @@
 //! The summaries that hold on one stretch of one branch, with their spans.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use super::{Node, Sources, Span};
@@ -133,7 +133,8 @@ impl Forest {
         (self.visible.get(span.clone())? == messages).then_some(span)
     }
 
-    /// A degraded summary that was made anew no longer counts, nor does what was condensed from it.
+    /// A degraded summary that was made anew no longer counts, nor does what was condensed from it. A leaf is made anew also by
+    /// several behind each other, each of less: they tell more, even where no model wrote one of them.
     fn drop_superseded(&mut self) {
         let mut by_depth: BTreeMap<u32, Vec<SummaryId>> = BTreeMap::new();
         for id in self.spans.keys() {
@@ -152,8 +153,14 @@ impl Forest {
             let sound: HashSet<Span> = (ids.iter().filter(|id| !self.nodes[id].degraded))
                 .filter_map(|id| self.spans.get(id).cloned())
                 .collect();
+            let mut leaves: HashMap<usize, Vec<usize>> = HashMap::new();
+            for span in ids.iter().filter(|id| self.nodes[id].depth == 0).filter_map(|id| self.spans.get(id))
+            {
+                leaves.entry(span.start).or_default().push(span.end);
+            }
+            let is_made_anew = |span: &Span| sound.contains(span) || are_chained(&leaves, span);
             for id in ids {
-                if self.nodes[&id].degraded && self.spans.get(&id).is_some_and(|span| sound.contains(span)) {
+                if self.nodes[&id].degraded && self.spans.get(&id).is_some_and(is_made_anew) {
                     self.spans.remove(&id);
                 }
             }
@@ -248,6 +255,13 @@ impl Forest {
         groups.into_iter().map(|(depth, _, children)| (depth, children)).collect()
     }
 
+    /// The spans of the leaf summaries that hold and that a model wrote.
+    #[must_use]
+    pub fn sound_leaves(&self) -> HashSet<Span> {
+        let sound = |id: &SummaryId| !self.nodes[id].degraded && self.nodes[id].depth == 0;
+        self.spans.iter().filter(|(id, _)| sound(id)).map(|(_, span)| span.clone()).collect()
+    }
+
     /// Every summary that holds, deepest first, then from the root on.
     #[must_use]
     pub fn holding(&self) -> Vec<SummaryId> {
@@ -271,6 +285,19 @@ impl Forest {
         ids.sort_by_key(|id| (self.nodes[id].depth, *id));
         ids
     }
+}
+
+/// Do shorter spans, given as the ends by their starts, lead from one end of `whole` to the other?
+fn are_chained(spans: &HashMap<usize, Vec<usize>>, whole: &Span) -> bool {
+    let mut reached = BTreeSet::from([whole.start]);
+    while let Some(at) = reached.pop_first() {
+        if at == whole.end {
+            return true;
+        }
+        let is_shorter = |end: &usize| *end <= whole.end && *end - at < whole.len();
+        reached.extend(spans.get(&at).into_iter().flatten().copied().filter(is_shorter));
+    }
+    false
 }
 
 /// The span of children that follow each other without a gap.
@@ -361,6 +388,22 @@ mod tests {
         let visible = messages([0, 1, 3]);
         let forest = Forest::new(&visible, vec![leaf(1, 0..4), leaf(2, 0..2)]);
         assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(2), 0..2), Piece::Message(2)]);
+    }
+
+    #[test]
+    fn an_extract_of_many_messages_gives_way_to_leaves_that_cover_all_of_them_and_not_before() {
+        let extract = Node { degraded: true, ..leaf(1, 0..8) };
+        let pieces = [leaf(2, 0..3), Node { degraded: true, ..leaf(3, 3..6) }, leaf(4, 6..8)];
+        let over = condensed(5, 1, [1, 6]);
+        let first =
+            [vec![extract, leaf(6, 8..10), over], pieces[..2].to_vec(), vec![leaf(7, 6..10)]].concat();
+        let before = Forest::new(&messages(0..10), first.clone());
+        assert_eq!(before.frontier(), [Piece::Summary(SummaryId(5), 0..10)]);
+        let after = Forest::new(&messages(0..10), [first, vec![pieces[2].clone()]].concat());
+        let piece = |id, span| Piece::Summary(SummaryId(id), span);
+        assert_eq!(after.frontier(), [piece(2, 0..3), piece(3, 3..6), piece(7, 6..10)]);
+        assert_eq!(after.degraded_leaves(), [SummaryId(3)]);
+        assert_eq!(after.sound_leaves(), HashSet::from([0..3, 6..8, 6..10, 8..10]));
     }
 
     #[test]

@@ -371,6 +371,13 @@ impl Message {
         files
     }
 
+    /// Can a tool call in a message of this JSON name a file, for [`Message::files`]? A glance, to pass over most without reading
+    /// them.
+    #[must_use]
+    pub fn may_name_files(json: &str) -> bool {
+        json.contains(r#""path""#)
+    }
+
     /// The ids of those calls in it whose arguments name a file: by its path as it stands, or at the end of a longer one.
     #[must_use]
     pub fn calls_naming(&self, path: &str) -> Vec<String> {

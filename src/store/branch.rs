@@ -118,14 +118,23 @@ impl View<'_> {
     /// The last entry that is stored, and how many messages [`View::said_in`] counts that no entry up to `before` shows; costs the
     /// entries after that.
     pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
-        (self.connection)
-            .prepare_cached(
+        // Of the whole session, its own index tells which entries those are, and nothing comes before them.
+        let sql = match before.0 {
+            0 => {
+                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.id > ?2 AND m.kind IN (0, 1)"
+            }
+            _ => {
                 "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
                    FROM entries e JOIN messages m ON m.id = e.message_id
                   WHERE e.id > ?2 AND +e.conversation_id = ?1 AND m.kind IN (0, 1)
                     AND NOT EXISTS (SELECT 1 FROM entries o
-                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)",
-            )
+                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
+            }
+        };
+        (self.connection)
+            .prepare_cached(sql)
             .and_then(|mut query| {
                 query.query_row([conversation.0, before.0], |row| Ok((EntryId(row.get(0)?), row.get(1)?)))
             })

@@ -3,6 +3,7 @@
 //! Most messages are a kilobyte or less, too short for a compressor to learn anything from. What they have in common stands
 //! in a dictionary that ships with the engine. A dictionary that was shipped never changes.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io;
 use std::sync::LazyLock;
@@ -92,10 +93,19 @@ pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
 
 /// The JSON of `length` bytes that was stored.
 pub(super) fn decode(stored: Vec<u8>, codec: i64, length: i64) -> Result<String> {
+    decode_with(Cow::Owned(stored), codec, length)
+}
+
+/// The same of bytes that belong to another.
+pub(super) fn decode_from(stored: &[u8], codec: i64, length: i64) -> Result<String> {
+    decode_with(Cow::Borrowed(stored), codec, length)
+}
+
+fn decode_with(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<String> {
     let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST);
     let length = length.ok_or_else(|| Error::store("a stored message has an impossible length"))?;
     let bytes = match codec {
-        PLAIN => Ok(stored),
+        PLAIN => Ok(stored.into_owned()),
         ZSTD => zstd::bulk::decompress(&stored, length),
         ZSTD_WITH_DICTIONARY => unpack(&stored, length),
         PURGED => return Err(Error::store("a message that was purged has no text")),

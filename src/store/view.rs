@@ -7,6 +7,9 @@ use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId};
 
+/// Messages that are read and passed over rather than that another is looked for.
+const PASSED: i64 = 16;
+
 /// A consistent view of the store; the queries are its methods, here and in the files beside this one.
 pub struct View<'c> {
     pub(super) connection: &'c Connection,
@@ -157,6 +160,38 @@ impl<'c> View<'c> {
                 query.query_row([id.0], |row| Ok(codec::decode(row.get(0)?, row.get(1)?, row.get(2)?)))
             })
             .map_err(reading)?
+    }
+
+    /// Calls `visit` with the JSON of each of `messages`, in order.
+    ///
+    /// # Errors
+    /// Also when there is no such row; and what `visit` says.
+    pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+            )
+            .map_err(reading)?;
+        // Most were stored shortly one after the other: these are read in one go, and what stands between them passed over.
+        for run in messages.chunk_by(|one, next| (one.0 + 1..=one.0 + PASSED).contains(&next.0)) {
+            let mut wanted = run.iter().copied();
+            let (Some(mut next), Some(last)) = (wanted.next(), run.last()) else { continue };
+            let mut rows = query.query([next.0, last.0]).map_err(reading)?;
+            loop {
+                let row = rows.next().map_err(reading)?.ok_or(rusqlite::Error::QueryReturnedNoRows);
+                let row = row.map_err(reading)?;
+                if MessageId(row.get(0).map_err(reading)?) != next {
+                    continue;
+                }
+                let stored = row.get_ref(1).and_then(|stored| Ok(stored.as_blob()?)).map_err(reading)?;
+                let (codec, bytes) =
+                    row.get(2).and_then(|codec| Ok((codec, row.get(3)?))).map_err(reading)?;
+                visit(&codec::decode_from(stored, codec, bytes)?)?;
+                let Some(then) = wanted.next() else { break };
+                next = then;
+            }
+        }
+        Ok(())
     }
 
     /// A message with its JSON.

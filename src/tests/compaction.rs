@@ -29,7 +29,7 @@ fn sources_of(view: &View<'_>, id: SummaryId) -> error::Result<Vec<MessageId>> {
 }
 
 /// The messages that the summaries named in `block` stand for, from the edges, in the block's order of ids.
-async fn covered(store: &TestStore, block: &str) -> Vec<MessageId> {
+pub(super) async fn covered(store: &TestStore, block: &str) -> Vec<MessageId> {
     let ids = block.split("### Summary IDs for Drill-Down").nth(1).unwrap();
     let handles: Vec<Handle> = ids
         .lines()
@@ -48,7 +48,7 @@ async fn covered(store: &TestStore, block: &str) -> Vec<MessageId> {
     store.store.read(read).await.unwrap()
 }
 
-async fn visible_before(
+pub(super) async fn visible_before(
     store: &TestStore,
     conversation: ConversationId,
     leaf: &str,
@@ -249,7 +249,7 @@ fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
     })
 }
 
-async fn depths(store: &TestStore, conversation: ConversationId) -> Vec<(u32, usize, usize)> {
+pub(super) async fn depths(store: &TestStore, conversation: ConversationId) -> Vec<(u32, usize, usize)> {
     let read = store.store.read(move |view| view.depths(conversation)).await.unwrap();
     read.iter().map(|depth| (depth.depth, depth.summaries, depth.degraded)).collect()
 }

@@ -27,6 +27,7 @@ mod misuse;
 mod narrowing;
 mod notes;
 mod opening;
+mod outlines;
 mod outside;
 mod overflow;
 mod portable;

@@ -308,6 +308,15 @@ impl Branch {
         degraded.into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
     }
 
+    /// Those of `spans` that no leaf summary of a model stands for.
+    pub(super) fn without_sound(&self, mut spans: Vec<Span>) -> Vec<Span> {
+        if !spans.is_empty() {
+            let sound = self.forest.sound_leaves();
+            spans.retain(|span| !sound.contains(span));
+        }
+        spans
+    }
+
     /// The frontier and what it was made from.
     fn used(&self) -> HashSet<SummaryId> {
         self.forest.closure(self.frontier_ids()).into_iter().collect()

@@ -1,0 +1,86 @@
+//! An extract of many chunks at once, for a history so long that nobody could be shown more of it as long as no model answers.
+//!
+//! It has a line for each of some equal parts: what the user asked there first, or else what the agent did. Rules of the user and
+//! files are gathered from all of it, as in any summary. What tools printed is not even read: there is no room to tell of it.
+
+use super::quotes;
+use crate::dag::Visible;
+use crate::error::Result;
+use crate::ids::MessageId;
+use crate::model::{Files, Message, Quote, Role};
+use crate::store::View;
+use crate::{text, tokens};
+
+/// Tokens of a line, about: less would say nothing.
+const LINE: usize = 20;
+/// Characters of a token, generously.
+const TOKEN: usize = 5;
+
+/// What a summary of them is made of.
+pub(super) struct Outline {
+    pub text: String,
+    pub quotes: Vec<Quote>,
+    pub files: Files,
+}
+
+impl Outline {
+    /// Of `stretch`, in at most `cap` tokens.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn of(view: &View<'_>, stretch: &[Visible], cap: usize) -> Result<Self> {
+        let mut text = format!("Outline of {}", text::count(stretch.len(), "message"));
+        let room = cap.saturating_sub(tokens::estimate(&text));
+        let part = stretch.len().div_ceil((room / LINE).max(1)).max(1);
+        let subjects: Vec<MessageId> = stretch.chunks(part).filter_map(subject).collect();
+        let is_told = |visible: &&Visible| subjects.contains(&visible.seen.id) || !is_output(visible);
+        let (mut asked, mut files) = (Vec::new(), Files::default());
+        let mut lines = Vec::new();
+        let mut told = stretch.iter().filter(is_told);
+        let ids: Vec<MessageId> = told.clone().map(|visible| visible.seen.id).collect();
+        view.each_json(&ids, |json| {
+            let Some(visible) = told.next() else { return Ok(()) };
+            let is_subject = subjects.contains(&visible.seen.id);
+            if visible.seen.role == "assistant" && !is_subject && !Message::may_name_files(json) {
+                return Ok(());
+            }
+            let message = Message::parse(json);
+            files.extend(message.files());
+            if is_subject {
+                lines.extend(within(&message, room / subjects.len()));
+            }
+            asked.extend((message.role == Role::User).then_some(message));
+            Ok(())
+        })?;
+        lines.dedup();
+        for line in lines {
+            text.push_str("\n- ");
+            text.push_str(&line);
+        }
+        Ok(Self { text, quotes: quotes::of_many(&asked), files })
+    }
+}
+
+/// The message that says best what a part is about.
+fn subject(part: &[Visible]) -> Option<MessageId> {
+    let first = |role: &str| part.iter().find(|visible| visible.seen.role == role);
+    let subject = first("user").or_else(|| first("assistant")).or(part.first());
+    subject.map(|visible| visible.seen.id)
+}
+
+fn is_output(visible: &Visible) -> bool {
+    matches!(visible.seen.role.as_str(), "toolResult" | "bashExecution")
+}
+
+/// As much of a message's headline as fits into so many tokens with the mark before it; none where nothing does.
+fn within(message: &Message, share: usize) -> Option<String> {
+    let mut width = share * TOKEN;
+    while width > 0 {
+        let line = message.headline(width);
+        if tokens::estimate(&line) + 2 <= share {
+            return Some(line).filter(|line| !line.is_empty());
+        }
+        width = width * 3 / 4;
+    }
+    None
+}

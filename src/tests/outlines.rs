@@ -1,0 +1,131 @@
+//! A history so long that no model answers for all of it at once: outlines stand in, and give way to what is made of their parts.
+
+use serde_json::json;
+
+use super::compaction::{covered, depths, visible_before};
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::compaction::Compaction;
+use crate::ids::ConversationId;
+use crate::llm::{Failure, Reply};
+use crate::tokens;
+
+/// Tokens that the block may take. It has room for as many outlines as there are at least.
+const BUDGET: usize = 2_500;
+/// Outlines that are made at most.
+const OUTLINES: usize = 8;
+
+/// A long session, of which nothing is summarised yet.
+struct Long {
+    session: Session,
+    store: TestStore,
+    conversation: ConversationId,
+}
+
+impl Long {
+    async fn new() -> Self {
+        let session = (Session::new().chat(50, 60).user("First of all\nNever  push to main.\nThanks"))
+            .tool("edit", json!({"path": "src/parser.rs"}), "error: nobody reads this")
+            .chat(50, 60)
+            .tool("read", json!({"path": "docs/plan.md"}), "the plan")
+            .chat(20, 60)
+            .user("tail");
+        let store = TestStore::new();
+        let conversation = store.ingest("one", &session).await;
+        Self { session, store, conversation }
+    }
+
+    /// What a compaction comes to, which covers everything and keeps its measure.
+    async fn compacted(&self, model: &std::sync::Arc<ScriptedModel>) -> Compaction {
+        let leaf = self.session.leaf();
+        let compact = Compact::new(&self.store, self.conversation, leaf, leaf).with(|settings, _| {
+            settings.max_summary_tokens = BUDGET;
+            settings.leaf_chunk_tokens = 600;
+        });
+        let compaction = compacted(compact.run(model).await);
+        let expected = visible_before(&self.store, self.conversation, leaf, leaf).await;
+        assert_eq!(covered(&self.store, &compaction.summary).await, expected);
+        assert!(tokens::estimate(&compaction.summary) <= BUDGET, "{}", compaction.summary);
+        compaction
+    }
+
+    /// Leaf summaries, and how many of them no model wrote.
+    async fn leaves(&self) -> (usize, usize) {
+        let (_, all, degraded) = depths(&self.store, self.conversation).await[0];
+        (all, degraded)
+    }
+}
+
+/// A model that answers `answers` questions, and fails from then on.
+fn failing_after(answers: usize) -> std::sync::Arc<ScriptedModel> {
+    let count = std::sync::atomic::AtomicUsize::new(0);
+    ScriptedModel::new(move |_| match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+        n if n < answers => Ok(Reply { text: format!("Part {n} of it"), model: None, usage: None }),
+        _ => Err(Failure::unreachable("503 overloaded")),
+    })
+}
+
+#[tokio::test]
+async fn few_outlines_tell_what_was_asked_which_rules_hold_and_which_files_were_touched() {
+    let long = Long::new().await;
+    let compaction = long.compacted(&ScriptedModel::failing()).await;
+    // Those that were asked for until the model was given up stand for a chunk each.
+    let (all, degraded) = long.leaves().await;
+    assert!(all == degraded && (OUTLINES..=OUTLINES + 8).contains(&all), "{all}");
+    let block = compaction.summary;
+    for told in ["Outline of ", "- question 119 ", "- question 243 ", "Never push to main."] {
+        assert!(block.contains(told), "{told}: {block}");
+    }
+    assert!(!block.contains("nobody reads this"), "{block}");
+    assert_eq!(compaction.details.modified_files, ["src/parser.rs"]);
+    assert_eq!(compaction.details.read_files, ["docs/plan.md"]);
+    // Without a model they stay as they are.
+    let again = long.compacted(&ScriptedModel::failing()).await;
+    assert_eq!((again.summary, long.leaves().await), (block, (all, degraded)));
+}
+
+#[tokio::test]
+async fn a_model_that_answers_again_is_asked_for_each_chunk_and_the_outlines_are_gone() {
+    let long = Long::new().await;
+    long.compacted(&ScriptedModel::failing()).await;
+    let model = ScriptedModel::helpful();
+    let healed = long.compacted(&model).await;
+    assert!(healed.summary.contains("none missing, 0 degraded"), "{}", healed.summary);
+    assert!(!healed.summary.contains("Outline of"), "{}", healed.summary);
+    let (all, degraded) = long.leaves().await;
+    assert!(all - degraded > 20, "{all} {degraded}");
+    // Nothing is left to be done.
+    let calls = model.prompts().len();
+    long.compacted(&model).await;
+    assert_eq!(model.prompts().len(), calls);
+}
+
+#[tokio::test]
+async fn what_a_model_got_done_before_it_failed_is_not_asked_again() {
+    let long = Long::new().await;
+    long.compacted(&ScriptedModel::failing()).await;
+    let before = long.leaves().await;
+    let half = long.compacted(&failing_after(9)).await;
+    // An outline stands until all of its parts are there, and no other takes its place meanwhile.
+    assert!(half.summary.contains("Outline of"), "{}", half.summary);
+    let (all, degraded) = long.leaves().await;
+    assert!(all - degraded == before.0 - before.1 + 9, "{all} {degraded}");
+    let model = ScriptedModel::helpful();
+    let healed = long.compacted(&model).await;
+    assert!(healed.summary.contains("none missing, 0 degraded"), "{}", healed.summary);
+    let asked = model.prompts();
+    assert!(asked.iter().filter(|prompt| prompt.contains("question 0 ")).count() == 0, "asked again");
+    assert!(asked.iter().any(|prompt| prompt.contains("question 243 ")));
+}
+
+#[tokio::test]
+async fn a_part_that_a_model_refuses_keeps_no_outline_up() {
+    let long = Long::new().await;
+    long.compacted(&ScriptedModel::failing()).await;
+    let model = ScriptedModel::new(|request| match request.prompt.contains("Never  push") {
+        true => Err(Failure::useless("the model refused")),
+        false => Ok(Reply { text: "What came of it.".into(), model: None, usage: None }),
+    });
+    let compaction = long.compacted(&model).await;
+    assert!(!compaction.summary.contains("Outline of"), "{}", compaction.summary);
+    assert!(compaction.summary.contains("Never push to main."), "{}", compaction.summary);
+}

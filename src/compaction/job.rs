@@ -27,10 +27,8 @@ use crate::store::{Batch, Store, View};
 const BLOCK_SHARE: usize = 5;
 /// So many of the newest chunks get longer summaries.
 const RECENT: usize = 2;
-/// So many extracts are made, and written, together.
+/// Extracts of so many chunks are made, and written, together.
 const BATCH: usize = 48;
-/// And so many outlines, each of a whole stretch.
-const OUTLINES: usize = 6;
 /// An extract stands for one chunk where there are no more than so many.
 const LEAST_EXTRACTS: usize = 8;
 /// Most rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
@@ -385,7 +383,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
     loop {
         let _turn = pass.summarizer.turn().await?;
         let given_up = pass.summarizer.has_given_up();
-        let (leases, sources) = next(&queue, if given_up { BATCH.max(together * OUTLINES) } else { 1 });
+        let (leases, sources) = next(&queue, if given_up { BATCH.max(together) } else { 1 });
         let count = sources.len();
         if count == 0 {
             return Ok(());

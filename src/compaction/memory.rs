@@ -4,10 +4,10 @@
 //! whoever wrote it. The store counts whatever else happens to its rows, in whichever process ([`View::rewritten`]); then
 //! everything is read anew, and so it is where edits come or go, since those may reach far back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dag::{Node, Path};
+use crate::dag::{BranchEntry, MessageKind, Node, Path, Step};
 use crate::error::Result;
 use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::Files;
@@ -105,7 +105,7 @@ impl Known {
             carried: Arc::default(),
             listed: Vec::new(),
             summaries: Summaries { nodes: Arc::default(), files: Arc::default(), newest: SummaryId(0) },
-            said: Said { until: EntryId(0), messages: 0 },
+            said: Said::of(view, conversation, &entries)?,
         };
         known.note_compactions(view, entries.iter().map(|entry| entry.row))?;
         known.summaries.note(view, &known.path, 0)?;
@@ -185,6 +185,20 @@ impl Summaries {
 }
 
 impl Said {
+    /// Of a session with one branch, which has these `entries`; of any other nothing is known yet.
+    fn of(view: &View<'_>, conversation: ConversationId, entries: &[BranchEntry]) -> Result<Self> {
+        if view.entries_of(conversation)? > entries.len() {
+            return Ok(Self { until: EntryId(0), messages: 0 });
+        }
+        let said = entries.iter().filter_map(|entry| match &entry.step {
+            Step::Message(message) => Some(message)
+                .filter(|message| matches!(message.kind, MessageKind::Conversation | MessageKind::Private)),
+            _ => None,
+        });
+        let messages = said.map(|message| message.id).collect::<HashSet<_>>().len();
+        Ok(Self { until: view.newest_entry()?, messages })
+    }
+
     /// With what was said since.
     ///
     /// # Errors

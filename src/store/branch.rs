@@ -115,6 +115,22 @@ impl View<'_> {
             .map_err(reading)
     }
 
+    /// How many entries of a session are stored.
+    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM entries WHERE conversation_id = ?1")
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The last entry that is stored, of whatever session.
+    pub fn newest_entry(&self) -> Result<EntryId> {
+        self.connection
+            .prepare_cached("SELECT coalesce(max(id), 0) FROM entries")
+            .and_then(|mut query| query.query_row([], |row| row.get(0).map(EntryId)))
+            .map_err(reading)
+    }
+
     /// The last entry that is stored, and how many messages [`View::said_in`] counts that no entry up to `before` shows; costs the
     /// entries after that.
     pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {

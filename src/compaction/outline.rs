@@ -7,7 +7,7 @@ use super::quotes;
 use crate::dag::Visible;
 use crate::error::Result;
 use crate::ids::MessageId;
-use crate::model::{Files, Message, Quote, Role};
+use crate::model::{FILE_TOOLS, Files, Message, Quote, Role};
 use crate::store::View;
 use crate::{text, tokens};
 
@@ -33,14 +33,18 @@ impl Outline {
         let room = cap.saturating_sub(tokens::estimate(&text));
         let part = stretch.len().div_ceil((room / LINE).max(1)).max(1);
         let subjects: Vec<MessageId> = stretch.chunks(part).filter_map(subject).collect();
-        let is_told = |visible: &&Visible| subjects.contains(&visible.seen.id) || !is_output(visible);
+        let is_subject = |visible: &Visible| subjects.contains(&visible.seen.id);
+        let others = without_files(view, stretch)?;
+        let told: Vec<&Visible> = (stretch.iter().zip(others))
+            .filter(|(visible, is_other)| is_subject(visible) || !is_other)
+            .map(|(visible, _)| visible)
+            .collect();
+        let ids: Vec<MessageId> = told.iter().map(|visible| visible.seen.id).collect();
         let (mut asked, mut files) = (Vec::new(), Files::default());
-        let mut lines = Vec::new();
-        let mut told = stretch.iter().filter(is_told);
-        let ids: Vec<MessageId> = told.clone().map(|visible| visible.seen.id).collect();
+        let (mut told, mut lines) = (told.into_iter(), Vec::new());
         view.each_json(&ids, |json| {
             let Some(visible) = told.next() else { return Ok(()) };
-            let is_subject = subjects.contains(&visible.seen.id);
+            let is_subject = is_subject(visible);
             if visible.seen.role == "assistant" && !is_subject && !Message::may_name_files(json) {
                 return Ok(());
             }
@@ -68,8 +72,22 @@ fn subject(part: &[Visible]) -> Option<MessageId> {
     subject.map(|visible| visible.seen.id)
 }
 
-fn is_output(visible: &Visible) -> bool {
-    matches!(visible.seen.role.as_str(), "toolResult" | "bashExecution")
+/// Which messages of `stretch` neither the user said, nor name a file: what tools printed, and the calls whose results are those of
+/// tools that have nothing to do with files.
+fn without_files(view: &View<'_>, stretch: &[Visible]) -> Result<Vec<bool>> {
+    let ids = || stretch.iter().map(|visible| visible.seen.id);
+    let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
+    let named = view.results_of(&FILE_TOOLS, first, last)?;
+    let is_result = |visible: &Visible| visible.seen.role == "toolResult";
+    let is_without = |(at, visible): (usize, &Visible)| match visible.seen.role.as_str() {
+        "toolResult" | "bashExecution" => true,
+        "assistant" => {
+            let mut results = stretch[at + 1..].iter().take_while(|next| is_result(next)).peekable();
+            results.peek().is_some() && results.all(|result| !named.contains(&result.seen.id))
+        }
+        _ => false,
+    };
+    Ok(stretch.iter().enumerate().map(is_without).collect())
 }
 
 /// As much of a message's headline as fits into so many tokens with the mark before it; none where nothing does.

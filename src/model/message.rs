@@ -13,6 +13,8 @@ use crate::{text, tokens};
 
 /// The tool that changes notes, and what Pi calls a message that tells of a change of the user's.
 pub const NOTE_TOOL: &str = "lcm_note";
+/// The tools of Pi's own whose calls name a file by its path.
+pub const FILE_TOOLS: [&str; 3] = ["read", "write", "edit"];
 /// serde_json stops at 128 levels; what is around a value counts too.
 const DEEPEST: usize = 100;
 /// What serde_json's own keys begin with, for numbers and for raw values, where one comes first in an object.
@@ -363,9 +365,9 @@ impl Message {
             let Part::ToolCall { name, arguments, .. } = part else { continue };
             let Some(path) = text_at(arguments, "path") else { continue };
             match name.as_str() {
+                name if !FILE_TOOLS.contains(&name) => false,
                 "read" => files.read.insert(path.to_owned()),
-                "write" | "edit" => files.modified.insert(path.to_owned()),
-                _ => false,
+                _ => files.modified.insert(path.to_owned()),
             };
         }
         files

@@ -9,7 +9,7 @@ mod searchable;
 mod summary;
 
 pub use entry::{Content, Entry, Stub, parse_batch, parse_one, replacements, with_replacement};
-pub use message::{Files, Message, NOTE_TOOL, Part, Role, read_json};
+pub use message::{FILE_TOOLS, Files, Message, NOTE_TOOL, Part, Role, read_json};
 pub use notes::{Change, MOST_CHARACTERS, MOST_NOTES, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;

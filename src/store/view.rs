@@ -1,5 +1,7 @@
 //! What can be read of conversations, entries and messages.
 
+use std::collections::HashSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 use super::codec;
@@ -160,6 +162,28 @@ impl<'c> View<'c> {
                 query.query_row([id.0], |row| Ok(codec::decode(row.get(0)?, row.get(1)?, row.get(2)?)))
             })
             .map_err(reading)?
+    }
+
+    /// The results of any of these tools among the messages from `first` to `last`, as they were stored.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn results_of(
+        &self,
+        tools: &[&str; 3],
+        first: MessageId,
+        last: MessageId,
+    ) -> Result<HashSet<MessageId>> {
+        let [one, two, three] = tools;
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM messages WHERE id BETWEEN ?1 AND ?2 AND tool_name IN (?3, ?4, ?5)",
+            )
+            .map_err(reading)?;
+        let found = query
+            .query_map(params![first.0, last.0, one, two, three], |row| row.get(0).map(MessageId))
+            .map_err(reading)?;
+        found.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     /// Calls `visit` with the JSON of each of `messages`, in order.

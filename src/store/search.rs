@@ -95,6 +95,18 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
+    /// The rows of the passages that match, oldest first, at most `most`, and whether these are all.
+    pub fn oldest_passages(&self, expression: &str, most: usize) -> Result<(Vec<i64>, bool)> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?1 LIMIT ?2")
+            .map_err(reading)?;
+        let rows = query.query_map(params![expression, most + 1], |row| row.get(0)).map_err(reading)?;
+        let mut rows: Vec<i64> = rows.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        let are_all = rows.len() <= most;
+        rows.truncate(most);
+        Ok((rows, are_all))
+    }
+
     /// All passages that match, with their scores: the higher, the better.
     pub fn ranked_passages(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
         let mut query = (self.connection)

@@ -95,17 +95,30 @@ impl View<'_> {
     /// The rows of passages with a word of the index, as the index writes it, each once, and whether these
     /// are all: no more than `most` places are looked at.
     pub fn passages_with(&self, word: &str, most: usize) -> Result<(Vec<i64>, bool)> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT doc FROM temp.index_places WHERE term = ?1 LIMIT ?2")
-            .map_err(reading)?;
-        let rows = query.query_map(params![word, most + 1], |row| row.get(0)).map_err(reading)?;
-        let mut rows: Vec<i64> = rows.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        let mut rows = Vec::new();
         // Asked before equal ones are dropped: a word often stands in one passage more than once.
-        let are_all = rows.len() <= most;
-        rows.truncate(most);
+        let are_all = self.places_of(word, most, |row, _| rows.push(row))? <= most;
         rows.sort_unstable();
         rows.dedup();
         Ok((rows, are_all))
+    }
+
+    /// Calls `visit` with the places of a word of the index, as the index writes it: the passage's row, and how many words stand
+    /// before it there. No more than `most` are visited; says how many there are, counted up to one more.
+    pub fn places_of(&self, word: &str, most: usize, mut visit: impl FnMut(i64, i64)) -> Result<usize> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT doc, offset FROM temp.index_places WHERE term = ?1 LIMIT ?2")
+            .map_err(reading)?;
+        let mut rows = query.query(params![word, most + 1]).map_err(reading)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(reading)? {
+            count += 1;
+            if count <= most {
+                let place = row.get(0).and_then(|doc| Ok((doc, row.get(1)?))).map_err(reading)?;
+                visit(place.0, place.1);
+            }
+        }
+        Ok(count)
     }
 
     /// The message that a passage belongs to.

@@ -19,7 +19,9 @@ fn literals(texts: &[String], dice: &[(usize, usize, bool)]) -> Vec<(String, boo
     let all: Vec<char> = texts.join("\n").chars().collect();
     let piece = |(at, length, any_case): &(usize, usize, bool)| {
         let from = at % all.len().max(1);
-        let text: String = all[from..(from + 3 + length % 14).min(all.len())].iter().collect();
+        // Some hold several words.
+        let length = 3 + length % if length % 2 == 0 { 14 } else { 40 };
+        let text: String = all[from..(from + length).min(all.len())].iter().collect();
         (text, *any_case)
     };
     dice.iter().map(piece).filter(|(text, _)| !text.is_empty()).collect()
@@ -32,6 +34,7 @@ proptest! {
         texts in proptest::collection::vec(TEXT, 1..8),
         long in TEXT,
         dice in proptest::collection::vec((any::<usize>(), any::<usize>(), any::<bool>()), 24),
+        by_all in any::<bool>(),
     ) {
         // A line of a thousand characters is cut within words.
         let mut line = long.replace('\n', " ");
@@ -47,7 +50,7 @@ proptest! {
                 let pattern = format!("{}{}", if any_case { "(?i)" } else { "" }, regex::escape(&literal));
                 let regex = regex::Regex::new(&pattern).unwrap();
                 let (lost, narrowed) = asking.store.store.read(move |view| {
-                    let narrowed = narrowed(view, &pattern)?;
+                    let narrowed = narrowed(view, &pattern, by_all)?;
                     let mut lost = Vec::new();
                     let (turn, all) = (crate::store::Turn::NewestFirst, crate::store::Filter::default());
                     view.messages_in_turn(turn, None, &all, |packed| {
@@ -84,14 +87,41 @@ async fn a_rare_literal_leaves_few_messages_and_says_where_it_can_be() {
         ("nothing like this|zqxv", 1),
         ("compaction", 61),
     ] {
-        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern)).await.unwrap();
+        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern, false)).await.unwrap();
         let narrowed = narrowed.unwrap_or_else(|| panic!("{pattern} is not narrowed"));
         assert!(!narrowed.is_empty() && narrowed.len() <= most, "{pattern}: {}", narrowed.len());
         assert!(narrowed.is_sorted_by(|one, other| one > other), "{pattern}");
     }
     for pattern in ["\\w+", "ation", "x?", "the"] {
-        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern)).await.unwrap();
+        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern, false)).await.unwrap();
         assert!(narrowed.is_none(), "{pattern}");
+    }
+}
+
+#[tokio::test]
+async fn words_that_stand_everywhere_leave_few_messages_where_they_stand_together() {
+    let mut session = Session::new();
+    for n in 0..60 {
+        let order = ["older_parser of tokenizers, names", "names of tokenizers: parser_older"][n % 2];
+        session = session.user(&format!("Message {n} tells of the {order}, and of a re_parser_tokenizers."));
+    }
+    let session = session.user("Here is a parser_tokenizers_of_names, and the reparser_tokenized.");
+    let asking = Asking::about(&session).await;
+    for (pattern, left) in [
+        ("older_parse", 30),
+        ("parser_token", 61),
+        ("eparser_token", 1),
+        (" parser_tokenizers_of_name", 1),
+        ("parser_tokenizers_of_name", 1),
+        ("tokenizers, names", 30),
+        (r"\(tokenizers, names\)", 30),
+        ("tokenizers of names", 1),
+        ("names_of_older", 0),
+        ("(?i)OLDER_PARSER|EPARSER_TOKEN", 31),
+    ] {
+        let narrowed = asking.store.store.read(move |view| narrowed(view, pattern, true)).await.unwrap();
+        let narrowed = narrowed.unwrap_or_else(|| panic!("{pattern} is not narrowed"));
+        assert_eq!(narrowed.len(), left, "{pattern}");
     }
 }
 

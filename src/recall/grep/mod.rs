@@ -4,6 +4,7 @@ mod inside;
 mod literal;
 mod narrow;
 mod pattern;
+mod pieces;
 mod query;
 mod ranked;
 mod reach;
@@ -253,11 +254,12 @@ pub fn grep(
     Ok(findings)
 }
 
-/// The messages that are read for a pattern, where they are not all.
+/// The messages that are read for a pattern, where they are not all: as a search does it, or by all that the index tells.
 #[cfg(test)]
-pub(crate) fn narrowed(view: &View<'_>, pattern: &str) -> Result<Option<Vec<MessageId>>> {
-    literal::Required::of(pattern)
-        .map_or(Ok(None), |required| narrow::candidates(view, &required, &|| Ok(())))
+pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<Option<Vec<MessageId>>> {
+    let Some(required) = literal::Required::of(pattern) else { return Ok(None) };
+    let narrowing = narrow::Narrowing::new(view, &|| Ok(()))?;
+    if by_all { narrowing.by_every_piece() } else { narrowing }.candidates(&required)
 }
 
 /// The session whose id begins so.

@@ -4,8 +4,9 @@
 use regex::{Regex, RegexBuilder};
 
 use super::literal::Required;
+use super::narrow::Narrowing;
+use super::scan;
 use super::{Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
-use super::{narrow, scan};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
 use crate::model::searchable;
@@ -15,7 +16,7 @@ use crate::text;
 
 /// Bytes that a compiled expression may take.
 const SIZE_LIMIT: usize = 1 << 20;
-/// Messages that are read before the index is asked where a match can be.
+/// Messages that are read before the index is asked where a match can be, and again as long as there was one among them.
 const READ_FIRST: usize = 1_000;
 /// Matches of one text that are pointed out.
 const POINTED_OUT: usize = 32;
@@ -113,22 +114,28 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, snippet)))
     };
     let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
-    // Where matches are dense, an answer is full before the index could tell anything.
-    let (mut read, mut last) = (0, None);
-    let first = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-        search.view.messages_in_turn(turn, beyond, &filter, |packed| {
-            (read, last) = (read + 1, Some(packed.id));
-            Ok((!may_be(packed.id) || take(packed)?) && read < READ_FIRST)
-        })
-    };
-    scan::in_order(first, look, |one| found(search, page, one))?;
-    if read < READ_FIRST || page.findings.next.is_some() {
-        return Ok(());
+    let mut last = beyond;
+    let mut among = None;
+    if let Some(required) = &required {
+        // Where matches are dense, an answer is full before the index could tell anything.
+        loop {
+            let (mut read, had) = (0, page.findings.hits.len());
+            let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
+                search.view.messages_in_turn(turn, last, &filter, |packed| {
+                    (read, last) = (read + 1, Some(packed.id));
+                    Ok((!may_be(packed.id) || take(packed)?) && read < READ_FIRST)
+                })
+            };
+            scan::in_order(some, look, |one| found(search, page, one))?;
+            if read < READ_FIRST || page.findings.next.is_some() {
+                return Ok(());
+            }
+            if page.findings.hits.len() == had {
+                break;
+            }
+        }
+        among = Narrowing::new(search.view, &|| search.go_on())?.candidates(required)?;
     }
-    let mut among = match &required {
-        Some(required) => narrow::candidates(search.view, required, &|| search.go_on())?,
-        None => None,
-    };
     if let (Some(messages), Turn::OldestFirst) = (&mut among, turn) {
         messages.reverse();
     }

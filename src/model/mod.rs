@@ -5,6 +5,7 @@ mod entry;
 mod message;
 mod notes;
 mod passages;
+mod raw;
 mod searchable;
 mod summary;
 

@@ -3,121 +3,126 @@
 //!
 //! It knows the shapes that make up nearly all of a history. Whatever is not exactly of them is read as any other message.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
-use serde_json::Value;
-use serde_json::value::RawValue;
-
 use super::Message;
-use super::message::{each_string, is_recall_tool, push_line, without_base64};
+use super::message::{is_recall_tool, push_line, without_base64};
+use super::raw::Raw;
 
 /// Arguments nested more deeply than this are read as any other message.
 const DEEPEST: usize = 64;
-
-#[derive(Deserialize)]
-struct Envelope<'a> {
-    role: &'a str,
-    #[serde(rename = "toolName", default)]
-    tool: Option<&'a str>,
-    #[serde(borrow)]
-    content: Content<'a>,
-}
-
-#[derive(Deserialize)]
-struct Block<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(borrow, default)]
-    text: Cow<'a, str>,
-    #[serde(default)]
-    name: &'a str,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-enum Content<'a> {
-    Text(String),
-    Blocks(Vec<Block<'a>>),
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Content<'de>;
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("text or blocks")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Content::Text(text.to_owned()))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut blocks: A) -> Result<Self::Value, A::Error> {
-                let mut all = Vec::new();
-                while let Some(block) = blocks.next_element()? {
-                    all.push(block);
-                }
-                Ok(Content::Blocks(all))
-            }
-        }
-        deserializer.deserialize_any(Either)
-    }
-}
+/// So are those with more keys in one object.
+const MOST_KEYS: usize = 64;
 
 /// [`Message::searchable`] of a message's JSON.
 #[must_use]
 pub fn searchable(json: &str) -> String {
-    quickly(json).unwrap_or_else(|_| Message::parse(json).searchable())
+    // No text is longer than its JSON.
+    let mut out = String::with_capacity(json.len());
+    match push_message(&mut out, &mut Raw::new(json)) {
+        Some(()) => without_base64(out),
+        None => Message::parse(json).searchable(),
+    }
 }
 
-fn quickly(json: &str) -> serde_json::Result<String> {
-    let message: Envelope<'_> = serde_json::from_str(json)?;
-    match (message.role, message.tool) {
-        ("toolResult", Some(tool)) if is_recall_tool(tool) => return Ok(String::new()),
-        ("user" | "assistant" | "toolResult", _) => {}
-        _ => return Err(serde_json::Error::custom("another role")),
-    }
-    let mut out = String::new();
-    match message.content {
-        Content::Text(text) => out = text,
-        Content::Blocks(blocks) => blocks.iter().try_for_each(|block| push_block(&mut out, block))?,
-    }
-    Ok(without_base64(out))
-}
-
-fn push_block(out: &mut String, block: &Block<'_>) -> serde_json::Result<()> {
-    match block.kind {
-        "text" => push_line(out, &block.text),
-        "thinking" | "image" => {}
-        "toolCall" if is_recall_tool(block.name) => {}
-        "toolCall" => {
-            push_line(out, block.name);
-            if let Some(arguments) = block.arguments {
-                let arguments: Value = serde_json::from_str(arguments.get())?;
-                if depth(&arguments) > DEEPEST {
-                    return Err(serde_json::Error::custom("deeply nested"));
-                }
-                each_string(&arguments, &mut |text| push_line(out, text));
-            }
+fn push_message(out: &mut String, raw: &mut Raw<'_>) -> Option<()> {
+    let (mut role, mut tool, mut content) = (None, None, false);
+    raw.fields(|key, raw| match key {
+        "role" if role.is_none() => keep(&mut role, raw.plain()?),
+        "toolName" if tool.is_none() => keep(&mut tool, raw.plain()?),
+        "content" if !content => {
+            content = true;
+            if raw.peek()? == b'"' { raw.push_string(out) } else { raw.items(|raw| push_block(out, raw)) }
         }
-        _ => return Err(serde_json::Error::custom("a block of a kind to come")),
+        "role" | "toolName" | "content" => None,
+        _ => raw.skip(),
+    })?;
+    match role? {
+        "toolResult" if tool.is_some_and(is_recall_tool) => out.clear(),
+        "user" | "assistant" | "toolResult" => {}
+        _ => return None,
     }
-    Ok(())
+    (content && raw.is_at_end()).then_some(())
 }
 
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or_default(),
-        _ => 0,
+fn push_block(out: &mut String, raw: &mut Raw<'_>) -> Option<()> {
+    let (mut kind, mut name, mut said) = (None, None, false);
+    raw.fields(|key, raw| match (key, kind) {
+        ("type", None) => keep(&mut kind, raw.plain()?),
+        ("text", Some("text")) if !said => {
+            said = true;
+            push_line(out, "");
+            raw.push_string(out)
+        }
+        ("name", Some("toolCall")) if name.is_none() => {
+            let tool = raw.plain()?;
+            if !is_recall_tool(tool) {
+                push_line(out, tool);
+            }
+            keep(&mut name, tool)
+        }
+        ("arguments", Some("toolCall")) if !said => {
+            said = true;
+            if is_recall_tool(name?) { raw.skip() } else { push_strings(out, raw, &mut Vec::new(), 0) }
+        }
+        ("type" | "text" | "name" | "arguments", None | Some("text" | "toolCall")) => None,
+        _ => raw.skip(),
+    })?;
+    match kind? {
+        "text" => said.then_some(()),
+        "toolCall" => name.map(drop),
+        "thinking" | "image" => Some(()),
+        // A block of a kind to come.
+        _ => None,
     }
+}
+
+/// Every string and number of a value. `keys` are those of the objects it stands in: where one comes twice, only the last counts.
+fn push_strings<'a>(
+    out: &mut String,
+    raw: &mut Raw<'a>,
+    keys: &mut Vec<&'a str>,
+    depth: usize,
+) -> Option<()> {
+    if depth > DEEPEST {
+        return None;
+    }
+    match raw.peek()? {
+        b'"' => {
+            push_line(out, "");
+            raw.push_string(out)
+        }
+        b'[' => raw.items(|raw| push_strings(out, raw, keys, depth + 1)),
+        b'{' => {
+            let outer = keys.len();
+            raw.fields(|key, raw| {
+                let own = &keys[outer..];
+                // What serde_json means by keys of its own is its affair.
+                if own.len() == MOST_KEYS || own.contains(&key) || key.starts_with('$') {
+                    return None;
+                }
+                keys.push(key);
+                push_strings(out, raw, keys, depth + 1)
+            })?;
+            keys.truncate(outer);
+            Some(())
+        }
+        b'-' | b'0'..=b'9' => {
+            let number = raw.token().filter(|number| !number.contains(['e', 'E']))?;
+            push_line(out, number);
+            Some(())
+        }
+        _ => raw.skip(),
+    }
+}
+
+fn keep<'a>(slot: &mut Option<&'a str>, value: &'a str) -> Option<()> {
+    *slot = Some(value);
+    Some(())
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -140,6 +145,9 @@ mod tests {
             json!({"role": "assistant", "content": [{"type": "toolCall", "id": "1", "name": "bash"}]}),
             json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": {"x": [1, 2.50, "é\n"], "y": null}}]}),
             json!({"role": "assistant", "content": [{"type": "toolCall", "name": "lcm_grep", "arguments": {"query": "x"}}]}),
+            json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": {"{": ["\\\"", {"]": "}\u{1}\u{20ac}"}], "b\"": [[-5, 0.5], true, ""]}}]}),
+            json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": [{"a": "1", "b": {"a": "2"}}, 7]}]}),
+            json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": "text"}, {"type": "toolCall", "name": "b", "arguments": null}]}),
             json!({"role": "assistant", "content": [{"type": "toolCall", "name": "a", "arguments": deep}]}),
             json!({"role": "toolResult", "toolName": "lcm_expand", "content": [{"type": "text", "text": "echo"}]}),
             json!({"role": "toolResult", "toolName": 5, "content": [{"type": "new", "text": "echo"}]}),
@@ -157,6 +165,11 @@ mod tests {
             "{",
             r#"{"role":"user","role":"system","content":"x"}"#,
             r#"{"role":"user","content":"\ud800 x"}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"\ud800 x \u00e9\/\b\f\ud83d\ude00"}]}"#,
+            r#"{"role":"user","content":[{"type":"text","text":"\u00e9\/\b\f\u20AC\uffff \\u00e9"}]}"#,
+            r#"{"role":"assistant","content":[{"type":"toolCall","name":"a","arguments":{"x":"\ud83d\ude00","y":"\udc00"}}]}"#,
+            r#"{"role":"assistant","content":[{"type":"toolCall","name":"a","arguments": { "x" : [ "y" , 1E5, -0, 1.0e-3 ] , "x" : "z" } }]}"#,
+            r#"{"role":"assistant","content":[{"type":"toolCall","name":"a","arguments":{"x":"y","$serde_json::private::Number":"5"}}]}"#,
         ] {
             same(json);
         }
@@ -171,7 +184,8 @@ mod tests {
             let blocks: Vec<Value> = texts.iter().map(|(text, kind)| match kind {
                 0 => json!({"type": "thinking", "thinking": text}),
                 1 => json!({"type": "toolCall", "id": "1", "name": "bash", "arguments": {"command": text, "n": [text.len(), text]}}),
-                2 => json!({"type": "other", "text": text}),
+                2 => json!({"type": "toolCall", "name": text, "arguments": {(text.as_str()): {"a": text, "b": [text, -0.5]}}}),
+                3 if texts.len() > 4 => json!({"type": "other", "text": text}),
                 _ => json!({"type": "text", "text": text}),
             }).collect();
             same(&json!({"role": role, "content": blocks, "timestamp": 5}).to_string());

@@ -9,7 +9,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { zstdDecompressSync } from "node:zlib";
 import { root } from "../scripts/paths.mjs";
-import { median, megabytes, number, ratio, time, timed } from "./measure.mjs";
+import { collectGarbage, median, megabytes, number, ratio, time, timed } from "./measure.mjs";
 import { copyOf, databaseIn, openEngine } from "./stores.mjs";
 
 /** @typedef {import("./measure.mjs").Context} Context */
@@ -49,6 +49,7 @@ export async function run(context) {
     };
     const last = (0x10000000 + MESSAGES - 1).toString(16);
     const request = { leafId: last, firstKeptEntryId: last, tokensBefore: 0, contextWindow: 200_000, reason: "manual" };
+    collectGarbage();
     const { ms, value } = await timed(() => spent(worked, () => engine.compact(round, JSON.stringify(request), refuse)));
     const { ok, error } = JSON.parse(value);
     if (ok?.kind !== "compacted" || ok.compaction.details.covered !== MESSAGES - 1) throw new Error(error?.message ?? value.slice(0, 500));

@@ -19,7 +19,7 @@ const COUNTED: usize = 20_000;
 const COUNTED_IN_ALL: usize = 100_000;
 /// Matches of its rarest word, times its words, that a phrase, or words together, are looked for among; the newest where there
 /// are more.
-const WALKED: i64 = 12_000;
+const WALKED: i64 = 8_000;
 /// Newest passages that tell how frequent a word is that is too frequent to be counted.
 const SAMPLE: i64 = 20_000;
 /// Matches that the index ranks, of all terms together.

@@ -58,6 +58,8 @@ async function compacted(context, name, ahead) {
   const engine = await openEngine(context.folder(name), 0, { LCM_COMPACTION_MODELS: "bench/model", LCM_LEAF_PASS_CONCURRENCY: String(AT_ONCE) });
   const session = [...entries(0, MESSAGES)];
   engine.handOver(JSON.stringify(session));
+  // In life a message is stored when it is said, and not all of them when they are compacted.
+  await engine.flush();
   const leafId = session[MESSAGES - 1].id;
   const contextTokens = 200_000;
   let calls = 0;

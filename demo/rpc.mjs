@@ -32,10 +32,10 @@ import { node22, piCli } from "../scripts/paths.mjs";
  * @typedef {any} PiRecord
  */
 
-const REQUEST_MS = 60_000;
+const REQUEST_MS = 120_000;
 const RUN_MS = 120_000;
 /** How long Pi may take to leave after its stdin is closed. */
-const LEAVE_MS = 10_000;
+const LEAVE_MS = 60_000;
 
 /**
  * Starts Pi in rpc mode.

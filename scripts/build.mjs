@@ -18,12 +18,30 @@ export const typeDefinitions = path.join(root, "target", "type-def.jsonl");
 /** The environment for every cargo run: one that differed in this variable would compile the crate anew each time. */
 export const cargoEnvironment = () => ({ ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: typeFolder });
 
+/** Without a target that tests need, cargo would resolve other features, and compile everything that depends on them twice. */
+const FAST = ["build", "--profile", "fast", "--lib", "--bench", "bare_loop"];
+
 /**
- * @param {{ revealAfterMs: number }} options how long a build may stay silent
+ * The builds of the addon: for tests, which compile often and run little; for a tree that is worked with; and as users get it,
+ * for benchmarks.
+ * @type {Record<"tests" | "tree" | "shipped", { args: string[], env?: Record<string, string> }>}
+ */
+const BUILDS = {
+  tests: { args: FAST },
+  tree: { args: FAST, env: { CARGO_PROFILE_FAST_OPT_LEVEL: "2" } },
+  // As a library for Rust too, it would be linked without LTO.
+  shipped: { args: ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib"] },
+};
+
+/**
+ * @param {object} options
+ * @param {number} options.revealAfterMs how long a build may stay silent
+ * @param {keyof typeof BUILDS} [options.kind]
  * @returns {Promise<string>} the addon
  */
-export async function buildAddon({ revealAfterMs }) {
-  const { library, fresh } = await cargoBuild(["build", "--profile", "fast", "--lib"], { revealAfterMs, title: "Building the addon …" });
+export async function buildAddon({ revealAfterMs, kind = "tree" }) {
+  const { args, env } = BUILDS[kind];
+  const { library, fresh } = await cargoBuild(args, { revealAfterMs, title: "Building the addon …", env: { ...cargoEnvironment(), ...env } });
   keepTypeDefinitions(fresh);
   return place(library);
 }

@@ -51,6 +51,29 @@ const chosen = (process.env.TEST_HOSTS ?? "").split(",").map((version) => versio
 /** The hosts that are tested. */
 export const hosts = allHosts.filter(({ version }) => chosen.length === 0 || chosen.includes(version));
 
+/** The newest Pi that npm installs with all it depends on, and the one that users of this repository start. */
+export const MAIN = "0.87.1";
+
+/** Whether every behavior runs on every host, as in `npm run test:all`, or on a covering choice, as in `npm test`. */
+export const everything = process.env.TEST_SUITE === "all";
+
+/** One host for each version of Pi, for what does not depend on Node. */
+export const hostsByVersion = [...new Map(hosts.map((host) => [host.version, host])).values()];
+
+/** The host that has a version of Pi, whatever is tested. @param {string} version */
+export const hostOf = (version) => allHosts.findLast((host) => host.version === version);
+
+/**
+ * The hosts that a behavior is tested on: all of them in `npm run test:all`, and where TEST_HOSTS names some; in `npm test`
+ * the main one, and those that the test names because Pi differs there. `docs/tests.md` shows the choice.
+ * @param {Host[]} from
+ * @param {...string} also how the names of more hosts begin, such as `Pi 0.74.2` or `Pi 0.74.2, Node 20`
+ */
+export function hostsFor(from, ...also) {
+  if (everything || chosen.length > 0) return from;
+  return from.filter(({ name, version }) => version === MAIN || also.some((beginning) => name.startsWith(beginning)));
+}
+
 /** Brings the chosen ones that are not there yet. */
 export async function bringHosts() {
   const unknown = chosen.filter((version) => !allHosts.some((host) => host.version === version));

@@ -4,12 +4,12 @@
  * Each begins with the set-up it needs, so that a clean clone needs no step before it. What follows is started by absolute
  * path (`paths.mjs`). A failure ends in one line that says what to do, or in the failing program's own words above it.
  */
-import { existsSync } from "node:fs";
 import path from "node:path";
 import { buildAddon, cargoEnvironment } from "./build.mjs";
-import { bringHosts } from "./hosts.mjs";
+import { check } from "./check.mjs";
+import { runChecks } from "./checks.mjs";
 import { packAll as pack } from "./pack.mjs";
-import { extension, node22, piCli, programOf, root } from "./paths.mjs";
+import { extension, node22, piCli, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
 import { publishAll as publish } from "./publish.mjs";
 import { Failure, needCargo, setUp } from "./setup.mjs";
@@ -18,11 +18,8 @@ import { buildViewer, canBuildViewer } from "./viewer.mjs";
 /** A build that takes longer than this shows itself when all the user wants is to start Pi. */
 const PATIENCE_MS = 1500;
 
-/** No deeper: below stand the other Pis, with node_modules of their own. */
-const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
-
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, context, start, strategies, test, kill, pack, publish };
+const verbs = { bench, build, check, context, start, strategies, test, "test:all": testAll, kill, pack, publish };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -78,12 +75,12 @@ async function kill(args) {
 }
 
 /**
- * What is asked of it in figures, measured with the addon that tests use.
+ * What is asked of it in figures, measured with the addon as users get it.
  * @param {string[]} args
  */
 async function bench(args) {
   await setUp();
-  await buildAddon({ revealAfterMs: PATIENCE_MS });
+  await buildAddon({ revealAfterMs: PATIENCE_MS, kind: "shipped" });
   // The largest sessions fill more than Node allows itself.
   const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", "--max-old-space-size=8192", "--expose-gc"];
   return show(node22, [...node, path.join(root, "bench", "run.mjs"), ...args], { env: cargoEnvironment() });
@@ -107,42 +104,12 @@ async function comparison(what, args) {
   return show(node22, [...node, path.join(root, "bench", what, "run.mjs"), ...args]);
 }
 
-/** Everything a change must pass. The first step that fails is the last. */
-async function test() {
-  const started = Date.now();
-  const cargo = (/** @type {string[]} */ ...args) => show("cargo", args, { cwd: root, env: cargoEnvironment() });
-  const node = (/** @type {string[]} */ ...args) => show(node22, args, { cwd: root });
-  const typesScript = path.join(root, "scripts", "check-types.mjs");
-
-  await step("set-up", () => setUp());
-  await step("build the addon", () => buildAddon({ revealAfterMs: 0 }));
-  await step("build the viewer", () => buildViewer());
-  await step("cargo fmt", () => cargo("fmt", "--check"));
-  await step("cargo clippy", () => cargo("clippy", "--profile", "fast", "--all-targets", "--", "-D", "warnings"));
-  await step("cargo test", () => cargo("test", "--profile", "fast"));
-  await step("tsc", () => node(programOf("typescript", "tsc"), "-p", "tsconfig.json"));
-  if (existsSync(typesScript)) await step("index.d.ts", () => node(typesScript));
-  await step("the other Pis", () => bringHosts());
-  await step("node --test", () => node("--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec", ...testFiles));
-
-  process.stdout.write(`\nAll steps passed in ${seconds(started)}.\n`);
-  return 0;
+/** What a change must pass. @param {string[]} args see `runChecks` */
+function test(args) {
+  return runChecks({ everything: false, args });
 }
 
-/**
- * One step of the tests, with its name before and its time after.
- * @param {string} name
- * @param {() => Promise<unknown>} run resolves with an exit code, or with anything else for success
- */
-async function step(name, run) {
-  process.stdout.write(`\n── ${name} ──\n`);
-  const started = Date.now();
-  const code = await run();
-  if (typeof code === "number" && code !== 0) throw new Failure(`\nFAILED: ${name} (exit code ${code}, after ${seconds(started)})`);
-  process.stdout.write(`── ${name}: ok, ${seconds(started)} ──\n`);
-}
-
-/** @param {number} since */
-function seconds(since) {
-  return `${((Date.now() - since) / 1000).toFixed(1)} s`;
+/** Every behavior on every host, which a release must pass. @param {string[]} args */
+function testAll(args) {
+  return runChecks({ everything: true, args });
 }

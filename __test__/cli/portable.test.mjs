@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { ask, lcm } from "../support/cli.mjs";
 import { Store } from "../support/store.mjs";
-import { hostsByVersion } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 
@@ -48,7 +48,7 @@ async function workedOn(project) {
   await pi.stop();
 }
 
-for (const host of hostsByVersion) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`a project goes to another machine and is the same there, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     await workedOn(project);

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { node22 } from "../../scripts/paths.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
@@ -26,7 +26,7 @@ const SHAPES = {
   "stat --json": ["error"],
 };
 
-for (const host of hosts.filter(({ node }) => node === node22)) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`in print mode each command answers on stdout, in words and as JSON, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const file = sessionOf(project, 6);
@@ -80,7 +80,7 @@ for (const host of hosts.filter(({ node }) => node === node22)) {
     const told = async (/** @type {string} */ line) => {
       const from = pi.ui("notify").length;
       await pi.prompt(`/lcm ${line}`);
-      await pi.waitFor(() => pi.ui("notify").length > from, 20_000);
+      await pi.waitFor(() => pi.ui("notify").length > from);
       return pi.ui("notify").slice(from)[0];
     };
     assert.match((await told("export --jsonl out.jsonl")).message, /^84 messages written to .*out\.jsonl, /);

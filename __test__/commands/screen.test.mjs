@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { node22 } from "../../scripts/paths.mjs";
 import { aProject } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
@@ -22,11 +22,11 @@ async function opened(t, host, cols) {
   history.user(`where is the invoice? ${`${WIDE} `.repeat(20)}`);
   history.talk(8);
   const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols, rows: 40 });
-  await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer", 60_000);
+  await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
   return { project, terminal };
 }
 
-for (const host of hosts.filter(({ node }) => node === node22)) {
+for (const host of hostsFor(hostsByVersion)) {
   for (const cols of WIDTHS) {
     test(`${cols} columns on ${host.name}`, { skip: noTerminal }, async (t) => {
       const { project, terminal } = await opened(t, host, cols);
@@ -73,7 +73,7 @@ for (const host of hosts.filter(({ node }) => node === node22)) {
           { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: "m-0000000000" } }] },
         ];
         await terminal.send("go");
-        await terminal.waitFor((screen) => screen.includes("Understood."), "the answer", 60_000);
+        await terminal.waitFor((screen) => screen.includes("Understood."), "the answer");
         const { everything } = terminal;
         assert.match(everything, /Search history {2}"invoice 請求/);
         assert.match(everything, /\d+ hits?, \d+ more lines?/);

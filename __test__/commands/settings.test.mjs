@@ -5,9 +5,10 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { aPlace, hosts } from "../settings/starting.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { aPlace } from "../settings/starting.mjs";
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`a setting is saved beside what else stands in the file, and holds at once, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host);
     const file = path.join(place.project.agentDir, "settings.json");

@@ -5,10 +5,11 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { describe, test } from "node:test";
+import { hostOf } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { aDisk, aFolder, noDisk, noPermissions } from "../support/disks.mjs";
-import { assertNothingGone, assertToldOnce, assertWhole, echo, hostOf, leave, putAway, storedIn, talk, toldSomething } from "../support/faults.mjs";
+import { assertNothingGone, assertToldOnce, assertWhole, echo, leave, putAway, storedIn, talk, toldSomething } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 

@@ -3,8 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertWhole, databaseFile, echo, hostsByVersion, talk } from "../support/faults.mjs";
+import { assertWhole, databaseFile, echo, talk } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
@@ -18,7 +19,7 @@ const busy = {
 const HELD_MS = 800;
 
 describe("Pi ends", { concurrency: 3 }, () => {
-  for (const host of hostsByVersion) {
+  for (const host of hostsFor(hostsByVersion, "Pi 0.74.2")) {
     test(`Pi ${host.version}: in print mode all of a turn's results are stored when Pi has ended`, async (t) => {
       const project = await aProject(t, { host, script: { turns: [busy], otherwise: echo } });
       const { code, stdout } = await project.runPi(["-p", "work"]);

@@ -6,8 +6,9 @@ import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
+import { hostOf } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertToldOnce, assertWhole, databaseFile, databaseOf, echo, hostOf, leave, talk } from "../support/faults.mjs";
+import { assertToldOnce, assertWhole, databaseFile, databaseOf, echo, leave, talk } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 

@@ -13,9 +13,10 @@ import { History } from "../support/history.mjs";
 import { temporaryFolder } from "../support/project.mjs";
 import { aRegistry } from "../support/registry.mjs";
 
-const npm = path.join(root, "target", "npm", "10.9.9", "bin");
+const NPM = "10.9.9";
+const npm = path.join(root, "target", "npm", NPM, "bin");
 
-before(bringNpms);
+before(() => bringNpms([NPM]));
 
 test("npx runs it from the registry, and an installed one is on the path", async (t) => {
   const folder = temporaryFolder(t);

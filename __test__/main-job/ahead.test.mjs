@@ -4,9 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
+import { settled } from "../support/ahead.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
 /** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
@@ -28,20 +29,7 @@ async function longSession(t, host, { lcm = {}, exchanges }) {
   return { project, pi, history };
 }
 
-/** Waits until no summary is asked for any more. @param {Project} project */
-async function settled(project) {
-  let before = -1;
-  await eventually(async () => {
-    const now = project.summaryCalls.length;
-    const changed = now !== before;
-    before = now;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    assert.ok(!changed);
-  });
-  return project.summaryCalls.length;
-}
-
-for (const host of hosts) {
+for (const host of hostsFor(hosts)) {
   test(`on ${host.name} a compaction finds ready what was written while the agent worked`, async (t) => {
     const { project, pi } = await longSession(t, host, { exchanges: 95 });
     await pi.prompt("Where are we?");
@@ -134,7 +122,7 @@ test("the plan of a compaction is told without a call", async (t) => {
   assert.equal(project.summaryCalls.length, Number(leaves) + Number(condensed));
 });
 
-for (const host of hosts) {
+for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
   test(`on ${host.name} in print mode a model call of Pi's that is made ahead keeps nobody from leaving`, async (t) => {
     const lcm = { compactionModels: ["demo/demo-model"], directModelCalls: false };
     const project = await aProject(t, { host, ...CONTEXT, settings: { ...CONTEXT.settings, lcm } });

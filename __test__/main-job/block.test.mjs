@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import path from "node:path";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler, markersIn } from "../support/history.mjs";
@@ -164,7 +164,7 @@ test("edits, attempts that failed, left branches and commands of the user's are 
   assert.match(section(block, "Files"), /left\.ts/);
 });
 
-for (const host of hosts) {
+for (const host of hostsFor(hosts)) {
   test(`a branch that is left with a summary is told of by our own, ${host.name}`, async (t) => {
     const acting = path.join(root, "__test__", "support", "acting.mjs");
     const project = await aProject(t, { host, extensions: [extension, acting], script: { summary: ({ index }) => ({ text: `Stretch ${index}\nwhat was tried.` }) } });

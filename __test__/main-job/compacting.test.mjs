@@ -102,7 +102,7 @@ test("a compaction puts a block in place of the history", async (t) => {
   });
 
   await t.test("the user was told once what it took", async () => {
-    await pi.waitFor(() => pi.ui("notify").length > 0, 10_000);
+    await pi.waitFor(() => pi.ui("notify").length > 0);
     const told = pi.ui("notify").map(({ message }) => message);
     assert.equal(told.length, 1);
     const { covers, summaries } = statistics(block);
@@ -189,7 +189,7 @@ test("when every model call fails the block still covers everything", async (t) 
   });
 
   await t.test("the user was told once", async () => {
-    await pi.waitFor(() => pi.ui("notify").length > 0, 10_000);
+    await pi.waitFor(() => pi.ui("notify").length > 0);
     const told = pi.ui("notify");
     assert.equal(told.length, 1);
     assert.match(told[0].message, /of them without a model, to be made anew later \(.*the model is on fire\)$/);

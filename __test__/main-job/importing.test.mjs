@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion } from "../support/faults.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
@@ -52,7 +53,7 @@ const script = {
   turns: [{ text: "Hello.", thinking: "A greeting." }, { toolCalls: [{ id: "call_a", name: "bash", arguments: { command: "echo 1" } }] }],
 };
 
-for (const host of hostsByVersion) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`older sessions are offered once, and imported as if they had been there all along, on ${host.name}`, async (t) => {
     const project = await aProject(t, { script: { turns: [...script.turns] }, host });
     await before(project);
@@ -102,7 +103,7 @@ test("in print mode nothing is offered, and the report is what is printed", asyn
   assert.match(wrong.stdout, /^there is no \/nowhere\/at\/all\.jsonl\n/);
 });
 
-for (const { host, version } of hostsByVersion.flatMap((host) => [1, 2].map((version) => ({ host, version })))) {
+for (const { host, version } of hostsFor(hostsByVersion).flatMap((host) => [1, 2].map((version) => ({ host, version })))) {
   test(`a file of version ${version} is imported before Pi migrates it, and its messages are not doubled afterwards, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const timestamp = "2025-11-02T08:00:00.000Z";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
@@ -22,7 +22,7 @@ const HEADING = "(Lossless Context Management)";
 /** How many blocks a request holds, in whichever message. @param {Received} request */
 const blocksIn = ({ messages }) => messages.map(({ text }) => text).join("\n").split(HEADING).length - 1;
 
-for (const host of hosts) {
+for (const host of hostsFor(hosts)) {
   test(`on ${host.name} a request holds one block, that of its branch, also after /tree, a resume and in a fork`, async (t) => {
     const project = await aProject(t, { host, extensions: [extension, acting] });
     const history = project.history();

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { blockOf } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
@@ -47,11 +47,11 @@ const answers = (project, count) => project.lastTurn.messages.filter(({ role }) 
 async function told(pi, line) {
   const from = pi.ui("notify").length;
   await pi.prompt(`/lcm ${line}`);
-  await pi.waitFor(() => pi.ui("notify").length > from, 20_000);
+  await pi.waitFor(() => pi.ui("notify").length > from);
   return pi.ui("notify")[from].message;
 }
 
-for (const host of hosts) {
+for (const host of hostsFor(hosts)) {
   test(`notes stand in every block of their branch until they are removed, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, extensions: [extension, acting], settings: { lcm: { notes: true, background: false } } });
     const history = project.history();
@@ -122,7 +122,7 @@ for (const host of hosts) {
     await t.test("the user can remove them all", async () => {
       const last = project.startPi(["--session", end.file]);
       await told(last, "notes clear");
-      await last.waitFor(() => last.ui("notify").some(({ message }) => message.startsWith("All notes were removed.")), 20_000);
+      await last.waitFor(() => last.ui("notify").some(({ message }) => message.startsWith("All notes were removed.")));
       await compacted(last, "seven");
       assert.equal(notesSeen(project), undefined);
     });

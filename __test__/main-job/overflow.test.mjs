@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf, statistics } from "../support/block.mjs";
 import { aProject, eventually } from "../support/project.mjs";
@@ -48,7 +48,7 @@ async function believing(t, host, exchanges) {
 
 const flood = { text: "Let me look.", toolCalls: [{ name: "bash", arguments: { command: "for i in $(seq 1 1500); do echo this is line $i of the log; done" } }] };
 
-for (const host of hosts) {
+for (const host of hostsFor(hosts)) {
   test(`on ${host.name} a tool's output that is too large leaves the context, and the turn goes on`, async (t) => {
     for (const summary of [undefined, () => ({ status: 500 })]) {
       const { project, pi, rejected, answering } = await believing(t, host, 20);

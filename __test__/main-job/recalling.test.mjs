@@ -126,7 +126,7 @@ test("the person asks by /lcm", async (t) => {
   const told = async (line) => {
     const from = pi.ui("notify").length;
     await pi.prompt(line);
-    await pi.waitFor(() => pi.ui("notify").length > from, 10_000);
+    await pi.waitFor(() => pi.ui("notify").length > from);
     return pi.ui("notify").slice(from).map(({ message }) => message);
   };
 

@@ -104,9 +104,9 @@ test("sessions of one process stay apart", async (t) => {
   });
 
   await t.test("and each shows its own footer", async () => {
-    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"), 10_000);
+    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
     await pi.request("switch_session", { sessionPath: second.file });
-    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"), 10_000);
+    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
   });
 
   await t.test("a search looks into its own session, and into the project when asked", async () => {

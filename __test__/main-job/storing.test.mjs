@@ -150,7 +150,7 @@ test("a session that began before the extension is stored completely at its firs
 
   await t.test("and the footer counts its messages", async () => {
     const messages = session.entries.filter((entry) => jsonOf(entry) !== null).length;
-    await pi.waitFor(() => pi.status("lcm")?.startsWith(`LCM: ${messages} msgs | `), 10_000);
+    await pi.waitFor(() => pi.status("lcm")?.startsWith(`LCM: ${messages} msgs | `));
   });
 });
 

@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { writeAgentDir } from "../../demo/model-server.mjs";
 import { root } from "../../scripts/paths.mjs";
-import { hostsByVersion } from "../support/faults.mjs";
 import { fires, hasty, underFire } from "../support/fires.mjs";
 import { aProject } from "../support/project.mjs";
 
@@ -28,7 +28,7 @@ const ways = {
   "asked through Pi, Anthropic's format": { directModelCalls: false, api: "anthropic" },
 };
 
-for (const host of hostsByVersion) {
+for (const host of hostsFor(hostsByVersion)) {
   test(host.name, { concurrency: 4 }, async (t) => {
     const thorough = host.version === THOROUGH;
     const tried = Object.keys(ways).filter((name) => thorough || name === "asked through Pi");

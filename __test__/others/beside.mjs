@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { hosts as chosen } from "../../scripts/hosts.mjs";
-import { extension, node22 } from "../../scripts/paths.mjs";
+import { everything, hostsByVersion, hostsFor, MAIN } from "../../scripts/hosts.mjs";
+import { extension } from "../../scripts/paths.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 
@@ -12,11 +12,8 @@ import { filler } from "../support/history.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
-/** One of each Pi: which Node it runs on makes no difference to other extensions. */
-export const hosts = chosen.filter(({ node }) => node === node22);
-
-/** Those that take entries from handlers. */
-export const newerHosts = hosts.filter(({ version }) => version !== "0.74.2");
+/** Whether a Pi takes entries from handlers. @param {Host} host */
+export const takesEntries = ({ version }) => version !== "0.74.2";
 
 /** Processes are waited for more than they compute. */
 const AT_ONCE = 3;
@@ -37,12 +34,12 @@ export const theirs = (name) => fileURLToPath(new URL(`./extensions/${name}.mjs`
  * @param {string} sentence
  * @param {string} name the other extension's
  * @param {(t: TestContext, company: Company) => Promise<void>} body
- * @param {{ on?: Host[], orderMatters?: boolean }} [options]
+ * @param {{ on?: (host: Host) => boolean, orderMatters?: boolean }} [options]
  */
-export function beside(sentence, name, body, { on = hosts, orderMatters = false } = {}) {
+export function beside(sentence, name, body, { on = () => true, orderMatters = false } = {}) {
   test(sentence, { concurrency: AT_ONCE }, async (t) => {
-    const companies = on.flatMap((host) => {
-      const orders = orderMatters || host.version === "0.87.1" ? [true, false] : [true];
+    const companies = hostsFor(hostsByVersion).filter(on).flatMap((host) => {
+      const orders = host.version === MAIN || (orderMatters && everything) ? [true, false] : [true];
       return orders.map((oursIsLast) => ({ host, oursIsLast }));
     });
     await Promise.all(

@@ -1,13 +1,14 @@
 /** Beside an extension whose tool answers oddly: whatever Pi takes is stored, compacted and found again. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { answers } from "./extensions/odd-tool.mjs";
-import { assertCovered, assertShown, hosts, talkAndCompact, theirs } from "./beside.mjs";
+import { assertCovered, assertShown, talkAndCompact, theirs } from "./beside.mjs";
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`tools that answer oddly, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, extensions: [theirs("odd-tool"), extension], contextWindow: 2_000_000, settings: { compaction: { keepRecentTokens: 1000 } } });
     const history = project.history();

@@ -7,7 +7,7 @@ import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
-import { assertCovered, assertShown, beside, newerHosts, talkAndCompact } from "./beside.mjs";
+import { assertCovered, assertShown, beside, takesEntries, talkAndCompact } from "./beside.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/project.mjs").Pi} Pi */
@@ -96,4 +96,4 @@ beside(boundary, "rival", async (t, company) => {
   await eventually(() => assertAgreement(project));
   assert.deepEqual(toldBy(pi), []);
   await assertOursCoversAll(project, pi);
-}, { on: newerHosts });
+}, { on: takesEntries });

@@ -7,11 +7,12 @@ import assert from "node:assert/strict";
 import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { addon, extension } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyExtension } from "../support/copies.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
-import { assertCovered, beside, hosts, theirs } from "./beside.mjs";
+import { assertCovered, beside, theirs } from "./beside.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
@@ -70,7 +71,7 @@ beside("beside its twin ours does nothing, and says so once", "twin", async (t, 
   assertUntouched(project);
 });
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`where the twin is gone, its database stays as it was and ours goes beside it, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, extensions: [theirs("twin")] });
     await project.runPi(["-p", "said to the twin"]);
@@ -89,7 +90,7 @@ for (const host of hosts) {
   });
 }
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`of two copies of ours one does everything and the other nothing, on ${host.name}`, async (t) => {
     // As where it is installed, and loaded from its source too.
     const folder = temporaryFolder(t);

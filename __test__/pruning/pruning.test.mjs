@@ -7,7 +7,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { extension } from "../../scripts/paths.mjs";
-import { hosts } from "../../scripts/hosts.mjs";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { inSession } from "../commands/asking.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
@@ -103,7 +103,7 @@ async function recovered(project, pi, args) {
   return text;
 }
 
-for (const host of hosts) {
+for (const host of hostsFor(hosts)) {
   const { version } = host;
 
   test(`${version}: bulky results of older turns give way, in batches, and each comes back by the call it names`, async (t) => {
@@ -204,9 +204,7 @@ for (const host of hosts) {
   });
 }
 
-/** @param {string} version */
-const hostOf = (version) => hosts.find((host) => host.version === version);
-const [old, recent] = [hostOf("0.74.2"), hostOf("1.5.2")];
+const [old, recent] = ["0.74.2", "1.5.2"].map((version) => hosts.find((host) => host.version === version));
 
 for (const [from, to] of [
   [old, recent],

@@ -6,13 +6,14 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { filler } from "../support/history.mjs";
 import { eventually } from "../support/project.mjs";
 import { SessionFile } from "../support/session-file.mjs";
 import { Store } from "../support/store.mjs";
-import { aPlace, hosts, ownHosts } from "./starting.mjs";
+import { aPlace, ownHosts } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 
@@ -70,7 +71,7 @@ function stored(dir) {
   return { inStore };
 }
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`switched off it leaves Pi as it is alone, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { enabled: false, debugMode: true, dbDir: "histories" } });
     const { project } = place;

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { Store } from "../support/store.mjs";
-import { aPlace, hosts } from "./starting.mjs";
+import { aPlace } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 
@@ -42,7 +43,7 @@ async function compacted(place, env) {
   return { asked, authors, told: told.map(({ message, notifyType }) => ({ message, notifyType })) };
 }
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`models that the settings name, on ${host.name}`, { concurrency: 3 }, async (t) => {
     await Promise.all([
       t.test("the first that Pi knows and has a key for is asked; the others are passed over without a word", async (t) => {

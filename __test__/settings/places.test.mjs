@@ -6,8 +6,9 @@ import assert from "node:assert/strict";
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { databasesIn } from "../support/store.mjs";
-import { aPlace, asksForTrust, hosts, ownHosts } from "./starting.mjs";
+import { aPlace, asksForTrust, ownHosts } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 /** @typedef {import("./starting.mjs").Start} Start */
@@ -29,7 +30,7 @@ async function assertStoredIn(place, dir, start) {
 
 const NAMES = ["global-store", "project-store", "variable-store", "~", "$HOME"];
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   // A Pi that does not ask takes no flag for it either.
   const trusted = asksForTrust(host) ? ["--approve"] : [];
 

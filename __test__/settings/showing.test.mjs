@@ -7,8 +7,9 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { databasesIn } from "../support/store.mjs";
-import { aPlace, hosts } from "./starting.mjs";
+import { aPlace } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 
@@ -29,7 +30,7 @@ function changeModels({ project: { agentDir } }) {
   writeFileSync(file, JSON.stringify({ providers }));
 }
 
-for (const host of hosts) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`without the footer there is none, and all else is as ever, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { status: false } });
     await place.rpc(async (pi) => {

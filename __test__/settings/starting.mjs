@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { runPi, startPi } from "../../demo/rpc.mjs";
-import { hosts as chosen } from "../../scripts/hosts.mjs";
-import { extension, node22 } from "../../scripts/paths.mjs";
+import { hosts, MAIN } from "../../scripts/hosts.mjs";
+import { extension } from "../../scripts/paths.mjs";
 import { aProject } from "../support/project.mjs";
 
 /** @typedef {import("node:test").TestContext} TestContext */
@@ -13,11 +13,8 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 /** @typedef {Record<string, string | undefined>} Environment */
 
-/** One of each Pi: which Node it runs on makes no difference to settings. */
-export const hosts = chosen.filter(({ node }) => node === node22);
-
-/** The repository's own, if it is among them: for what is ours alone. */
-export const ownHosts = hosts.filter(({ version }) => version === "0.87.1");
+/** The main one, if it is tested: for what is ours alone. */
+export const ownHosts = hosts.filter(({ version }) => version === MAIN);
 
 /** Those that ask whether a project is trusted. @param {Host} host */
 export const asksForTrust = ({ version }) => version !== "0.74.2";

@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import path from "node:path";
-import { allHosts, hosts } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "./agreement.mjs";
 import { eventually } from "./project.mjs";
 import { heard, saidBy } from "./seats.mjs";
@@ -14,12 +13,6 @@ import { DatabaseSync, Store } from "./store.mjs";
 /** @typedef {import("./project.mjs").Project} Project */
 /** @typedef {import("./project.mjs").Pi} Pi */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
-
-/** One host for each version of Pi that is tested. */
-export const hostsByVersion = [...new Map(hosts.map((host) => [host.version, host])).values()];
-
-/** The host that has a version of Pi, whatever is tested. @param {string} version */
-export const hostOf = (version) => allHosts.findLast((host) => host.version === version);
 
 /** The model says that it has heard the user. @param {Received} request */
 export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });
@@ -61,7 +54,7 @@ export function assertToldOnce(pi, sentence) {
 }
 
 /** Waits until the user was told something. @param {Pi} pi */
-export const toldSomething = (pi) => pi.waitFor(() => warnings(pi).length > 0, 20_000);
+export const toldSomething = (pi) => pi.waitFor(() => warnings(pi).length > 0);
 
 /** Pi leaves as it always does. @param {Pi} pi */
 export async function leave(pi) {
@@ -93,7 +86,7 @@ export async function doctor(pi) {
   const from = pi.events.length;
   await pi.prompt("/lcm doctor");
   const said = () => pi.events.slice(from).findLast(({ method, message }) => method === "notify" && message.startsWith("Database "));
-  return (await pi.waitFor(said, 20_000)).message;
+  return (await pi.waitFor(said)).message;
 }
 
 /**

@@ -32,9 +32,9 @@ export const npms = /** @type {Npm[]} */ (Object.keys(NPMS));
 /** @param {Npm} version */
 const npmFolder = (version) => path.join(root, "target", "npm", version);
 
-/** Fetches the npms that are not there yet. */
-export async function bringNpms() {
-  for (const version of npms) {
+/** Fetches those that are not there yet. @param {Npm[]} wanted */
+export async function bringNpms(wanted) {
+  for (const version of new Set(wanted)) {
     if (!existsSync(npmFolder(version))) await bringTarball(`npm@${version}`, NPMS[version], npmFolder(version));
   }
 }

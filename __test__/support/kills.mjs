@@ -183,7 +183,7 @@ class Resident extends Worker {
   async begin() {
     this.startAgain();
     const { pi } = this;
-    await pi?.waitFor(() => pi.status("lcm"), 30_000).catch((error) => {
+    await pi?.waitFor(() => pi.status("lcm")).catch((error) => {
       throw new Error(`${this.name} did not start: ${JSON.stringify(pi.events.slice(-20))}\n${pi.stderr}`, { cause: error });
     });
     this.moment = "idle";

@@ -237,7 +237,7 @@ function playing(script) {
  * @param {number} [timeoutMs] after which the check's own failure is the test's
  * @returns {Promise<T>}
  */
-export async function eventually(check, timeoutMs = 15_000) {
+export async function eventually(check, timeoutMs = 120_000) {
   for (const end = Date.now() + timeoutMs; ; ) {
     try {
       return await check();

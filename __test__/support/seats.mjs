@@ -144,9 +144,6 @@ class RunSeat {
   }
 }
 
-/** How long the footer may take at most. */
-const FOOTER_MS = 20_000;
-
 /** Rpc mode. */
 class RpcSeat {
   interactive = true;
@@ -177,7 +174,7 @@ class RpcSeat {
       if ("say" in step) {
         await this.pi.prompt(step.say);
         const count = countOf(sessionSaying(this.project, step.say));
-        await this.pi.waitFor(() => this.pi.status("lcm")?.startsWith(`LCM: ${count} msgs`), FOOTER_MS);
+        await this.pi.waitFor(() => this.pi.status("lcm")?.startsWith(`LCM: ${count} msgs`));
       } else {
         await this.#act(step.act, step.which);
         // Within a session the footer is drawn only when its words change.
@@ -213,7 +210,7 @@ class RpcSeat {
   /** @param {number} from */
   async #footerSince(from) {
     const shown = () => this.pi.events.slice(from).some(({ method, statusKey, statusText }) => method === "setStatus" && statusKey === "lcm" && /^LCM: \d+ msgs/.test(statusText));
-    await this.pi.waitFor(shown, FOOTER_MS);
+    await this.pi.waitFor(shown);
   }
 
   /**

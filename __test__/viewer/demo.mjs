@@ -32,7 +32,7 @@ export async function exportedDemo() {
     append(world.session, at > 0 && at === cuts[0] ? [...aside(piece[0].parentId), ...piece] : piece);
     at = cut;
     const pi = startPi({ agentDir: world.agentDir, cwd: world.project, args: ["--session", world.session, "-e", extension], env: { LCM_DB_DIR: world.store, ...SETTINGS } });
-    await pi.waitFor(() => /msgs/.test(pi.status("lcm") ?? ""), 20_000);
+    await pi.waitFor(() => /msgs/.test(pi.status("lcm") ?? ""));
     if (cut < entries.length) {
       const { tokensBefore, estimatedTokensAfter } = await pi.request("compact");
       saved += Math.max(0, tokensBefore - estimatedTokensAfter);
@@ -40,7 +40,7 @@ export async function exportedDemo() {
       await pi.prompt(PROMPTS.queue);
       await pi.prompt(PROMPTS.size);
       await pi.request("prompt", { message: "/lcm export --html page.html" });
-      await pi.waitFor(() => pi.ui("notify").some(({ message }) => /written to/.test(message)), 30_000);
+      await pi.waitFor(() => pi.ui("notify").some(({ message }) => /written to/.test(message)));
     }
     await pi.stop();
   }

@@ -6,7 +6,8 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { databaseFile, echo, hostsByVersion } from "../support/faults.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { databaseFile, echo } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
 import { DatabaseSync } from "../support/store.mjs";
@@ -61,7 +62,7 @@ async function assertStaysAway(project) {
   assert.equal(saying(project).length, 2, "Pi's own file is Pi's");
 }
 
-for (const host of hostsByVersion) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`in print mode --yes purges, and without it is told what would be, on ${host.name}`, async (t) => {
     const project = await aSecret(t, { host });
     const [one, other] = saying(project);

@@ -7,7 +7,8 @@ import { execFileSync } from "node:child_process";
 import { renameSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { databaseOf, echo, hostsByVersion } from "../support/faults.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { databaseOf, echo } from "../support/faults.mjs";
 import { aProject } from "../support/project.mjs";
 import { databasesIn } from "../support/store.mjs";
 
@@ -24,7 +25,7 @@ function said(project, database) {
   );
 }
 
-for (const host of hostsByVersion) {
+for (const host of hostsFor(hostsByVersion)) {
   test(`the history of a moved folder is found again in the new one, on ${host.name}`, async (t) => {
     const project = await aProject(t, { script: { otherwise: echo }, host });
     const pi = project.startPi();

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted, kept};
 use crate::compaction::Outcome;
 use crate::dag::{Sources, visible};
@@ -405,7 +406,7 @@ async fn an_automatic_compaction_leaves_a_small_remainder_raw_and_a_manual_one_d
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn whatever_the_session_and_the_budget_the_block_covers_each_message_once_and_fits(

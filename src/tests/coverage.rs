@@ -2,7 +2,7 @@
 //! the kept tail exactly once, and is no larger than allowed.
 //!
 //! What is asserted is read from the edges of the store, and from the session as Pi's rules have it; never from a counter of
-//! the product's. `PROPTEST_CASES` runs more cases than these.
+//! the product's. `PROPTEST_CASES` runs more cases.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted, kept};
 use super::tree::{Tree, id_of};
 use super::world::{Asked, Event, Knobs, Mood, World, events, knobs, marks};
@@ -346,12 +347,6 @@ async fn play(events: &[Event], knobs: Knobs, also: Also) -> (World, Vec<Asked>)
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
-}
-
-/// So many cases, or as many as `PROPTEST_CASES` says.
-fn cases(cases: u32) -> ProptestConfig {
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
-    if std::env::var_os("PROPTEST_CASES").is_some() { config } else { ProptestConfig { cases, ..config } }
 }
 
 #[tokio::test]

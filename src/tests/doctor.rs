@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use serde_json::json;
+use tokio::sync::OnceCell;
 
 use super::asking::ask;
 use super::support::{Compact, ScriptedModel, Session, compacted};
@@ -21,8 +22,31 @@ pub struct Patient {
     scope: Scope,
 }
 
+/// What each patient is a copy of: to make one takes longer than to examine it.
+static FIRST: OnceCell<tempfile::TempDir> = OnceCell::const_new();
+
 impl Patient {
     pub async fn new() -> Self {
+        let first = FIRST
+            .get_or_init(async || {
+                let first = Self::make().await;
+                first.store.close().await;
+                first.dir
+            })
+            .await;
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["project.db", "one.jsonl"] {
+            fs::copy(first.path().join(name), dir.path().join(name)).unwrap();
+        }
+        let file = dir.path().join("one.jsonl").to_string_lossy().into_owned();
+        let database = Connection::open(dir.path().join("project.db")).unwrap();
+        database.execute("UPDATE conversations SET file = ?1", [file]).unwrap();
+        drop(database);
+        let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
+        Self { store, dir, scope: Scope { conversation: ConversationId(1), leaf: None } }
+    }
+
+    async fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
         let patient = Self { store, dir, scope: Scope { conversation: ConversationId(1), leaf: None } };

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, kept};
 use crate::compaction::{self, Ahead, Early, TurnEnd, early, prepare};
 use crate::ids::ConversationId;
@@ -153,7 +154,7 @@ async fn the_raw_part_never_begins_with_a_result() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     /// All timestamps are equal here, and the summaries are written by several workers at once.
     #[test]

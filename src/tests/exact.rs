@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::extent::{cases, share};
 use super::support::{Session, TestStore};
 use crate::dag::Step;
 use crate::ids::Hash;
@@ -155,7 +156,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn no_json_is_refused_or_altered(
@@ -300,9 +301,9 @@ async fn an_edit_changes_the_content_and_leaves_every_other_byte() {
 }
 
 #[tokio::test]
-async fn fifty_megabytes_are_a_message_like_any_other() {
+async fn many_megabytes_are_a_message_like_any_other() {
     let line = "0123456789 abcdefgh, \\\"quoted\\\" and more of it\\n";
-    let output = line.repeat(50 * 1024 * 1024 / line.len());
+    let output = line.repeat(share(50 * 1024 * 1024) as usize / line.len());
     let message = format!(r#"{{"role":"bashExecution","command":"cat","output":"{output} needle"}}"#);
     let given = [message, r#"{"role":"user","content":"below"}"#.into()];
     assert_exact(&given, &round_trip(&given).await);

@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use rusqlite::functions::{Context, FunctionFlags};
 use serde_json::{Value, json};
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use super::tree::{Tree, id_of};
 use crate::dag::visible;
@@ -547,7 +548,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn whichever_way_the_entries_come_the_store_is_the_same(

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::asking::Asking;
+use super::extent::cases;
 use super::support::Session;
 use crate::model::searchable;
 use crate::recall::grep::narrowed;
@@ -28,7 +29,7 @@ fn literals(texts: &[String], dice: &[(usize, usize, bool)]) -> Vec<(String, boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(cases(40))]
     #[test]
     fn narrowing_never_loses_a_match(
         texts in proptest::collection::vec(TEXT, 1..8),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::compaction::Compaction;
 use crate::tokens;
@@ -55,7 +56,7 @@ async fn what_fits_stays_as_pi_would_keep_it() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     #[test]
     fn whatever_is_too_long_fits_afterwards_and_nothing_is_left_out(

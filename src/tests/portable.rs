@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::asking::Asking;
+use super::extent::cases;
 use super::fold::{assert_same, digest};
 use super::support::{Session, TestStore, ask_in};
 use super::world::{World, events, knobs};
@@ -83,7 +84,7 @@ fn edits_nothing(world: &World) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
 
     /// The sessions' own files are gone here: all there is comes from the store.
     #[test]

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::config::{Pruning, Settings};
 use crate::dag::{Visible, visible};
@@ -102,7 +103,7 @@ fn limits(mode: Pruning, yellow: usize, red: usize, least: usize) -> Limits {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
     #[test]
     fn batches_leave_the_newest_turn_and_whole_pairs_and_are_made_once(
         events in prop::collection::vec((any::<u8>(), any::<u8>()), 1..60),

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use super::world::{World, events, knobs, marks};
 use crate::compaction::Outcome;
@@ -746,7 +747,7 @@ impl Told {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(12))]
 
     /// Whatever a project went through: any messages purged, everything handed over again, also as forks, changes nothing, and
     /// what the purged ones said is nowhere.

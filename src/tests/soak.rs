@@ -2,10 +2,13 @@
 
 use serde_json::json;
 
+use super::extent::share;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::tokens;
 
-const COMPACTIONS: usize = 150;
+/// Compactions in `npm run test:all`, and at least.
+const COMPACTIONS: u32 = 150;
+const AT_LEAST: u32 = 60;
 /// Turns between two of them: about three leaf chunks.
 const TURNS: usize = 7;
 
@@ -16,10 +19,11 @@ fn deepest(leaves: usize) -> u32 {
 
 #[tokio::test]
 async fn a_session_that_is_compacted_again_and_again_stays_cheap_and_its_dag_shallow() {
+    let compactions = share(COMPACTIONS).max(AT_LEAST) as usize;
     let store = TestStore::new();
     let mut session = Session::new().chat(TURNS, 30);
     let (mut calls, mut leaves, mut depth) = (Vec::new(), 0, 0);
-    for round in 0..COMPACTIONS {
+    for round in 0..compactions {
         let mut fresh = session.clone();
         if round > 0 {
             fresh.entries.drain(..session.entries.len() - 2 * TURNS - 1);
@@ -41,7 +45,7 @@ async fn a_session_that_is_compacted_again_and_again_stays_cheap_and_its_dag_sha
         session = session.entry("compaction", fields).chat(TURNS, 30);
     }
     assert!(depth >= 2, "{depth}");
-    let (early, late): (usize, usize) = (calls[15..30].iter().sum(), calls[COMPACTIONS - 15..].iter().sum());
+    let (early, late): (usize, usize) = (calls[15..30].iter().sum(), calls[compactions - 15..].iter().sum());
     assert!(late <= early * 3 / 2, "{early} calls became {late}: {calls:?}");
     assert!(calls.iter().all(|calls| *calls <= 24), "{calls:?}");
 }

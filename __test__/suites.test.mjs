@@ -1,0 +1,38 @@
+/**
+ * What `npm test` leaves to `npm run test:all`: hosts, never behaviors. And docs/tests.md, which says so, is what the tests say.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { before, test } from "node:test";
+import { allHosts } from "../scripts/hosts.mjs";
+import { page, proofs } from "../scripts/list-tests.mjs";
+import { root } from "../scripts/paths.mjs";
+
+/** @type {import("../scripts/list-tests.mjs").Proof[]} */
+let all;
+
+before(() => {
+  all = proofs();
+});
+
+test("npm test proves every behavior on some host", () => {
+  assert.ok(all.length > 200, `${all.length} behaviors`);
+  assert.deepEqual(all.filter(({ quick }) => quick.length === 0), []);
+});
+
+test("npm test lives a session in each mode, on each Pi and on each Node", () => {
+  const lives = all.filter(({ file }) => file.endsWith("hosts/lifecycle.test.mjs")).map(({ behavior, quick }) => ({ mode: behavior.split(", ").at(-1), hosts: quick }));
+  assert.deepEqual(lives.map(({ mode }) => mode), ["print", "json", "rpc", "TUI"]);
+  const versions = new Set(allHosts.map(({ version }) => version));
+  for (const { mode, hosts } of lives) {
+    for (const version of versions) assert.ok(hosts.some((name) => name.includes(version)), `Pi ${version} in ${mode} mode`);
+    for (const node of ["Node 20", "Node 22"]) assert.ok(hosts.some((name) => name.endsWith(node)), `${node} in ${mode} mode`);
+  }
+  for (const { name } of allHosts) assert.ok(lives.some(({ hosts }) => hosts.includes(name)), name);
+});
+
+test("docs/tests.md is what the tests say", () => {
+  const found = readFileSync(path.join(root, "docs", "tests.md"), "utf8");
+  assert.equal(found, page(all), "`node scripts/list-tests.mjs --write` writes it");
+});

@@ -1,0 +1,174 @@
+/**
+ * What judges a change: the checks behind `npm test`, `npm run test:all` and `npm run check`.
+ *
+ * They run in two lanes. Cargo's take turns, since they share a target folder. Node's run beside them: what needs no addon
+ * while cargo compiles, the tests as soon as there is one. A check that fails ends both lanes. At the end the slowest pieces
+ * are listed, so that whoever makes the run slower sees it.
+ */
+import { readdirSync } from "node:fs";
+import path from "node:path";
+import { buildAddon, cargoEnvironment } from "./build.mjs";
+import { bringHosts } from "./hosts.mjs";
+import { lastTimes } from "./node-tests.mjs";
+import { node22, programOf, root } from "./paths.mjs";
+import { collect, show } from "./proc.mjs";
+import { Failure, needCargo, setUp } from "./setup.mjs";
+import { buildViewer } from "./viewer.mjs";
+
+/** The checks that can be chosen by name; a part of a test file's path chooses that file. */
+const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
+
+/**
+ * @param {object} options
+ * @param {boolean} options.everything every behavior on every host; otherwise a covering choice
+ * @param {string[]} options.args names of checks, parts of the paths of test files, and `--shard I/N`; nothing for all
+ * @returns {Promise<number>} an exit code
+ */
+export async function runChecks({ everything, args }) {
+  const { names, shard } = read(args);
+  const files = testFiles(names, shard);
+  const isWanted = (/** @type {typeof CHECKS[number]} */ name) => (names.length === 0 ? (shard?.index ?? 1) === 1 : names.includes(name));
+  const run = new Run();
+
+  const addon = needCargo().then(() => run.step("addon", () => buildAddon({ revealAfterMs: 0, kind: "tests" })));
+  const cargoLane = async () => {
+    await addon;
+    if (isWanted("format")) await run.program("format", "cargo", ["fmt", "--check"]);
+    if (isWanted("lints")) await run.program("lints", "cargo", ["clippy", "--profile", "fast", "--all-targets", "--", "-D", "warnings"]);
+    if (isWanted("rust")) await run.program("rust", "cargo", ["test", "--profile", "fast"]);
+  };
+  const nodeLane = async () => {
+    await run.step("packages", setUp);
+    if (isWanted("types")) await run.program("types", node22, [programOf("typescript", "tsc"), "-p", "tsconfig.json"]);
+    if (files.length > 0) {
+      await run.step("viewer", buildViewer);
+      await run.step("other Pis", bringHosts);
+    }
+    await addon;
+    if (isWanted("types")) await run.program("index.d.ts", node22, [path.join(root, "scripts", "check-types.mjs")]);
+    if (files.length > 0) await run.nodeTests(files, everything);
+  };
+  await Promise.all([cargoLane(), nodeLane()].map((lane) => lane.catch((error) => run.fail(error))));
+  run.report();
+  return run.failed ? 1 : 0;
+}
+
+/**
+ * @param {string[]} args
+ * @returns {{ names: string[], shard?: { index: number, total: number } }}
+ */
+function read(args) {
+  const at = args.findIndex((arg) => arg === "--shard" || arg.startsWith("--shard="));
+  if (at < 0) return { names: args };
+  const [text, length] = args[at].includes("=") ? [args[at].split("=")[1], 1] : [args[at + 1] ?? "", 2];
+  const [, index, total] = (/^(\d+)\/(\d+)$/.exec(text) ?? []).map(Number);
+  if (!(index >= 1 && index <= total)) throw new Failure(`--shard takes a part of a number, such as 2/4, not \`${text}\`.`);
+  return { names: args.toSpliced(at, length), shard: { index, total } };
+}
+
+/** The test files, from the repository's root. No deeper: below are the other Pis, with node_modules of their own. */
+export function allTestFiles() {
+  const inFolder = (/** @type {string} */ folder) => readdirSync(path.join(root, folder), { withFileTypes: true }).map((entry) => ({ entry, file: `${folder}/${entry.name}` }));
+  const top = inFolder("__test__");
+  const all = [...top, ...top.filter(({ entry }) => entry.isDirectory()).flatMap(({ file }) => inFolder(file))];
+  return all.filter(({ file }) => file.endsWith(".test.mjs")).map(({ file }) => file).sort();
+}
+
+/**
+ * @param {string[]} names
+ * @param {{ index: number, total: number }} [shard]
+ */
+function testFiles(names, shard) {
+  const all = allTestFiles();
+  const parts = names.filter((name) => !CHECKS.some((check) => check === name));
+  for (const part of parts) {
+    if (!all.some((file) => file.includes(part))) throw new Failure(`No check and no test file is called ${part}: the checks are ${CHECKS.join(", ")}, the files are in __test__.`);
+  }
+  const chosen = names.length === 0 ? all : all.filter((file) => parts.some((part) => file.includes(part)));
+  return shard ? chosen.filter((_, at) => at % shard.total === shard.index - 1) : chosen;
+}
+
+/** One run of the checks: what it took, and whether something failed. */
+class Run {
+  failed = false;
+  #started = Date.now();
+  /** @type {{ name: string, ms: number }[]} */
+  #pieces = [];
+  #abort = new AbortController();
+
+  /**
+   * A step whose output is on the screen.
+   * @template T
+   * @param {string} name
+   * @param {() => Promise<T>} work
+   */
+  async step(name, work) {
+    this.#abort.signal.throwIfAborted();
+    const started = Date.now();
+    const value = await work();
+    this.#done(name, started);
+    return value;
+  }
+
+  /**
+   * A program whose output is of interest only where it fails.
+   * @param {string} name
+   * @param {string} command
+   * @param {string[]} args
+   */
+  async program(name, command, args) {
+    await this.step(name, async () => {
+      const { code, stdout, stderr } = await collect(command, args, { cwd: root, env: cargoEnvironment(), signal: this.#abort.signal });
+      if (code !== 0) throw new Failure(`${stdout}${stderr}\nFAILED: ${name} (${[path.basename(command), ...args].join(" ")})`);
+      process.stdout.write(stdout.split("\n").filter((line) => line.startsWith("test result:")).map((line) => `${line}\n`).join(""));
+    });
+  }
+
+  /**
+   * @param {string[]} files
+   * @param {boolean} everything
+   */
+  async nodeTests(files, everything) {
+    const script = path.join(root, "scripts", "node-tests.mjs");
+    const env = { ...process.env, TEST_SUITE: everything ? "all" : "" };
+    const started = Date.now();
+    const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, env, signal: this.#abort.signal });
+    const times = lastTimes();
+    this.#pieces.push(...files.map((name) => ({ name, ms: times[name] ?? 0 })));
+    if (code !== 0) throw new Failure("\nFAILED: the JavaScript tests; what failed is listed above.");
+    this.#say("JavaScript tests", started);
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    const isFirst = !this.failed;
+    this.failed = true;
+    this.#abort.abort();
+    if (!isFirst) return;
+    if (!(error instanceof Failure)) throw error;
+    process.stderr.write(`${error.message}\n`);
+  }
+
+  /** The slowest ten, and the whole. */
+  report() {
+    const slowest = this.#pieces.toSorted((a, b) => b.ms - a.ms).slice(0, 10);
+    process.stdout.write(`\nWhere the time went, the slowest ten:\n${slowest.map(({ name, ms }) => `${seconds(ms).padStart(9)}  ${name}\n`).join("")}`);
+    process.stdout.write(`\n${this.failed ? "Failed" : "All checks passed"} in ${seconds(Date.now() - this.#started)}.\n`);
+  }
+
+  /** @param {string} name @param {number} started */
+  #done(name, started) {
+    this.#pieces.push({ name, ms: Date.now() - started });
+    this.#say(name, started);
+  }
+
+  /** @param {string} name @param {number} started */
+  #say(name, started) {
+    process.stdout.write(`── ${name}: ok, ${seconds(Date.now() - started)} ──\n`);
+  }
+}
+
+/** @param {number} ms */
+function seconds(ms) {
+  return `${(ms / 1000).toFixed(1)} s`;
+}

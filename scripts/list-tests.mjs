@@ -1,0 +1,99 @@
+/**
+ * Which suite proves what: lists the tests of `npm test` and of `npm run test:all` without running them, and holds
+ * `docs/tests.md` to it.
+ *
+ * `node scripts/list-tests.mjs` prints each behavior with its hosts; `--write` writes the page. A test calls
+ * `page()`.
+ */
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { allHosts } from "./hosts.mjs";
+import { node22, root } from "./paths.mjs";
+
+/**
+ * A behavior, and what it is tried on in each suite: names of hosts, or nothing but a mark where it runs on the main one alone.
+ * @typedef {{ file: string, behavior: string, quick: string[], all: string[] }} Proof
+ */
+
+const own = fileURLToPath(import.meta.url);
+const collector = path.join(root, "scripts", "collect-tests.mjs");
+const target = path.join(root, "docs", "tests.md");
+
+/** Where a test that names no host runs. */
+const ONCE = "once";
+
+/** Every behavior that a test file proves. @returns {Proof[]} */
+export function proofs() {
+  /** @type {Map<string, Proof>} */
+  const found = new Map();
+  for (const suite of /** @type {const} */ (["all", "quick"])) {
+    const env = { ...process.env, TEST_SUITE: suite, TEST_HOSTS: "" };
+    /** @type {{ file: string, path: string[], skipped: boolean }[]} */
+    const lists = JSON.parse(execFileSync(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", collector], { env, encoding: "utf8", maxBuffer: 2 ** 26 }));
+    for (const { file, path: names, skipped } of lists) {
+      const { behavior, host } = told(names.join(" › "));
+      const key = `${file}: ${behavior}`;
+      const proof = found.get(key) ?? { file, behavior, quick: [], all: [] };
+      if (!skipped) proof[suite].push(host);
+      found.set(key, proof);
+    }
+  }
+  return [...found.values()].filter(({ all }) => all.length > 0);
+}
+
+/** A test's title without the host, and the host. @param {string} title */
+function told(title) {
+  // Which npm installs is part of where a thing is tried, and not of what.
+  title = title.replace(/, npm [\d.]+/, "");
+  const host = allHosts.find(({ name }) => title.includes(name)) ?? allHosts.findLast(({ version }) => title.includes(version));
+  if (!host) return { behavior: title, host: ONCE };
+  const behavior = title.replaceAll(host.name, "*").replaceAll(`Pi ${host.version}`, "*").replaceAll(host.version, "*");
+  return { behavior, host: host.name };
+}
+
+/** What docs/tests.md must be. @param {Proof[]} all */
+export function page(all) {
+  const files = [...new Set(all.map(({ file }) => file))];
+  const rows = files.map((file) => {
+    const here = all.filter((proof) => proof.file === file);
+    const runs = (/** @type {"quick" | "all"} */ suite) => here.reduce((sum, proof) => sum + proof[suite].length, 0);
+    return `| [${file.replace("__test__/", "").replace(".test.mjs", "")}](../${file}) | ${ideaOf(path.join(root, file))} | ${here.length} | ${hostsOf(here, "quick")} | ${runs("quick")} | ${runs("all")} |`;
+  });
+  const left = all.filter(({ quick }) => quick.length === 0).map(({ file, behavior }) => `- ${file}: ${behavior}\n`);
+  const leftOut = left.length === 0 ? "`npm test` leaves out no behavior." : `Only in \`npm run test:all\`:\n\n${left.join("")}`;
+  const rust = rustTests().map(({ folder, count }) => `| ${folder} | ${count} |`);
+  return readFileSync(path.join(root, "scripts", "tests.md"), "utf8")
+    .replace("{{javascript}}", rows.join("\n"))
+    .replace("{{left}}", leftOut)
+    .replace("{{rust}}", rust.join("\n"));
+}
+
+/** @param {Proof[]} here @param {"quick" | "all"} suite */
+function hostsOf(here, suite) {
+  const named = new Set(here.flatMap((proof) => proof[suite]));
+  return allHosts.filter(({ name }) => named.has(name)).map(({ name }) => name.replace("Pi ", "").replace(", Node 22", "").replace(", Node ", " on ")).join(", ") || "-";
+}
+
+/** The first sentence of a file's opening comment, or its first part. @param {string} file */
+function ideaOf(file) {
+  const [, comment] = /^\/\*\*([^]*?)\*\//.exec(readFileSync(file, "utf8")) ?? [];
+  const text = (comment ?? "").replace(/^\s*\* ?/gm, "").replace(/\s+/g, " ").trim();
+  return (/^.*?(?=[.:;]( |$))/.exec(text)?.[0] ?? text).replaceAll("|", "\\|");
+}
+
+/** How many Rust tests there are below each folder of src. */
+function rustTests() {
+  const folders = readdirSync(path.join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  return folders.map((folder) => {
+    const files = readdirSync(path.join(root, "src", folder), { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".rs"));
+    const count = files.reduce((sum, name) => sum + (readFileSync(path.join(root, "src", folder, name), "utf8").match(/^\s*#\[(tokio::)?test/gm)?.length ?? 0), 0);
+    return { folder, count };
+  }).filter(({ count }) => count > 0);
+}
+
+if (process.argv[1] === own) {
+  if (process.argv.includes("--write")) writeFileSync(target, page(proofs()));
+  else for (const { file, behavior, quick, all } of proofs()) process.stdout.write(`${file}: ${behavior}\n    npm test: ${quick.join("; ") || "-"}\n    npm run test:all: ${all.join("; ")}\n`);
+}

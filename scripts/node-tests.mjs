@@ -1,0 +1,45 @@
+/**
+ * Runs the JavaScript tests: files side by side, those first that took longest the last time, and their times kept for the
+ * report. A program of its own, since the test runner belongs to the Node that the lock file names.
+ *
+ * `node scripts/node-tests.mjs FILE…`; `TEST_CONCURRENCY` says how many files at a time.
+ */
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+import { fileURLToPath } from "node:url";
+import { root } from "./paths.mjs";
+
+/** Milliseconds by file, of the last run of each. */
+export const timesFile = path.join(root, "target", "test-times.json");
+
+/** @returns {Record<string, number>} */
+export function lastTimes() {
+  try {
+    return JSON.parse(readFileSync(timesFile, "utf8"));
+  } catch {
+    return {};
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv.slice(2));
+
+/** @param {string[]} files */
+async function main(files) {
+  const times = lastTimes();
+  const name = (/** @type {string} */ file) => path.relative(root, file);
+  const ordered = files.toSorted((a, b) => (times[name(b)] ?? Infinity) - (times[name(a)] ?? Infinity) || a.localeCompare(b));
+  // Most of what a test does is to wait for processes that it has started.
+  const concurrency = Number(process.env.TEST_CONCURRENCY) || os.availableParallelism() + 1;
+  const events = run({ files: ordered.map((file) => path.resolve(root, file)), concurrency });
+  events.on("test:fail", () => (process.exitCode = 1));
+  events.on("test:summary", ({ file, duration_ms: ms }) => {
+    if (file) times[name(file)] = Math.round(ms);
+  });
+  events.compose(new spec()).pipe(process.stdout);
+  await new Promise((resolve) => events.on("end", resolve));
+  mkdirSync(path.dirname(timesFile), { recursive: true });
+  writeFileSync(timesFile, `${JSON.stringify(times, null, 2)}\n`);
+}

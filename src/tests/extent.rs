@@ -1,0 +1,19 @@
+//! How much a test tries: a tenth of it in `npm test`, all of it in `npm run test:all`, which sets `TEST_SUITE=all`.
+
+use proptest::test_runner::Config;
+
+/// Of the cases, rounds or megabytes that a test tries in `npm run test:all`, as many as this run is to try.
+pub(super) fn share(of: u32) -> u32 {
+    if std::env::var("TEST_SUITE").is_ok_and(|suite| suite == "all") { of } else { of.div_ceil(10) }
+}
+
+/// A property test's cases, of as many in `npm run test:all`; `PROPTEST_CASES` overrides both.
+pub(super) fn cases(of: u32) -> Config {
+    let config = Config { failure_persistence: None, ..Config::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() { config } else { Config { cases: share(of), ..config } }
+}
+
+/// The step through a long list whose every item is tried in `npm run test:all`.
+pub(super) fn stride() -> usize {
+    if share(10) == 10 { 1 } else { 10 }
+}

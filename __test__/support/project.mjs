@@ -238,12 +238,13 @@ function playing(script) {
  * @returns {Promise<T>}
  */
 export async function eventually(check, timeoutMs = 120_000) {
-  for (const end = Date.now() + timeoutMs; ; ) {
+  // Looking takes time of the processor, which others wait for: at first often, then less.
+  for (let end = Date.now() + timeoutMs, rest = 20; ; rest = Math.min(rest * 1.5, 250)) {
     try {
       return await check();
     } catch (error) {
       if (Date.now() > end) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, rest));
     }
   }
 }

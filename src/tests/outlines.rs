@@ -80,7 +80,11 @@ async fn few_outlines_tell_what_was_asked_which_rules_hold_and_which_files_were_
     assert_eq!(compaction.details.read_files, ["docs/plan.md"]);
     // Without a model they stay as they are.
     let again = long.compacted(&ScriptedModel::failing()).await;
-    assert_eq!((again.summary, long.leaves().await), (block, (all, degraded)));
+    // How many chunks get an extract of their own before the model is given up depends on the threads.
+    let shown = |block: &str| block.split_once(" summaries | ").map(|(_, shown)| shown.to_owned());
+    assert_eq!(shown(&again.summary), shown(&block));
+    let (all, degraded) = long.leaves().await;
+    assert!(all == degraded && (OUTLINES..=OUTLINES + 8).contains(&all), "{all}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ const PATIENCE_MS = 1500;
 const testFiles = ["__test__/*.test.mjs", "__test__/*/*.test.mjs"];
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, context, start, strategies, test, kill, pack, publish };
+const verbs = { bench, build, context, start, strategies, test, kill, pack, publish, rehearse };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -75,6 +75,12 @@ async function kill(args) {
   await setUp();
   await buildAddon({ revealAfterMs: PATIENCE_MS });
   return show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", path.join(root, "scripts", "kill.mjs"), ...args]);
+}
+
+/** Plays the release workflow. @param {string[]} args its jobs, none for all */
+async function rehearse(args) {
+  await setUp();
+  return show(node22, [path.join(root, "scripts", "rehearse.mjs"), ...args]);
 }
 
 /**

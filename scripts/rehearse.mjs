@@ -58,6 +58,7 @@ function rowsOf({ strategy }) {
 async function playJob(name, job, matrix) {
   const title = [name, ...Object.values(matrix).slice(0, 1)].join(" ");
   const context = { matrix, github, secrets: { NPM_TOKEN: "a-token" } };
+  if (!holds(job.if, context)) return note(title, "all steps", "left out, as its condition says");
   const runner = resolve(job["runs-on"], context);
   if (!runner.startsWith("ubuntu")) return note(title, "all steps", `not tried: it needs ${runner}`);
   const tree = path.join(folder, title.replaceAll(/\W+/g, "-"));
@@ -65,7 +66,7 @@ async function playJob(name, job, matrix) {
   let failed = false;
   for (const step of job.steps) {
     const label = resolve(step.name ?? step.run?.trim().split("\n")[0] ?? step.uses ?? "", context);
-    if (step.if && !evaluate(step.if.replace(/^\$\{\{|\}\}$/g, ""), context)) continue;
+    if (!holds(step.if, context)) continue;
     process.stdout.write(`\n── ${title}: ${label} ──\n`);
     /** @type {string} */
     const outcome = failed ? "not reached" : await (step.uses ? standIn : playRun)(step, { tree, context, env });
@@ -143,6 +144,11 @@ function resolveAll(values, context) {
 /** @param {string} text @param {Record<string, any>} context */
 function resolve(text, context) {
   return text.replace(/\$\{\{(.+?)\}\}/g, (_, expression) => evaluate(expression, context) ?? "");
+}
+
+/** @param {string | undefined} condition @param {Record<string, any>} context */
+function holds(condition, context) {
+  return !condition || Boolean(evaluate(condition.replace(/^\$\{\{|\}\}$/g, ""), context));
 }
 
 /** The expressions that occur are JavaScript too. @param {string} expression @param {Record<string, any>} context */

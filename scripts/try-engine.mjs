@@ -79,6 +79,9 @@ async function bringSystem({ suite, arch, library, bringNode, qemu }, folder) {
     await must("debootstrap", "--foreign", "--variant=minbase", `--arch=${arch}`, `--include=${library}`, suite, folder);
     const archives = path.join(folder, "var", "cache", "apt", "archives");
     for (const deb of readdirSync(archives).filter((file) => file.startsWith(`${library}_`))) await must("dpkg-deb", "--extract", path.join(archives, deb), folder);
+    // In a container debootstrap leaves a link to itself here.
+    rmSync(path.join(folder, "proc"), { recursive: true, force: true });
+    mkdirSync(path.join(folder, "proc"));
     writeFileSync(stamp, "");
   }
   if (qemu) copyFileSync(qemu, path.join(folder, qemu));

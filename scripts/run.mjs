@@ -19,7 +19,7 @@ import { buildViewer, canBuildViewer } from "./viewer.mjs";
 const PATIENCE_MS = 1500;
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, check, context, start, strategies, test, "test:all": testAll, kill, pack, publish };
+const verbs = { bench, build, check, context, start, strategies, test, "test:all": testAll, kill, pack, publish, rehearse };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -72,6 +72,12 @@ async function kill(args) {
   await setUp();
   await buildAddon({ revealAfterMs: PATIENCE_MS });
   return show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", path.join(root, "scripts", "kill.mjs"), ...args]);
+}
+
+/** Plays the release workflow. @param {string[]} args its jobs, none for all */
+async function rehearse(args) {
+  await setUp();
+  return show(node22, [path.join(root, "scripts", "rehearse.mjs"), ...args]);
 }
 
 /**

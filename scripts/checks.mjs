@@ -1,9 +1,9 @@
 /**
  * What judges a change: the checks behind `npm test`, `npm run test:all` and `npm run check`.
  *
- * They run in two lanes. Cargo's take turns, since they share a target folder. Node's run beside them: what needs no addon
- * while cargo compiles, the tests as soon as there is one. A check that fails ends both lanes. At the end the slowest pieces
- * are listed, so that whoever makes the run slower sees it.
+ * They run in two lanes. Cargo's checks take turns, because they share a target folder. Node's run beside them: those that
+ * need no addon while cargo compiles it, the tests once it is built. A check that fails ends both lanes. The report lists the
+ * slowest pieces, so that a change which slows the run is seen.
  */
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -26,6 +26,8 @@ const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
  */
 export async function runChecks({ everything, args }) {
   const { names, shard } = read(args);
+  // Rust's tests ask for it too.
+  process.env.TEST_SUITE = everything ? "all" : "";
   const files = testFiles(names, shard);
   const isWanted = (/** @type {typeof CHECKS[number]} */ name) => (names.length === 0 ? (shard?.index ?? 1) === 1 : names.includes(name));
   const run = new Run();
@@ -46,7 +48,7 @@ export async function runChecks({ everything, args }) {
     }
     await addon;
     if (isWanted("types")) await run.program("index.d.ts", node22, [path.join(root, "scripts", "check-types.mjs")]);
-    if (files.length > 0) await run.nodeTests(files, everything);
+    if (files.length > 0) await run.nodeTests(files);
   };
   await Promise.all([cargoLane(), nodeLane()].map((lane) => lane.catch((error) => run.fail(error))));
   run.report();
@@ -124,15 +126,11 @@ class Run {
     });
   }
 
-  /**
-   * @param {string[]} files
-   * @param {boolean} everything
-   */
-  async nodeTests(files, everything) {
+  /** @param {string[]} files */
+  async nodeTests(files) {
     const script = path.join(root, "scripts", "node-tests.mjs");
-    const env = { ...process.env, TEST_SUITE: everything ? "all" : "" };
     const started = Date.now();
-    const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, env, signal: this.#abort.signal });
+    const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, signal: this.#abort.signal });
     const times = lastTimes();
     this.#pieces.push(...files.map((name) => ({ name, ms: times[name] ?? 0 })));
     if (code !== 0) throw new Failure("\nFAILED: the JavaScript tests; what failed is listed above.");

@@ -143,11 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn fifty_megabytes_come_back_byte_for_byte() {
+    fn ten_megabytes_come_back_byte_for_byte() {
         // Blanks cost little, so a page is as long as its bytes let it be, and there are not too many.
         let line = |n: usize| format!("{n:07}{:80}日本 😀\r\n", "");
-        let text: String = (0..520_000).map(line).collect();
-        assert!(text.len() > 50_000_000);
+        let text: String = (0..104_000).map(line).collect();
+        assert!(text.len() > 10_000_000);
         let (mut at, mut pages) = (0, 0);
         while at < text.len() {
             let page = Budget::new(8_000).take(&text, at).unwrap();
@@ -155,7 +155,7 @@ mod tests {
             at = page.range.end;
             pages += 1;
         }
-        assert!(at == text.len() && pages > 1_000, "{pages}");
+        assert!(at == text.len() && pages > 200, "{pages}");
     }
 
     #[test]

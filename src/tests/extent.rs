@@ -2,9 +2,14 @@
 
 use proptest::test_runner::Config;
 
-/// Of the cases, rounds or megabytes that a test tries in `npm run test:all`, as many as this run is to try.
+/// Whether this is `npm run test:all`.
+pub(super) fn everything() -> bool {
+    std::env::var("TEST_SUITE").is_ok_and(|suite| suite == "all")
+}
+
+/// Of the cases, rounds or bytes that a test tries in `npm run test:all`, as many as this run is to try.
 pub(super) fn share(of: u32) -> u32 {
-    if std::env::var("TEST_SUITE").is_ok_and(|suite| suite == "all") { of } else { of.div_ceil(10) }
+    if everything() { of } else { of.div_ceil(10) }
 }
 
 /// A property test's cases, of as many in `npm run test:all`; `PROPTEST_CASES` overrides both.
@@ -15,5 +20,5 @@ pub(super) fn cases(of: u32) -> Config {
 
 /// The step through a long list whose every item is tried in `npm run test:all`.
 pub(super) fn stride() -> usize {
-    if share(10) == 10 { 1 } else { 10 }
+    if everything() { 1 } else { 10 }
 }

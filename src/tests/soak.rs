@@ -8,7 +8,7 @@ use crate::tokens;
 
 /// Compactions in `npm run test:all`, and at least.
 const COMPACTIONS: u32 = 150;
-const AT_LEAST: u32 = 60;
+const AT_LEAST: u32 = 45;
 /// Turns between two of them: about three leaf chunks.
 const TURNS: usize = 7;
 

@@ -346,7 +346,11 @@ mod tests {
                 Kind::Level { .. } => {
                     (json!({"*": 9000, "a_b/c": 0.5}), "{\"*\": 9000, \"a_b/c\": 0.5}".into())
                 }
-                Kind::Folder { .. } => (json!("/elsewhere"), "/elsewhere".into()),
+                Kind::Folder { .. } => {
+                    // On Windows a path is absolute only with its drive.
+                    let folder = std::env::temp_dir().join("elsewhere");
+                    (json!(folder), folder.to_string_lossy().into_owned())
+                }
                 Kind::Identity { .. } => (json!("git"), "Git".into()),
                 Kind::Pruning { .. } => (json!("tools"), "Tools".into()),
                 Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),

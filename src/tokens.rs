@@ -39,11 +39,17 @@ pub fn estimate(text: &str) -> usize {
     let mut sum = 0.0;
     let mut run = Run { class: Class::Blank, length: 0.0 };
     let mut word = Word::default();
-    let mut previous = None;
-    for c in text.chars() {
-        let class = Class::of(c);
+    let (mut previous_is_lower, mut at) = (false, 0);
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        let byte = bytes[at];
+        // Nearly all text is ASCII, and every message comes this way: no characters are decoded for it.
+        let (class, length) = match byte {
+            0..=127 => (ASCII[byte as usize], 1),
+            _ => text[at..].chars().next().map_or((Class::Rare, 1), |c| (Class::of(c), c.len_utf8())),
+        };
         // A hump of camelCase starts a word of its own.
-        let hump = c.is_ascii_uppercase() && previous.is_some_and(|p: char| p.is_ascii_lowercase());
+        let hump = previous_is_lower && byte.is_ascii_uppercase();
         if class != run.class || hump {
             sum += run.cost();
             word.add(&run);
@@ -53,7 +59,8 @@ pub fn estimate(text: &str) -> usize {
             run = Run { class, length: 0.0 };
         }
         run.length += 1.0;
-        previous = Some(c);
+        previous_is_lower = byte.is_ascii_lowercase();
+        at += length;
     }
     sum += run.cost();
     word.add(&run);
@@ -74,13 +81,26 @@ enum Class {
     Rare,
 }
 
+/// The classes of ASCII.
+const ASCII: [Class; 128] = {
+    let (mut classes, mut byte) = ([Class::Punctuation; 128], 0_u8);
+    while byte < 128 {
+        classes[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => Class::Letter,
+            b'0'..=b'9' => Class::Digit,
+            b' ' | b'\t'..=b'\r' => Class::Blank,
+            _ => Class::Punctuation,
+        };
+        byte += 1;
+    }
+    classes
+};
+
 impl Class {
+    /// That of a character beyond ASCII.
     fn of(c: char) -> Self {
         match c {
-            'a'..='z' | 'A'..='Z' => Self::Letter,
-            '0'..='9' => Self::Digit,
             _ if c.is_whitespace() => Self::Blank,
-            _ if c.is_ascii() => Self::Punctuation,
             '\u{3000}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' => Self::Ideograph,
             '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}' => Self::Ideograph,
             _ if c.is_alphanumeric() => Self::OtherLetter,

@@ -2,7 +2,7 @@
  * `index.js` alone, on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
  */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -22,34 +22,98 @@ const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"
 /**
  * The package in another folder, as an installation that went wrong would have it.
  * @param {TestContext} t
- * @param {{ version?: string, engine?: string | Buffer }} [wrong] `engine`: what stands in the addon's place
+ * @param {{ version?: string, engine?: string }} [wrong] `engine`: the file that stands in the addon's place
  * @returns {Promise<typeof import("../index.js")>}
  */
 async function installed(t, { version = manifest.version, engine } = {}) {
   const folder = temporaryFolder(t);
   const copy = copyExtension(folder);
   writeFileSync(path.join(folder, "package.json"), JSON.stringify({ ...manifest, version }));
-  if (engine !== undefined) writeFileSync(path.join(folder, path.basename(addon())), engine);
+  if (engine) copyFileSync(engine, path.join(folder, path.basename(addon())));
   return import(pathToFileURL(copy).href);
 }
 
 /**
- * A host with our extension in it, and a store of its own.
+ * A host with our extension in it, and an agent folder and a store of its own.
  * @param {TestContext} t
- * @param {{ cwd?: string, storeDir?: string, answer?: (context: any, options: any) => Promise<any> }} [options]
+ * @param {object} [options]
+ * @param {string} [options.cwd]
+ * @param {string} [options.storeDir]
+ * @param {(context: any, options: any) => Promise<any>} [options.answer]
+ * @param {Record<string, unknown>} [options.settings] Pi's, with ours under `lcm`
  */
-function hosted(t, { cwd = temporaryFolder(t), storeDir, answer } = {}) {
-  const dir = storeDir ?? path.join(cwd, "store");
-  // The extension takes it from the environment of its process, which here is ours.
-  process.env.LCM_DB_DIR = dir;
-  const host = new FakeHost({ cwd, sessionFile: path.join(cwd, "session.jsonl"), answer });
-  losslessContext(host.pi);
+function hosted(t, { cwd: given, storeDir: place, answer, settings = {} } = {}) {
+  // Before the folder's own end: what is still being stored would keep it from being deleted.
   t.after(async () => {
     host.stale = false;
     await host.emit("session_shutdown", { reason: "quit" });
     delete process.env.LCM_DB_DIR;
+    delete process.env.PI_CODING_AGENT_DIR;
   });
-  return { host, storeDir: dir };
+  const cwd = given ?? temporaryFolder(t);
+  const storeDir = place ?? path.join(cwd, "store");
+  const agentDir = path.join(cwd, "agent");
+  mkdirSync(agentDir, { recursive: true });
+  writeFileSync(path.join(agentDir, "settings.json"), JSON.stringify(settings));
+  // The extension takes them from the environment of its process, which here is ours.
+  Object.assign(process.env, { LCM_DB_DIR: storeDir, PI_CODING_AGENT_DIR: agentDir });
+  const host = new FakeHost({ cwd, sessionFile: path.join(cwd, "session.jsonl"), answer });
+  losslessContext(host.pi);
+  return { host, storeDir, agentDir };
+}
+
+/**
+ * Changes the engines that are opened from now on, until the test ends.
+ * @param {TestContext} t
+ * @param {(engine: import("../index.d.ts").Engine) => void} change
+ */
+function withEngines(t, change) {
+  const native = loadEngine();
+  const { Engine } = native;
+  const open = async (/** @type {string} */ options) => {
+    const engine = await Engine.open(options);
+    change(engine);
+    return engine;
+  };
+  native.Engine = /** @type {any} */ ({ open });
+  t.after(() => (native.Engine = Engine));
+}
+
+/**
+ * Holds up what hands over the past, as a long session would: it has begun once `begun` resolves, and goes on at `goOn`.
+ * @param {TestContext} t
+ */
+function heldUp(t) {
+  /** @type {() => void} */
+  let goOn = () => {};
+  const held = new Promise((resolve) => (goOn = () => resolve(undefined)));
+  const begun = new Promise((resolve) => {
+    withEngines(t, (engine) => {
+      const { missing } = engine;
+      engine.missing = async (ids) => {
+        resolve(undefined);
+        await held;
+        return missing.call(engine, ids);
+      };
+    });
+  });
+  return { begun, goOn };
+}
+
+/**
+ * A signal like Pi's when the user presses Escape: as soon as a compaction is asked of the engine.
+ * @param {TestContext} t
+ */
+function escape(t) {
+  const abort = new AbortController();
+  withEngines(t, (engine) => {
+    const { compact } = engine;
+    engine.compact = (...asked) => {
+      setImmediate(() => abort.abort());
+      return compact.apply(engine, asked);
+    };
+  });
+  return abort.signal;
 }
 
 /** @param {string} dir @param {(store: Store) => void} check */
@@ -64,8 +128,8 @@ function inStore(dir, check) {
 
 for (const [what, wrong, told] of /** @type {const} */ ([
   ["is missing", {}, /is missing/],
-  ["cannot be loaded", { engine: "not a library" }, /can't be loaded/],
-  ["is of another version", { version: "99.0.0", engine: readFileSync(addon()) }, new RegExp(`${manifest.version}.*99\\.0\\.0`)],
+  ["cannot be loaded", { engine: path.join(root, "README.md") }, /can't be loaded/],
+  ["is of another version", { version: "99.0.0", engine: addon() }, new RegExp(`${manifest.version}.*99\\.0\\.0`)],
 ])) {
   test(`an addon that ${what} is told once, with file, platform and remedy, and Pi goes on`, async (t) => {
     const module = await installed(t, wrong);
@@ -132,12 +196,12 @@ test("a store that cannot be opened is told once, and Pi does everything itself"
 
 test("session_start may come twice", async (t) => {
   const { host, storeDir } = hosted(t);
-  host.history.talk(150);
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
   await host.emit("session_start", { reason: "new" });
   await host.emit("turn_end");
   await host.commands.get("lcm").handler("stats", host.ctx);
-  assert.match(host.notifications[0].message, /^This session +300 messages/);
+  assert.match(host.notifications[0].message, /^This session +40 messages/);
   inStore(storeDir, (store) => {
     assert.equal(store.count("conversations"), 1);
     assert.deepEqual(store.entries(host.history.id).map(({ id }) => id), host.history.entries.map(({ id }) => id));
@@ -157,12 +221,9 @@ test("session_start may come twice", async (t) => {
  * @param {History} history
  */
 async function handedOverAtStart(t, cwd, history) {
-  const native = loadEngine();
-  const { Engine } = native;
   /** @type {string[]} */
   const ids = [];
-  const open = async (/** @type {string} */ options) => {
-    const engine = await Engine.open(options);
+  withEngines(t, (engine) => {
     const { append, handOver } = engine;
     engine.append = (id, json) => {
       ids.push(id);
@@ -172,63 +233,65 @@ async function handedOverAtStart(t, cwd, history) {
       ids.push(...JSON.parse(json).map((/** @type {{ id: string }} */ { id }) => id));
       return handOver.call(engine, json, orphans);
     };
-    return engine;
-  };
-  native.Engine = /** @type {any} */ ({ open });
-  t.after(() => (native.Engine = Engine));
+  });
   const { host } = hosted(t, { cwd });
   host.history = history;
   await host.emit("session_start", { reason: "startup" });
   await host.commands.get("lcm").handler("stats", host.ctx);
   await host.emit("session_shutdown", { reason: "quit" });
-  native.Engine = Engine;
   return ids;
 }
 
 test("a start hands over what the store lacks, and nothing else", async (t) => {
   const cwd = temporaryFolder(t);
   const history = new History({ cwd });
-  history.talk(300, { words: 5 });
+  // More entries than are asked about at once, and more characters than are handed over at once.
+  for (let n = 0; n < 2000; n++) history.entry("custom", { customType: "note" });
+  for (let n = 0; n < 3; n++) history.user("long ".repeat(60_000));
+  history.talk(5);
   const ids = (/** @type {History} */ { entries }) => entries.map(({ id }) => id);
-  const start = (/** @type {History} */ history) => handedOverAtStart(t, cwd, history);
 
-  await t.test("the first one everything", async () => {
-    assert.deepEqual(await start(history), ids(history));
+  await t.test("the first one everything", async (t) => {
+    assert.deepEqual(await handedOverAtStart(t, cwd, history), ids(history));
   });
-  await t.test("the next one nothing", async () => {
-    assert.deepEqual(await start(history), []);
+  await t.test("the next one nothing", async (t) => {
+    assert.deepEqual(await handedOverAtStart(t, cwd, history), []);
   });
-  await t.test("after a crash what was lost", async () => {
+  await t.test("after a crash what was lost", async (t) => {
     history.talk(4);
-    assert.deepEqual(await start(history), ids(history).slice(-8));
+    assert.deepEqual(await handedOverAtStart(t, cwd, history), ids(history).slice(-8));
   });
-  await t.test("of a file that was replaced by one of as many entries those that are others", async () => {
+  await t.test("of a file that was replaced by one of as many entries those that are others", async (t) => {
     const replaced = new History({ cwd });
-    replaced.entries = history.entries.map((entry, at) => (at < 600 ? entry : { ...entry, id: `other${at}`, parentId: at === 600 ? entry.parentId : `other${at - 1}` }));
+    replaced.entries = history.entries.map((entry, at) => (at < 2010 ? entry : { ...entry, id: `other${at}`, parentId: at === 2010 ? entry.parentId : `other${at - 1}` }));
     replaced.leaf = replaced.entries.at(-1).id;
-    assert.deepEqual(await start(replaced), ids(replaced).slice(600));
+    assert.deepEqual(await handedOverAtStart(t, cwd, replaced), ids(replaced).slice(2010));
   });
 });
 
 test("a file whose entries stand in another order is stored like any other", async (t) => {
   const { host, storeDir } = hosted(t);
-  host.history.talk(200, { words: 5 });
+  host.history.talk(20, { words: 5 });
   const inOrder = host.history.entries;
   host.history.entries = inOrder.toReversed();
   await host.emit("session_start", { reason: "startup" });
   await host.commands.get("lcm").handler("stats", host.ctx);
-  assert.match(host.notifications[0].message, /^This session +400 messages, 400 on this branch/);
+  assert.match(host.notifications[0].message, /^This session +40 messages, 40 on this branch/);
   const places = (/** @type {any[]} */ entries) => entries.map(({ id, parentId }) => `${id} below ${parentId}`);
   inStore(storeDir, (store) => assert.deepEqual(places(store.entries(host.history.id)), places(inOrder)));
 });
 
 test("what is said while the past is still being handed over is stored in its place", async (t) => {
+  const { begun, goOn } = heldUp(t);
   const { host, storeDir } = hosted(t);
-  host.history.talk(1000, { words: 3 });
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
+  await begun;
   host.history.user("meanwhile");
   await host.emit("message_end");
   await host.emit("turn_end");
+  inStore(storeDir, (store) => assert.equal(store.count("entries"), 0));
+  goOn();
   await host.commands.get("lcm").handler("stats", host.ctx);
   inStore(storeDir, (store) => {
     const expected = host.history.entries.map(({ id, parentId }) => ({ id, parentId }));
@@ -247,7 +310,7 @@ test("a compaction goes through Pi's own model call and comes back in Pi's shape
       return reply(`Talk ${asked.length}\nMuch was said.`);
     },
   });
-  host.history.talk(60);
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
   const wanted = host.compaction(4);
   const [{ compaction }] = await host.emit("session_before_compact", wanted);
@@ -274,7 +337,7 @@ test("Pi's abort reaches the model calls and cancels the compaction", async (t) 
         setImmediate(() => abort.abort());
       }),
   });
-  host.history.talk(60);
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
   assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, abort.signal)), [{ cancel: true }]);
   assert.ok(stopped > 0);
@@ -286,24 +349,9 @@ test("Pi's abort reaches the model calls and cancels the compaction", async (t) 
 });
 
 test("what waits for the past of a long session can be stopped", async (t) => {
-  const native = loadEngine();
-  const { Engine } = native;
-  /** @type {() => void} */
-  let goOn = () => {};
-  const held = new Promise((resolve) => (goOn = () => resolve(undefined)));
-  const open = async (/** @type {string} */ options) => {
-    const engine = await Engine.open(options);
-    const { missing } = engine;
-    engine.missing = async (ids) => {
-      await held;
-      return missing.call(engine, ids);
-    };
-    return engine;
-  };
-  native.Engine = /** @type {any} */ ({ open });
-  t.after(() => (native.Engine = Engine));
+  const { goOn } = heldUp(t);
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
-  host.history.talk(60);
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
   const abort = new AbortController();
   const compaction = host.emit("session_before_compact", host.compaction(4, abort.signal));
@@ -313,7 +361,7 @@ test("what waits for the past of a long session can be stopped", async (t) => {
   await assert.rejects(call, /the call was stopped/);
   goOn();
   const [{ compaction: done }] = await host.emit("session_before_compact", host.compaction(4));
-  assert.match(done.summary, /covers 116 messages, none missing/);
+  assert.match(done.summary, /covers 36 messages, none missing/);
 });
 
 /**
@@ -322,11 +370,10 @@ test("what waits for the past of a long session can be stopped", async (t) => {
  * @param {(context: any, options: any) => Promise<any>} answer
  */
 function working(t, answer) {
-  process.env.LCM_BACKGROUND_SESSION_MODEL = "true";
-  t.after(() => delete process.env.LCM_BACKGROUND_SESSION_MODEL);
-  const { host } = hosted(t, { answer });
+  const lcm = { backgroundSessionModel: true, leafChunkTokens: 500 };
+  const { host } = hosted(t, { answer, settings: { lcm, compaction: { keepRecentTokens: 200 } } });
   host.plain.getContextUsage = () => ({ tokens: 190_000, contextWindow: 200_000 });
-  host.history.talk(500, { words: 100 });
+  host.history.talk(20);
   return host;
 }
 
@@ -354,16 +401,15 @@ test("leaving stops the model calls that are made ahead", async (t) => {
 });
 
 test("work ahead that is stopped takes the model calls along that it began", async (t) => {
+  const pressed = escape(t);
   const { host, signals } = await waiting(t);
-  const abort = new AbortController();
-  const compaction = host.emit("session_before_compact", host.compaction(4, abort.signal));
-  setTimeout(() => abort.abort(), 100);
-  assert.deepEqual(await compaction, [{ cancel: true }]);
+  assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, pressed)), [{ cancel: true }]);
   await eventually(() => assert.ok(signals.every(({ aborted }) => aborted)));
   await host.emit("session_shutdown", { reason: "quit" });
 });
 
 test("work ahead that hangs where a key is looked up keeps neither Escape nor leaving from working", async (t) => {
+  const pressed = escape(t);
   const host = working(t, async () => reply("Talk\nMuch was said."));
   let looked = 0;
   const { getApiKeyAndHeaders } = host.plain.modelRegistry;
@@ -373,10 +419,7 @@ test("work ahead that hangs where a key is looked up keeps neither Escape nor le
   await eventually(() => assert.equal(looked, 1));
 
   await t.test("Escape", async () => {
-    const abort = new AbortController();
-    const compaction = host.emit("session_before_compact", host.compaction(4, abort.signal));
-    setTimeout(() => abort.abort(), 100);
-    assert.deepEqual(await compaction, [{ cancel: true }]);
+    assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, pressed)), [{ cancel: true }]);
   });
 
   await t.test("after which a compaction has its way", async () => {
@@ -388,7 +431,7 @@ test("work ahead that hangs where a key is looked up keeps neither Escape nor le
   });
 
   await t.test("leaving", async () => {
-    host.history.talk(500, { words: 100 });
+    host.history.talk(20);
     await host.emit("turn_end");
     await eventually(() => assert.ok(looked >= 2));
     await host.emit("session_shutdown", { reason: "quit" });
@@ -403,11 +446,11 @@ test("a model call that throws, promises nothing or answers nonsense only degrad
     async () => ({ content: 7 }),
   ];
   const { host } = hosted(t, { answer: () => /** @type {any} */ (answers[0]()) });
-  host.history.talk(60);
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
   while (answers.length > 0) {
     const [{ compaction }] = await host.emit("session_before_compact", host.compaction(4));
-    assert.match(compaction.summary, /covers 116 messages, none missing, [1-9]\d* degraded/);
+    assert.match(compaction.summary, /covers 36 messages, none missing, [1-9]\d* degraded/);
     answers.shift();
   }
 });
@@ -433,11 +476,7 @@ test("a context that has gone stale never makes a handler throw", async (t) => {
  * @param {(host: FakeHost) => void} [prepare]
  */
 async function configured(t, lcm, prepare = () => {}) {
-  const agentDir = temporaryFolder(t);
-  writeFileSync(path.join(agentDir, "settings.json"), JSON.stringify({ theme: "dark", lcm }));
-  process.env.PI_CODING_AGENT_DIR = agentDir;
-  t.after(() => delete process.env.PI_CODING_AGENT_DIR);
-  const { host, storeDir } = hosted(t);
+  const { host, storeDir, agentDir } = hosted(t, { settings: { theme: "dark", lcm } });
   prepare(host);
   host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
@@ -538,7 +577,7 @@ test("a Pi that does not say how it talks with its user is known by what it was 
 
 test("a compaction that another extension's replaced is told of once, and nothing is claimed", async (t) => {
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
-  host.history.talk(60);
+  host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
   for (let round = 0; round < 2; round++) {
     await host.emit("session_before_compact", host.compaction(4));
@@ -552,7 +591,7 @@ test("scripts can fill, compact and search a store through the engine", async (t
   const folder = temporaryFolder(t);
   const { Engine, loadSettings } = loadEngine();
   const history = new History({ cwd: folder });
-  history.talk(60);
+  history.talk(20);
   const sessionFile = path.join(folder, "session.jsonl");
   /** @param {string} answer */
   const ok = (answer) => JSON.parse(answer).ok;
@@ -580,7 +619,7 @@ test("scripts can fill, compact and search a store through the engine", async (t
     }),
   );
   assert.equal(outcome.kind, "compacted");
-  assert.match(outcome.compaction.summary, /covers 118 messages, none missing/);
+  assert.match(outcome.compaction.summary, /covers 38 messages, none missing/);
   assert.deepEqual(Object.keys(asked[0]).sort(), ["maxTokens", "prompt", "system", "timeoutMs"]);
   assert.equal(typeof engine.preamble(), "string");
 
@@ -594,6 +633,6 @@ test("scripts can fill, compact and search a store through the engine", async (t
   const ids = JSON.stringify([...history.entries.map(({ id }) => id), "another"]);
   assert.deepEqual(ok(await again.missing(ids)), [history.entries.length]);
   assert.equal(again.known(), history.entries.length);
-  assert.match(ok(await again.status()).text, /^LCM: 120 msgs \| \d+ summar/);
+  assert.match(ok(await again.status()).text, /^LCM: 40 msgs \| \d+ summar/);
   await again.close();
 });

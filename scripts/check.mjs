@@ -2,14 +2,14 @@
  * `npm run check -- FILE …`: what the tests nearest to a changed file say, in seconds.
  *
  * A Rust file is judged by its own tests and by those of `src/tests` that bear its name or its folder's; a test file by itself;
- * the shim by its test on the fake host. Anything else of JavaScript is judged by its types alone.
+ * the shim by its test on the fake host. All JavaScript is judged by its types, beside the tests.
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { buildAddon, cargoEnvironment } from "./build.mjs";
 import { bringHosts } from "./hosts.mjs";
 import { node22, programOf, root } from "./paths.mjs";
-import { show } from "./proc.mjs";
+import { collect, show } from "./proc.mjs";
 import { Failure, setUp } from "./setup.mjs";
 import { buildViewer } from "./viewer.mjs";
 
@@ -32,14 +32,20 @@ export async function check(args) {
     const code = await show("cargo", ["test", "--quiet", "--profile", "fast", "--lib", "--", ...new Set(rust.flatMap(filtersOf))], { cwd: root, env: cargoEnvironment() });
     if (code !== 0) return code;
   }
-  if (tests.size > 0) {
-    await buildAddon({ revealAfterMs: PATIENCE_MS, kind: "tests" });
-    if ([...tests].some((file) => file !== SHIM_TEST)) await Promise.all([buildViewer(), bringHosts()]);
-    const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec"];
-    return show(node22, [...node, ...tests], { cwd: root });
-  }
   if (rust.length === files.length) return 0;
-  return show(node22, [programOf("typescript", "tsc"), "-p", "tsconfig.json"], { cwd: root });
+  const types = collect(node22, [programOf("typescript", "tsc"), "-p", "tsconfig.json"], { cwd: root });
+  const code = tests.size > 0 ? await runTests([...tests]) : 0;
+  const { code: typesCode, stdout } = await types;
+  process.stdout.write(stdout);
+  return code || typesCode;
+}
+
+/** @param {string[]} tests */
+async function runTests(tests) {
+  await buildAddon({ revealAfterMs: PATIENCE_MS, kind: "tests" });
+  if (tests.some((file) => file !== SHIM_TEST)) await Promise.all([buildViewer(), bringHosts()]);
+  const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec"];
+  return show(node22, [...node, ...tests], { cwd: root });
 }
 
 /** A file's path from the repository's root. @param {string} arg */

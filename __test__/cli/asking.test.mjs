@@ -4,117 +4,106 @@
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
-import { describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { node22, root } from "../../scripts/paths.mjs";
 import { collect } from "../../scripts/proc.mjs";
-import { ask, environmentOf, lcm, program } from "../support/cli.mjs";
+import { answer, ask, environmentOf, lcm, program } from "../support/cli.mjs";
 import { aDisk, noDisk } from "../support/disks.mjs";
 import { databaseFile, echo, talk } from "../support/faults.mjs";
+import { History } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
+/** @typedef {import("../support/cli.mjs").Shell} Shell */
 /** @typedef {import("../support/project.mjs").Project} Project */
 
 const require = createRequire(import.meta.url);
 
-/** A project in which something was said. @param {import("node:test").TestContext} t */
-async function withHistory(t) {
-  const project = await aProject(t, { script: { otherwise: echo } });
+/** Exchanges that take long enough to export that it can be interrupted. */
+const EXPORTED = 1000;
+
+/** A project in which something was said. @type {Project} */
+let project;
+/** What its Pi said of it at the end. @type {any} */
+let inPi;
+/** What is asked, and stays as that Pi has left it. @type {Shell & { storeDir: string }} */
+let shell;
+
+before(async (t) => {
+  const context = /** @type {import("node:test").TestContext} */ (t);
+  project = await aProject(context, { script: { otherwise: echo } });
   const history = project.history();
   history.talk(12, { words: 30 });
   history.write(project.sessionDir);
-  await project.runPi(["--continue", "-p", "the quick brown fox"]);
-  return project;
+  const { stdout } = await project.runPi(["--continue", "--mode", "json", "-p", "the quick brown fox", "/lcm stats"]);
+  inPi = stdout.split("\n").filter(Boolean).map((line) => JSON.parse(line)).find(({ type }) => type === "lcm").answer;
+  shell = ownStore(context);
+});
+
+/** A shell in the project, with a store of its own. @param {import("node:test").TestContext} t */
+function ownStore(t) {
+  const { cwd, agentDir, sessionDir } = project;
+  const storeDir = temporaryFolder(t);
+  cpSync((shell ?? project).storeDir, storeDir, { recursive: true });
+  return { cwd, agentDir, sessionDir, storeDir };
 }
 
 /** All bytes in a folder. @param {string} folder */
 const bytesIn = (folder) => Object.fromEntries(readdirSync(folder).sort().map((name) => [name, readFileSync(path.join(folder, name), "base64")]));
 
-test("a shell is answered on stdout, told on stderr, and knows by the exit code", async (t) => {
-  const project = await withHistory(t);
-  const before = bytesIn(project.storeDir);
-  const stats = await lcm(project, "stats");
+test("a shell is answered on stdout, told on stderr, and knows by the exit code", async () => {
+  const before = bytesIn(shell.storeDir);
+  const stats = await lcm(shell, "stats");
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
   assert.match(stats.stdout, /^This session {4}26 messages, 26 on this branch\nThis project {4}26 messages, 1 session\n/);
-  const found = await lcm(project, "grep", "brown fox");
+  const found = await lcm(shell, "grep", "brown fox");
   assert.deepEqual([found.code, found.stderr], [0, ""]);
   assert.match(found.stdout, /^m-[0-9a-f]{10} \S.*\n {2}.*the quick brown fox\n/);
   assert.doesNotMatch(found.stdout, /[\u001b«]|show ID/);
-  assert.deepEqual(await lcm(project, "grep", "wolverine"), { code: 1, stdout: "", stderr: "Nothing found for wolverine.\n" });
-  const some = await lcm(project, "grep", "--limit", "2", "mark");
-  assert.deepEqual([some.code, some.stdout.match(/^m-/gm)?.length, some.stderr], [0, 2, "pi-lcm: there are more than these: a larger --limit, or more words\n"]);
-  const wrong = await lcm(project, "show", "m-ffffffffff");
+  assert.deepEqual(await lcm(shell, "grep", "wolverine"), { code: 1, stdout: "", stderr: "Nothing found for wolverine.\n" });
+  const wrong = await lcm(shell, "show", "m-ffffffffff");
   assert.deepEqual(wrong, { code: 2, stdout: "", stderr: "pi-lcm: there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids\n" });
-  const [{ id }] = (await ask(project, "grep", "brown fox", "--role", "user")).hits;
-  const shown = await ask(project, "show", id);
+  // So the engine can be asked without a process what it answers to other lines.
+  assert.deepEqual(await answer(shell, "stats"), stats);
+  assert.deepEqual(await answer(shell, "grep", "brown fox"), found);
+  assert.deepEqual(await answer(shell, "show", "m-ffffffffff"), wrong);
+
+  const some = await answer(shell, "grep", "--limit", "2", "mark");
+  assert.deepEqual([some.code, some.stdout.match(/^m-/gm)?.length, some.stderr], [0, 2, "pi-lcm: there are more than these: a larger --limit, or more words\n"]);
+  const [{ id }] = (await ask(shell, "grep", "brown fox", "--role", "user")).hits;
+  const shown = await ask(shell, "show", id);
   assert.deepEqual([shown.role, shown.text, shown.position], ["user", "the quick brown fox", 25]);
-  const doctor = await lcm(project, "doctor");
+  const doctor = await answer(shell, "doctor");
   assert.deepEqual([doctor.code, doctor.stdout.split("\n").at(-2)], [0, "All is as it must be."]);
-  const { sessions } = await ask(project, "sessions");
+  const { sessions } = await ask(shell, "sessions");
   assert.deepEqual(sessions.map((/** @type {any} */ { id, messages, current }) => [id, messages, current]), [[(await project.session()).id, 26, true]]);
-  assert.deepEqual(bytesIn(project.storeDir), before, "asking writes nothing");
+  assert.deepEqual(bytesIn(shell.storeDir), before, "asking writes nothing");
 });
 
-test("the same is answered as in Pi", async (t) => {
-  const project = await withHistory(t);
-  const { stdout } = await project.runPi(["--continue", "--mode", "json", "-p", "/lcm stats"]);
-  const event = stdout.split("\n").filter(Boolean).map((line) => JSON.parse(line)).find(({ type }) => type === "lcm");
-  const { background, ...inPi } = event.answer;
+test("the same is answered as in Pi", async () => {
+  const { background, ...answered } = inPi;
   const outside = await ask(project, "stats");
-  assert.deepEqual({ ...inPi, background: { ...background, state: "unknown" } }, { ...outside, background: outside.background });
-});
-
-test("a Pi that works in the project is not disturbed, and what it says is seen at once", async (t) => {
-  const project = await withHistory(t);
-  const pi = project.startPi(["--continue"]);
-  await talk(project, pi, "while it runs");
-  await eventually(async () => assert.equal((await ask(project, "grep", "while it runs", "--role", "user")).hits.length, 1));
-  const both = [lcm(project, "doctor"), lcm(project, "backup"), lcm(project, "import"), lcm(project, "stats")];
-  await talk(project, pi, "and goes on");
-  const answers = await Promise.all(both);
-  assert.deepEqual(answers.map(({ code }) => code), [0, 0, 0, 0], answers.map(({ stdout, stderr }) => stdout + stderr).join("\n"));
-  await pi.stop();
-  assert.equal((await lcm(project, "doctor")).code, 0);
-  assert.deepEqual(readdirSync(project.storeDir).filter((name) => /-wal|-shm/.test(name)), []);
-});
-
-test("a log that a killed Pi left is read, and left as it is", async (t) => {
-  const project = await withHistory(t);
-  const pi = project.startPi(["--continue"]);
-  await talk(project, pi, "not yet in the database");
-  const kept = temporaryFolder(t);
-  const name = path.basename(databaseFile(project));
-  await eventually(() => {
-    for (const ending of ["", "-wal"]) copyFileSync(databaseFile(project) + ending, path.join(kept, name + ending));
-    const database = new DatabaseSync(path.join(kept, name), { readOnly: true });
-    database.close();
-  });
-  await pi.stop();
-  const before = readFileSync(path.join(kept, `${name}-wal`));
-  assert.ok(before.length > 0);
-  const shell = { ...project, storeDir: kept, cwd: project.cwd, agentDir: project.agentDir };
-  assert.equal((await ask(shell, "grep", "not yet in the database", "--role", "user")).hits.length, 1);
-  assert.ok(before.equals(readFileSync(path.join(kept, `${name}-wal`))));
+  assert.deepEqual({ ...answered, background: { ...background, state: "unknown" } }, { ...outside, background: outside.background });
 });
 
 test("where nothing can be written everything can be asked", { skip: noDisk }, async (t) => {
-  const project = await withHistory(t);
   const disk = aDisk(t);
-  copyFileSync(databaseFile(project), path.join(disk.folder, path.basename(databaseFile(project))));
+  cpSync(shell.storeDir, disk.folder, { recursive: true });
   disk.setWritable(false);
-  const shell = { cwd: project.cwd, agentDir: project.agentDir, storeDir: disk.folder };
-  for (const command of [["stats"], ["grep", "fox"], ["tree"], ["doctor"], ["export", path.join(project.agentDir, "out.md")]]) {
-    const { code, stderr } = await lcm(shell, ...command);
+  const { cwd, agentDir } = project;
+  const there = { cwd, agentDir, storeDir: disk.folder };
+  for (const command of [["stats"], ["grep", "fox"], ["tree"], ["doctor"], ["export", path.join(agentDir, "out.md")]]) {
+    const { code, stderr } = await answer(there, ...command);
     assert.deepEqual([code, stderr], [0, ""], command.join(" "));
   }
-  const kept = path.join(project.agentDir, "kept.bak");
-  assert.equal((await lcm(shell, "backup", kept)).code, 0);
-  assert.equal((await ask(shell, "stats", "--db", kept)).project.messages, 26);
-  const { code, stderr } = await lcm(shell, "import", project.sessionDir);
+  const kept = path.join(agentDir, "kept.bak");
+  assert.equal((await answer(there, "backup", kept)).code, 0);
+  assert.equal((await ask(there, "stats", "--db", kept)).project.messages, 26);
+  const { code, stderr } = await answer(there, "import", project.sessionDir);
   assert.equal(code, 2);
   assert.match(stderr, /^pi-lcm: \S+\.db can't be written/);
 });
@@ -129,29 +118,30 @@ describe("a file that is not what it should be is named in one sentence, and lef
   ];
   for (const [what, spoil, told] of cases) {
     test(what, async (t) => {
-      const project = await withHistory(t);
-      spoil(databaseFile(project));
-      const before = bytesIn(project.storeDir);
-      for (const args of [["stats"], ["doctor"], ["doctor", "--fix"], ["stats", "--db", databaseFile(project)]]) {
-        const { code, stdout, stderr } = await lcm(project, ...args);
+      const own = ownStore(t);
+      const file = databaseFile(own);
+      spoil(file);
+      const before = bytesIn(own.storeDir);
+      for (const args of [["stats"], ["doctor"], ["doctor", "--fix"], ["stats", "--db", file]]) {
+        const { code, stdout, stderr } = await answer(own, ...args);
         assert.deepEqual([code, stdout], [2, ""], args.join(" "));
         assert.match(stderr, told);
         assert.equal(stderr.split("\n").length, 2);
       }
-      assert.deepEqual(bytesIn(project.storeDir), before);
+      assert.deepEqual(bytesIn(own.storeDir), before);
     });
   }
 
   test("one page of it: what can be read is, and the doctor says what is wrong", async (t) => {
-    const project = await withHistory(t);
-    const file = databaseFile(project);
+    const own = ownStore(t);
+    const file = databaseFile(own);
     const database = new DatabaseSync(file, { readOnly: true });
     const [page] = /** @type {any[]} */ (database.prepare("SELECT pageno, pgsize FROM dbstat WHERE name = 'messages' AND pagetype = 'leaf'").all());
     database.close();
     const bytes = readFileSync(file);
     bytes.fill(0x5a, (page.pageno - 1) * page.pgsize, page.pageno * page.pgsize);
     writeFileSync(file, bytes);
-    const { code, stdout, stderr } = await lcm(project, "doctor");
+    const { code, stdout, stderr } = await answer(own, "doctor");
     assert.deepEqual([code, stderr], [1, ""]);
     assert.match(stdout, /WRONG/);
     assert.doesNotMatch(stdout, / \/lcm /);
@@ -159,54 +149,47 @@ describe("a file that is not what it should be is named in one sentence, and lef
 });
 
 test("a folder without a history, and a home without a Pi, are told apart from an empty answer", async (t) => {
-  const project = await withHistory(t);
+  const { agentDir, storeDir } = shell;
   const folder = temporaryFolder(t);
-  const none = await lcm({ ...project, agentDir: project.agentDir, storeDir: project.storeDir, cwd: folder }, "stats");
+  const none = await answer({ agentDir, storeDir, cwd: folder }, "stats");
   assert.equal(none.code, 2);
-  assert.ok(none.stderr.startsWith(`pi-lcm: there is no history of ${folder} in ${project.storeDir}; --project names another folder`), none.stderr);
-  const there = await lcm({ agentDir: project.agentDir, storeDir: project.storeDir, cwd: folder }, "stats", "--project", project.cwd);
+  assert.ok(none.stderr.startsWith(`pi-lcm: there is no history of ${folder} in ${storeDir}; --project names another folder`), none.stderr);
+  const there = await answer({ agentDir, storeDir, cwd: folder }, "stats", "--project", project.cwd);
   assert.equal(there.code, 0);
   const below = path.join(project.cwd, "src");
   mkdirSync(below);
-  assert.match((await lcm({ agentDir: project.agentDir, storeDir: project.storeDir, cwd: below }, "stats")).stderr, /has one: --project \S+\n$/);
+  assert.match((await answer({ agentDir, storeDir, cwd: below }, "stats")).stderr, /has one: --project \S+\n$/);
 
   const env = { HOME: path.join(folder, "nobody"), PI_CODING_AGENT_DIR: undefined, LCM_DB_DIR: undefined };
-  const homeless = await lcm({ agentDir: project.agentDir, cwd: folder, env }, "sessions", "--json");
+  const homeless = await lcm({ agentDir, cwd: folder, env }, "sessions", "--json");
   assert.equal(homeless.code, 2);
   assert.match(JSON.parse(homeless.stdout).error.message, /^there is no history of /);
   assert.deepEqual(readdirSync(folder), [], "asking makes nothing");
 });
 
 test("the project is the one that Pi's settings make it", async (t) => {
-  const project = await withHistory(t);
-  const elsewhere = path.join(path.dirname(project.storeDir), "elsewhere");
-  mkdirSync(elsewhere);
-  copyFileSync(databaseFile(project), path.join(elsewhere, path.basename(databaseFile(project))));
-  const shell = { cwd: project.cwd, agentDir: project.agentDir };
-  assert.equal((await lcm(shell, "stats")).code, 2);
-  const settings = path.join(project.agentDir, "settings.json");
-  const own = JSON.parse(readFileSync(settings, "utf8"));
-  writeFileSync(settings, JSON.stringify({ ...own, lcm: { dbDir: elsewhere } }));
-  assert.equal((await ask(shell, "stats")).database.path, path.join(elsewhere, path.basename(databaseFile(project))));
+  const { cwd, storeDir } = ownStore(t);
+  const own = { cwd, agentDir: temporaryFolder(t) };
+  assert.equal((await lcm(own, "stats")).code, 2);
+  writeFileSync(path.join(own.agentDir, "settings.json"), JSON.stringify({ lcm: { dbDir: storeDir } }));
+  assert.equal(JSON.parse((await lcm(own, "stats", "--json")).stdout).database.path, databaseFile({ cwd, storeDir }));
 });
 
-test("whoever has read enough may leave", { skip: process.platform === "win32" && "cmd has no head" }, async (t) => {
-  const project = await withHistory(t);
+test("whoever has read enough may leave", { skip: process.platform === "win32" && "cmd has no head" }, async () => {
   const line = `"${node22}" "${program}" show "$1" --raw | head -c 1; "${node22}" "${program}" sessions --json | true; exit "\${PIPESTATUS[0]}"`;
-  const [{ id }] = (await ask(project, "grep", "fox")).hits;
-  const { stdout, stderr } = await collect("bash", ["-c", line, "bash", id], { cwd: project.cwd, env: environmentOf(project) });
+  const [{ id }] = (await ask(shell, "grep", "fox")).hits;
+  const { stdout, stderr } = await collect("bash", ["-c", line, "bash", id], { cwd: project.cwd, env: environmentOf(shell) });
   assert.deepEqual([stdout, stderr], ["m", ""]);
 });
 
 test("an export that is interrupted leaves nothing half-written", { skip: process.platform === "win32" && "there are no signals on Windows" }, async (t) => {
-  const project = await aProject(t, { script: { otherwise: echo } });
-  const history = project.history();
-  history.talk(4000, { words: 200 });
-  const file = history.write(project.sessionDir);
-  assert.equal((await lcm(project, "import", file)).code, 0);
-  const out = path.join(project.agentDir, "out");
+  const own = anEmptyShell(t);
+  const history = new History(own);
+  history.talk(EXPORTED, { words: 200 });
+  assert.equal((await answer(own, "import", history.write(own.sessionDir))).code, 0);
+  const out = path.join(own.agentDir, "out");
   mkdirSync(out);
-  const child = spawn(node22, [program, "export", "--jsonl", out], { cwd: project.cwd, env: environmentOf(project), stdio: "ignore" });
+  const child = spawn(node22, [program, "export", "--jsonl", out], { cwd: own.cwd, env: environmentOf(own), stdio: "ignore" });
   const ended = new Promise((resolve) => child.on("close", (code, signal) => resolve(code ?? signal)));
   await eventually(() => assert.ok(readdirSync(out).length > 0));
   child.kill("SIGINT");
@@ -217,15 +200,15 @@ test("an export that is interrupted leaves nothing half-written", { skip: proces
 });
 
 test("at a terminal there are colours, and nothing that was said can move the cursor", { skip: noTerminal }, async (t) => {
-  const project = await aProject(t, { script: { otherwise: echo } });
-  const history = project.history();
+  const own = anEmptyShell(t);
+  const history = new History(own);
   history.user("a \u001b[2Jtrap and a fox");
   history.assistant("seen");
-  assert.equal((await lcm(project, "import", history.write(project.sessionDir))).code, 0);
-  const [{ id }] = (await ask(project, "grep", "trap")).hits;
+  assert.equal((await answer(own, "import", history.write(own.sessionDir))).code, 0);
+  const [{ id }] = (await ask(own, "grep", "trap")).hits;
   const seen = async (/** @type {Record<string, string>} */ env, /** @type {string[]} */ ...args) => {
-    const given = /** @type {Record<string, string>} */ ({ ...environmentOf(project), TERM: "xterm", ...env });
-    const child = require("@lydell/node-pty").spawn(node22, [program, ...args], { cwd: project.cwd, env: given, cols: 80, rows: 24 });
+    const given = /** @type {Record<string, string>} */ ({ ...environmentOf(own), TERM: "xterm", ...env });
+    const child = require("@lydell/node-pty").spawn(node22, [program, ...args], { cwd: own.cwd, env: given, cols: 80, rows: 24 });
     let text = "";
     child.onData((/** @type {string} */ data) => (text += data));
     await new Promise((resolve) => child.onExit(resolve));
@@ -235,12 +218,15 @@ test("at a terminal there are colours, and nothing that was said can move the cu
   assert.match(inColours, /\u001b\[36mm-[0-9a-f]{10}\u001b\[0m user/);
   assert.match(inColours, /\u001b\[1;31mfox\u001b\[0m/);
   assert.match(inColours, /pi-lcm show ID/);
-  for (const text of [await seen({ NO_COLOR: "1" }, "grep", "fox"), await seen({ TERM: "dumb" }, "grep", "fox"), await seen({}, "grep", "fox", "--color=never")]) {
-    assert.doesNotMatch(text, /\u001b/);
-  }
+  assert.doesNotMatch(await seen({ NO_COLOR: "1" }, "grep", "fox"), /\u001b/);
   assert.doesNotMatch(await seen({ NO_COLOR: "1" }, "show", id), /\u001b/);
-  assert.ok((await lcm(project, "show", id)).stdout.includes("\u001b[2Jtrap"), "elsewhere it is the text that came");
-  assert.match((await lcm(project, "grep", "fox", "--color", "always")).stdout, /\u001b\[1;31mfox/);
+  const answered = async (/** @type {Record<string, string>} */ env, /** @type {string[]} */ ...args) =>
+    (await answer({ ...own, columns: 80, env: { TERM: "xterm", ...env } }, ...args)).stdout;
+  assert.equal((await answered({}, "grep", "fox")).trim(), inColours.replaceAll("\r", "").trim());
+  assert.doesNotMatch(await answered({ TERM: "dumb" }, "grep", "fox"), /\u001b/);
+  assert.doesNotMatch(await answered({}, "grep", "fox", "--color=never"), /\u001b/);
+  assert.ok((await lcm(own, "show", id)).stdout.includes("\u001b[2Jtrap"), "elsewhere it is the text that came");
+  assert.match((await answer(own, "grep", "fox", "--color", "always")).stdout, /\u001b\[1;31mfox/);
 });
 
 describe("completions", { concurrency: 3 }, () => {
@@ -249,7 +235,7 @@ describe("completions", { concurrency: 3 }, () => {
   test("bash completes commands, options and values", { skip: lacks("bash") }, async (t) => {
     const folder = temporaryFolder(t);
     const script = path.join(folder, "completions");
-    writeFileSync(script, (await lcm({ cwd: folder, agentDir: folder }, "completions", "bash")).stdout);
+    writeFileSync(script, (await answer({ cwd: folder, agentDir: folder }, "completions", "bash")).stdout);
     writeFileSync(path.join(folder, "a file.db"), "");
     const complete = async (/** @type {string[]} */ ...words) => {
       const line = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _pi_lcm; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -273,7 +259,7 @@ describe("completions", { concurrency: 3 }, () => {
     test(`${shell} takes them`, { skip: lacks(shell) }, async (t) => {
       const folder = temporaryFolder(t);
       const script = path.join(folder, "completions");
-      writeFileSync(script, (await lcm({ cwd: folder, agentDir: folder }, "completions", shell)).stdout);
+      writeFileSync(script, (await answer({ cwd: folder, agentDir: folder }, "completions", shell)).stdout);
       const line = shell === "zsh" ? `autoload -Uz compinit; compinit -D; source ${script}; echo $_comps[pi-lcm]` : `source ${script}; complete -C 'pi-lcm se'`;
       const { stdout, stderr } = await collect(shell, ["-c", line], { cwd: folder, env: { ...process.env, HOME: folder } });
       assert.deepEqual([stderr, stdout.trim().split(/\s/)[0]], ["", shell === "zsh" ? "_pi_lcm" : "sessions"]);
@@ -282,19 +268,55 @@ describe("completions", { concurrency: 3 }, () => {
 });
 
 test("help tells of every command and option, and names the version", async (t) => {
-  const shell = { cwd: temporaryFolder(t), agentDir: temporaryFolder(t) };
-  const all = await lcm(shell, "--help");
+  const nobody = anEmptyShell(t);
+  const all = await lcm(nobody, "--help");
   assert.deepEqual([all.code, all.stderr], [0, ""]);
   const names = [...all.stdout.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name]) => name);
   assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "import", "backup"]);
-  for (const text of [all.stdout, ...(await Promise.all(names.map(async (name) => (await lcm(shell, name, "--help")).stdout)))]) {
+  for (const text of [all.stdout, ...(await Promise.all(names.map(async (name) => (await answer(nobody, name, "--help")).stdout)))]) {
+    assert.ok(text.length > 0);
     for (const line of text.split("\n")) assert.ok(line.length <= 80, line);
     assert.doesNotMatch(text, /\/lcm/);
   }
   const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
-  assert.equal((await lcm(shell, "--version")).stdout, `${version}\n`);
+  assert.equal((await lcm(nobody, "--version")).stdout, `${version}\n`);
   assert.ok(statSync(program).mode & 0o100 || process.platform === "win32", "it can be started");
 });
+
+test("a Pi that works in the project is not disturbed, what it says is seen at once, and the log of one that was killed is left as it is", async (t) => {
+  const pi = project.startPi(["--continue"]);
+  await talk(project, pi, "while it runs");
+  await eventually(async () => assert.equal((await ask(project, "grep", "while it runs", "--role", "user")).hits.length, 1));
+
+  // What a Pi leaves that is killed now.
+  const killed = { ...shell, storeDir: temporaryFolder(t) };
+  const [file, copy] = [databaseFile(project), databaseFile(killed)];
+  await eventually(() => {
+    for (const ending of ["", "-wal"]) copyFileSync(file + ending, copy + ending);
+    const database = new DatabaseSync(copy, { readOnly: true });
+    database.close();
+  });
+  const log = readFileSync(`${copy}-wal`);
+  assert.ok(log.length > 0);
+  assert.equal((await ask(killed, "grep", "while it runs", "--role", "user")).hits.length, 1);
+  assert.ok(log.equals(readFileSync(`${copy}-wal`)));
+
+  const all = [lcm(project, "import"), answer(project, "doctor"), answer(project, "backup"), answer(project, "stats")];
+  await talk(project, pi, "and goes on");
+  const answers = await Promise.all(all);
+  assert.deepEqual(answers.map(({ code }) => code), [0, 0, 0, 0], answers.map(({ stdout, stderr }) => stdout + stderr).join("\n"));
+  await pi.stop();
+  assert.equal((await answer(project, "doctor")).code, 0);
+  assert.deepEqual(readdirSync(project.storeDir).filter((name) => /-wal|-shm/.test(name)), []);
+});
+
+/** A shell in a project in which nothing was said. @param {import("node:test").TestContext} t */
+function anEmptyShell(t) {
+  const folder = temporaryFolder(t);
+  const [cwd, agentDir, storeDir, sessionDir] = ["project", "agent", "store", "sessions"].map((name) => path.join(folder, name));
+  for (const made of [cwd, agentDir, sessionDir]) mkdirSync(made);
+  return { cwd, agentDir, storeDir, sessionDir };
+}
 
 /** @param {string} file @param {string} sql */
 function change(file, sql) {

@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
-import { ask, lcm } from "../support/cli.mjs";
+import { answer, ask, lcm } from "../support/cli.mjs";
 import { Store } from "../support/store.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
@@ -66,7 +66,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.deepEqual(digest(there.storeDir), here);
     const again = await ask(there, "import", out);
     assert.deepEqual([again.newMessages, again.sessions], [0, 3]);
-    assert.equal((await lcm(there, "doctor")).code, 0);
+    assert.equal((await answer(there, "doctor")).code, 0);
     assert.ok((await ask(there, "grep", "你好")).hits.length > 0);
 
     // From there back again, without the files that came.
@@ -86,7 +86,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const pi = project.startPi(["--session", history.write(project.sessionDir)]);
     await pi.prompt("Where are we?");
     await eventually(() => assert.ok(uncarried(project) > 2));
-    await pi.stop();
+    await pi.request("new_session");
     const session = await project.session();
     const ahead = uncarried(project);
     // Pi takes session files that lie in its own folder for those of its first versions, and moves them.
@@ -96,13 +96,13 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.deepEqual([lines.at(-1).type, lines.at(-1).id], ["session", session.id]);
     assert.equal(lines.at(-1).summaries.length, ahead);
 
-    const opened = project.startPi(["--session", out]);
+    await pi.request("switch_session", { sessionPath: out });
     const said = session.entries.filter(({ type, message }) => type === "message" && message.role !== "system").length;
-    await opened.prompt("and it goes on");
+    await pi.prompt("and it goes on");
     assert.equal(project.lastTurn.messages.length, said + 1, "the model sees all that was said");
-    const { sessionId } = await opened.request("get_state");
+    const { sessionId } = await pi.request("get_state");
     assert.equal(sessionId, session.id);
-    await opened.stop();
+    await pi.stop();
     const after = readFileSync(out, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
     const last = after.findLast(({ type }) => type !== "session");
     const above = new Map(after.filter(({ type }) => type !== "session").map((entry) => [entry.id, entry]));

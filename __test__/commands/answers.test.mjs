@@ -3,13 +3,13 @@
  * rpc mode; in words, and with `--json` as JSON.
  */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
-import { node22 } from "../../scripts/paths.mjs";
+import { ask } from "../support/cli.mjs";
 import { filler } from "../support/history.mjs";
-import { aProject } from "../support/project.mjs";
+import { aProject, eventually } from "../support/project.mjs";
 import { inSession, SessionFile, sessionOf } from "./asking.mjs";
 
 /** What each command's JSON has. @type {Record<string, string[]>} */
@@ -27,51 +27,40 @@ const SHAPES = {
 };
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`in print mode each command answers on stdout, in words and as JSON, on ${host.name}`, async (t) => {
+  test(`in print mode each command answers on stdout, in words and as JSON, and whole where that is read slowly, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
-    const file = sessionOf(project, 6);
-    const print = (/** @type {string[]} */ ...lines) => inSession(project, file, ["-p", ...lines.map((line) => `/lcm ${line}`)]);
+    const history = project.history();
+    const long = filler("slowly", 80_000);
+    history.user(`the long one ${long}`);
+    history.assistant("done");
+    history.talk(6);
+    const file = history.write(project.sessionDir);
+    assert.equal((await ask(project, "import", file)).newMessages, 14);
+    const idOf = async (/** @type {string} */ word) => (await ask(project, "grep", word)).hits[0].id;
+    const [short, longest] = [await idOf("mark0003x"), await idOf("long")];
+    const lines = [...Object.keys(SHAPES).map((line) => `${line} --json`), "stats", "stat", `show ${short}`, `show ${longest}`];
+    const printed = await inSession(project, file, ["-p", ...lines.map((line) => `/lcm ${line}`)], {
+      // Nothing is taken before there is more than the pipe holds.
+      onStart: ({ stdout: pipe }) => {
+        const isFull = () => assert.ok(pipe && pipe.readableLength >= pipe.readableHighWaterMark);
+        eventually(isFull).finally(() => pipe?.resume());
+        pipe?.pause();
+      },
+    });
     // Each is an object that begins and ends a line.
-    const answers = (await print(...Object.keys(SHAPES).map((line) => `${line} --json`))).match(/^\{$[^]*?^\}$/gm) ?? [];
+    const answers = printed.match(/^\{$[^]*?^\}$/gm) ?? [];
     const shapes = Object.keys(SHAPES).map((line, at) => [line, Object.keys(JSON.parse(answers[at]))]);
     assert.deepEqual(Object.fromEntries(shapes), SHAPES);
     const [{ id }] = JSON.parse(answers[Object.keys(SHAPES).indexOf("search mark0003x")]).hits;
-    const text = await print("stats", "stat", `show ${id}`);
-    assert.match(text, /^This session +12 messages, 12 on this branch\nThis project +12 messages, 1 session\nSummaries +none yet\n[^]*\nPrompt cache +not told of\nBackground +nothing under way;/);
-    assert.ok(text.includes("\nthere is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)\n"));
-    assert.match(text, new RegExp(`\n${id} · assistant · .* UTC · message 4 of 12 on this branch\\n[^]*mark0003x done`));
+    assert.equal(id, short);
+    assert.match(printed, /\nThis session +14 messages, 14 on this branch\nThis project +14 messages, 1 session\nSummaries +none yet\n[^]*\nPrompt cache +not told of\nBackground +nothing under way;/);
+    assert.ok(printed.includes("\nthere is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)\n"));
+    assert.match(printed, new RegExp(`\n${id} · assistant · .* UTC · message 6 of 14 on this branch\\n[^]*mark0003x done`));
+    assert.ok(long.length > 400_000 && printed.includes(`the long one ${long}`));
     assert.equal(project.turns.length, 0);
   });
 
-  test(`in json mode an answer is an event of its own, on ${host.name}`, async (t) => {
-    const project = await aProject(t, { host });
-    const stdout = await inSession(project, sessionOf(project, 3), ["--mode", "json", "/lcm stats", "/lcm stat"]);
-    const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
-    const [{ level, text, answer }, failure] = events.filter(({ type }) => type === "lcm");
-    assert.equal(level, "info");
-    assert.match(text, /^This session +6 messages/);
-    assert.equal(answer.session.messages, 6);
-    assert.deepEqual([failure.level, failure.answer.error.code], ["error", "LCM_INVALID"]);
-  });
-
-  test(`an answer that is longer than a pipe arrives whole where it is read slowly, on ${host.name}`, async (t) => {
-    const project = await aProject(t, { host });
-    const history = project.history();
-    const long = filler("slowly", 40_000);
-    history.user(`the long one ${long}`);
-    history.assistant("done");
-    const file = history.write(project.sessionDir);
-    const [{ id }] = JSON.parse(await inSession(project, file, ["-p", "/lcm search long --json"])).hits;
-    const { stdout } = await project.runPi(["--session", file, "-p", `/lcm show ${id}`], {
-      onStart: ({ stdout: pipe }) => {
-        pipe?.pause();
-        setTimeout(() => pipe?.resume(), 4000);
-      },
-    });
-    assert.ok(long.length > 200_000 && stdout.includes(`the long one ${long}`));
-  });
-
-  test(`an exported session is a session of Pi's, and comes back whole, on ${host.name}`, async (t) => {
+  test(`an exported session is a session of Pi's, and comes back whole; in json mode an answer is an event of its own, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const pi = project.startPi(["--session", sessionOf(project, 40)]);
     await pi.prompt("one more");
@@ -97,10 +86,15 @@ for (const host of hostsFor(hostsByVersion)) {
 
     const other = await aProject(t, { host });
     const out = path.join(project.cwd, "out.jsonl");
-    const report = JSON.parse((await other.runPi(["-p", `/lcm import ${out} --json`])).stdout);
-    assert.equal(report.newMessages, 84);
-    assert.match((await other.runPi(["--session", out, "-p", "/lcm tree"])).stdout, /^84 messages on this branch; [^]*● s-[0-9a-f]{10} D0 /);
-    assert.ok(existsSync(out));
+    assert.equal((await ask(other, "import", out)).newMessages, 84);
+    const stdout = await inSession(other, out, ["--mode", "json", "/lcm tree", "/lcm stats", "/lcm stat"]);
+    const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+    const [tree, stats, failure] = events.filter(({ type }) => type === "lcm");
+    assert.match(tree.text, /^84 messages on this branch; [^]*● s-[0-9a-f]{10} D0 /);
+    assert.equal(stats.level, "info");
+    assert.match(stats.text, /^This session +84 messages/);
+    assert.equal(stats.answer.session.messages, 84);
+    assert.deepEqual([failure.level, failure.answer.error.code], ["error", "LCM_INVALID"]);
   });
 }
 
@@ -116,9 +110,12 @@ test("what was purged is exported neither from the store nor from the session fi
   const pi = project.startPi(["--session", file]);
   await pi.request("compact");
   await pi.prompt("and on");
-  await pi.stop();
   assert.ok(new SessionFile(file).entries.some(({ type, summary }) => type === "compaction" && summary.includes(secret)));
-  await inSession(project, file, ["-p", "/lcm export before.jsonl --jsonl", `/lcm purge ${history.entries[0].id} --yes`, "/lcm export after.jsonl --jsonl", "/lcm export after.md"]);
+  for (const line of ["export before.jsonl --jsonl", `purge ${history.entries[0].id} --yes`, "export after.jsonl --jsonl", "export after.md"]) {
+    const told = pi.ui("notify").length;
+    await pi.prompt(`/lcm ${line}`);
+    await pi.waitFor(() => pi.ui("notify").length > told);
+  }
   const read = (/** @type {string} */ name) => readFileSync(path.join(project.cwd, name), "utf8");
   assert.ok(read("before.jsonl").includes(secret));
   for (const name of ["after.jsonl", "after.md"]) assert.ok(!read(name).includes(secret), name);

@@ -21,9 +21,10 @@ export function sessionOf(project, turns) {
  * @param {Project} project
  * @param {string} file
  * @param {string[]} args
+ * @param {Parameters<Project["runPi"]>[1]} [options]
  */
-export async function inSession(project, file, args) {
-  const { stdout } = await project.runPi(["--session", file, ...args]);
+export async function inSession(project, file, args, options) {
+  const { stdout } = await project.runPi(["--session", file, ...args], options);
   const answers = new SessionFile(file).entries.filter(({ message }) => message?.role === "assistant");
   const last = answers.at(-1)?.message.content.at(-1)?.text;
   return last && stdout.endsWith(`${last}\n`) ? stdout.slice(0, -last.length - 1) : stdout;

@@ -6,6 +6,7 @@ import { existsSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { everything } from "../../scripts/hosts.mjs";
 import { inModules, root } from "../../scripts/paths.mjs";
 import { columns, fit, wrap } from "../../shim/columns.js";
 
@@ -22,7 +23,7 @@ const PIECES = ["a", " ", "Word", "請", "ｆ", "か\u3099", "e\u0301", "🦀", 
 function* texts() {
   let seed = 7;
   const next = () => (seed = (seed * 48_271) % 2_147_483_647);
-  for (let n = 0; n < 400; n++) yield Array.from({ length: next() % 40 }, () => PIECES[next() % PIECES.length]).join("");
+  for (let n = 0; n < (everything ? 400 : 120); n++) yield Array.from({ length: next() % 40 }, () => PIECES[next() % PIECES.length]).join("");
 }
 
 for (const [version, modules] of PIS) {

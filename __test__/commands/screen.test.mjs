@@ -1,61 +1,83 @@
 /**
- * What is seen: the panels, the tools' calls and the tree in narrow, usual and wide terminals, with characters of every width. A
- * line that is too wide ends some versions of Pi, so that it goes on is half of each test.
+ * What is seen: the panels, the tools' calls and the tree in a terminal that is narrow, and then made wider, with characters of every
+ * width. A line that is too wide ends some versions of Pi, so that it goes on is half of each test.
  */
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { setTimeout } from "node:timers/promises";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
-import { node22 } from "../../scripts/paths.mjs";
-import { aProject } from "../support/project.mjs";
+import { aProject, eventually } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
-const WIDTHS = [60, 100, 160];
+/** Columns, and the setting that is made there. */
+const WIDTHS = [{ cols: 60, depth: 7 }, { cols: 100, depth: 8 }, { cols: 160, depth: 6 }];
 const WIDE = "請求書はどこですか 👩‍👩‍👧‍👦 🦀 e\u0301 ｆｕｌｌ ไทย ﷽";
 
-/** @param {import("node:test").TestContext} t @param {import("../../scripts/hosts.mjs").Host} host @param {number} cols */
-async function opened(t, host, cols) {
-  const project = await aProject(t, { host });
-  const history = project.history();
-  history.user(`where is the invoice? ${`${WIDE} `.repeat(20)}`);
-  history.talk(8);
-  const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols, rows: 40 });
-  await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
-  return { project, terminal };
-}
+/** Opens what tools have answered, or folds it up again. */
+const FOLD = "\u000f";
 
 for (const host of hostsFor(hostsByVersion)) {
-  for (const cols of WIDTHS) {
-    test(`${cols} columns on ${host.name}`, { skip: noTerminal }, async (t) => {
-      const { project, terminal } = await opened(t, host, cols);
+  test(`from narrow to wide on ${host.name}`, { skip: noTerminal }, async (t) => {
+    const project = await aProject(t, { host });
+    const history = project.history();
+    history.user(`where is the invoice? ${`${WIDE} `.repeat(20)}`);
+    history.talk(8);
+    const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: WIDTHS[0].cols, rows: 40 });
+    await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
 
-      await t.test("settings are looked through, refused and saved", async () => {
+    await t.test("a call of a tool is a line and a glimpse, and opens", async () => {
+      project.script.turns = [
+        { toolCalls: [{ name: "lcm_grep", arguments: { query: `invoice ${WIDE}`, limit: 10 } }] },
+        { toolCalls: [{ name: "lcm_describe", arguments: {} }] },
+        { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: "m-0000000000" } }] },
+      ];
+      await terminal.send("go");
+      await terminal.waitFor((screen) => screen.includes("Understood."), "the answer");
+      const { everything } = terminal;
+      assert.match(everything, /Search history {2}"invoice 請求/);
+      assert.match(everything, /\d+ hits?, \d+ more lines?/);
+      assert.match(everything, /Expand history {2}m-0000000000/);
+      assert.doesNotMatch(everything, /The whole of one/);
+    });
+
+    for (const [at, { cols, depth }] of WIDTHS.entries()) {
+      terminal.resize(cols);
+      await terminal.waitFor((screen) => screen.split("\n").some((line) => line === "─".repeat(cols)), `the editor in ${cols} columns`);
+
+      await t.test(`calls open and close in ${cols} columns`, async () => {
+        terminal.type(FOLD);
+        await terminal.waitFor(() => terminal.everything.includes("The whole of one"), "all of it");
+        terminal.type(FOLD);
+        await terminal.waitFor(() => !terminal.everything.includes("The whole of one"), "a glimpse");
+      });
+
+      await t.test(`settings are looked through, refused and saved in ${cols} columns`, async () => {
+        const before = at > 0 ? `${WIDTHS[at - 1].depth} \\(global\\)` : "5 \\(default\\)";
         await terminal.send("/lcm settings");
         await terminal.waitFor((screen) => /> enabled +true \(default\)/.test(screen), "the panel");
         terminal.type("maxDepth");
-        await terminal.waitFor((screen) => /> maxDepth +5 \(default\)/.test(screen), "the one that is looked for");
+        await terminal.waitFor((screen) => new RegExp(`> maxDepth +${before}`).test(screen), "the one that is looked for");
         terminal.press("enter");
         await terminal.waitFor((screen) => screen.includes("enter: save"), "its value");
         terminal.type("9");
-        await terminal.waitFor((screen) => screen.includes("> 59"), "what is typed");
+        await terminal.waitFor((screen) => screen.includes(`> ${before[0]}9`), "what is typed");
         terminal.press("enter");
-        await terminal.waitFor((screen) => screen.includes("not 59"), "why not");
-        terminal.type("\u007f\u007f7");
-        await terminal.waitFor((screen) => screen.includes("> 7"), "another value");
+        await terminal.waitFor((screen) => screen.includes(`not ${before[0]}9`), "why not");
+        terminal.type(`\u007f\u007f${depth}`);
+        await terminal.waitFor((screen) => screen.includes(`> ${depth}`), "another value");
         terminal.press("enter");
-        await terminal.waitFor((screen) => /> maxDepth +7 \(global\)/.test(screen), "what holds now");
+        await terminal.waitFor((screen) => new RegExp(`> maxDepth +${depth} \\(global\\)`).test(screen), "what holds now");
         terminal.press("escape");
         await terminal.waitFor((screen) => !screen.includes("Settings of pi-lossless-context"), "the editor");
         const { lcm } = JSON.parse(readFileSync(path.join(project.agentDir, "settings.json"), "utf8"));
-        assert.deepEqual(lcm, { maxDepth: 7 });
+        assert.deepEqual(lcm, { maxDepth: depth });
       });
 
-      await t.test("a search shows hits, and one in full", async () => {
+      await t.test(`a search shows hits, and one in full in ${cols} columns`, async () => {
         await terminal.send("/lcm search");
         await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
-        terminal.type("請求書");
+        terminal.type("role:user 請求書");
         await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
         terminal.press("enter");
         // Its last line too: an escape that comes before all is drawn may be one of two at once, which is another key.
@@ -66,39 +88,29 @@ for (const host of hostsFor(hostsByVersion)) {
         await terminal.waitFor((screen) => !screen.includes("Search this session"), "the editor");
       });
 
-      await t.test("a call of a tool is a line and a glimpse, and opens", async () => {
-        project.script.turns = [
-          { toolCalls: [{ name: "lcm_grep", arguments: { query: `invoice ${WIDE}`, limit: 10 } }] },
-          { toolCalls: [{ name: "lcm_describe", arguments: {} }] },
-          { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: "m-0000000000" } }] },
-        ];
-        await terminal.send("go");
-        await terminal.waitFor((screen) => screen.includes("Understood."), "the answer");
-        const { everything } = terminal;
-        assert.match(everything, /Search history {2}"invoice 請求/);
-        assert.match(everything, /\d+ hits?, \d+ more lines?/);
-        assert.match(everything, /Expand history {2}m-0000000000/);
-        assert.doesNotMatch(everything, /The whole of one/);
-        terminal.type("\u000f");
-        await terminal.waitFor(() => terminal.everything.includes("The whole of one"), "all of it");
-      });
-
-      await t.test("the tree stays within the columns", async () => {
+      await t.test(`the tree stays within ${cols} columns`, async () => {
         await terminal.send("/lcm tree");
         await terminal.waitFor((screen) => screen.includes("● frontier: what stands"), "the tree");
         assert.match(terminal.everything, / ● \d+ messages without a summary: m-[0-9a-f]{10} to m-/);
         assert.ok(!terminal.exited);
       });
+    }
 
-      await t.test("what makes Pi load its extensions anew is answered all the same", async () => {
-        await terminal.send("/lcm settings enabled=false");
-        await terminal.waitFor((screen) => /enabled\s+= false\s+\(global\)/.test(screen) && !screen.includes("LCM: "), "the answer, with the footer gone");
-        // Pi is still at it, and nothing on the screen says when it is done.
-        await setTimeout(2000);
-        assert.match(terminal.screen, /enabled\s+= false\s+\(global\)/);
-        await terminal.send("/lcm settings enabled=true");
-        await terminal.waitFor((screen) => /enabled\s+= true\s+\(global\)/.test(screen) && screen.includes("LCM: "), "the answer, with the footer back");
+    await t.test("what makes Pi load its extensions anew is answered all the same", async () => {
+      const answered = (/** @type {string} */ screen, /** @type {boolean} */ value) => new RegExp(`enabled\\s+= ${value}\\s+\\(global\\)`).test(screen);
+      await terminal.send("/lcm settings enabled=false");
+      // The store is closed while Pi loads anew, and until that is done what is typed is lost.
+      await eventually(() => assert.deepEqual(readdirSync(project.storeDir).filter((name) => !name.endsWith(".db")), []));
+      await eventually(() => {
+        terminal.type("z");
+        assert.match(terminal.screen, /^z/m);
       });
+      // By now Pi has said that it has loaded, which must not take the answer's place.
+      await terminal.waitFor((screen) => answered(screen, false) && !screen.includes("LCM: "), "the answer, with the footer gone");
+      terminal.press("ctrl+c");
+      await terminal.waitFor((screen) => !/^z/m.test(screen), "the empty editor");
+      await terminal.send("/lcm settings enabled=true");
+      await terminal.waitFor((screen) => answered(screen, true) && screen.includes("LCM: "), "the answer, with the footer back");
     });
-  }
+  });
 }

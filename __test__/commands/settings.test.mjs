@@ -36,21 +36,17 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.match(String(await told("settings maxDepth=3")), /settings\.json is no JSON \(.*\): mend it first, nothing was changed$/);
       assert.equal(readFileSync(file, "utf8"), "{ broken");
       writeFileSync(file, before);
-    }, { args: host.version === "0.74.2" ? [] : ["--approve"] });
-  });
 
-  test(`switched off and on again within a session, on ${host.name}`, async (t) => {
-    const place = await aPlace(t, host);
-    await place.rpc(async (pi) => {
-      const said = () => pi.ui("notify").map(({ message }) => message);
-      await pi.prompt("hello");
-      await pi.prompt("/lcm settings enabled=false");
-      await pi.prompt("/lcm stats");
-      await pi.waitFor(() => said().some((message) => message.includes("switched off by its setting `enabled`")));
-      await pi.prompt("/lcm settings enabled=true");
-      await pi.prompt("meanwhile");
-      await pi.prompt("/lcm stats");
-      await pi.waitFor(() => said().some((message) => /^This session +4 messages/.test(message)));
-    });
+      await t.test("and switches off and on again within a session", async () => {
+        const said = () => pi.ui("notify").map(({ message }) => message);
+        await pi.prompt("/lcm settings enabled=false");
+        await pi.prompt("/lcm stats");
+        await pi.waitFor(() => said().some((message) => message.includes("switched off by its setting `enabled`")));
+        await pi.prompt("/lcm settings enabled=true");
+        await pi.prompt("meanwhile");
+        await pi.prompt("/lcm stats");
+        await pi.waitFor(() => said().some((message) => /^This session +4 messages/.test(message)));
+      });
+    }, { args: host.version === "0.74.2" ? [] : ["--approve"] });
   });
 }

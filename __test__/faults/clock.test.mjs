@@ -10,7 +10,7 @@ import { describe, test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertNothingGone, assertWhole, echo, leave, storedIn, talk, warnings } from "../support/faults.mjs";
+import { assertNothingGone, assertSound, assertWholeIn, echo, leave, storedIn, talk, warnings } from "../support/faults.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 
 const YEAR = 365 * 24 * 60 * 60;
@@ -57,10 +57,14 @@ describe("the clock goes back", { skip: noClock, concurrency: 3 }, () => {
       const before = storedIn(project);
 
       clock.shift(-2 * YEAR);
-      await assertWhole(project, { args: ["--session", file] });
+      const next = project.startPi(["--session", file]);
+      await assertWholeIn(project, next);
       clock.shift(0);
-      await project.runPi(["-p", "in a new session"]);
-      assertAgreement(project);
+      await next.request("new_session");
+      await talk(project, next, "in a new session");
+      await eventually(() => assertAgreement(project));
+      await leave(next);
+      assertSound(project);
       assertNothingGone(before, storedIn(project));
     });
   }

@@ -3,24 +3,13 @@
  * SQLite makes these files anew. The damaged database is kept, the user hears of it once, and Pi goes on.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
-import { describe, test } from "node:test";
+import { existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
+import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertToldOnce, assertWhole, databaseFile, databaseOf, doctor, echo, leave, talk, toldSomething, warnings } from "../support/faults.mjs";
+import { assertSound, assertToldOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, doctor, echo, goOn, keep, leave, pause, talk, toldSomething } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
-
-/** @typedef {import("../support/project.mjs").Project} Project */
-
-/** A project with a long session, stored and put away. @param {import("node:test").TestContext} t */
-async function withHistory(t) {
-  const project = await aProject(t, { script: { otherwise: echo } });
-  const history = project.history();
-  history.talk(150, { words: 60 });
-  history.write(project.sessionDir);
-  await project.runPi(["--continue", "-p", "before"]);
-  return { project, file: databaseFile(project) };
-}
 
 /**
  * Overwrites pages of the database, each as a whole.
@@ -38,56 +27,63 @@ function spoil(file, where) {
   }
 }
 
-describe("a page of the database is damaged", { concurrency: 3 }, () => {
-  test("one that a session's start reads: the history goes on beside it", async (t) => {
-    const { project, file } = await withHistory(t);
-    spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
-    const before = readFileSync(file);
-    const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, made anew from Pi's session files \(\/lcm import brings the older ones\), and this is told until you move that away$/;
-
-    const pi = project.startPi(["--continue"]);
-    await talk(project, pi, "meanwhile");
-    await eventually(() => assertAgreement(project, undefined, databaseOf(project, "-2")));
-    assertToldOnce(pi, told);
-    await leave(pi);
-    assert.ok(before.equals(readFileSync(file)), "it is left as it is");
-    await assertWhole(project, { name: databaseOf(project, "-2"), told });
-  });
-
-  test("one that is met when something is stored: the user hears what helps, and it helps", async (t) => {
-    const { project, file } = await withHistory(t);
-    spoil(file, "name = 'messages' AND pagetype = 'leaf'");
-
-    const pi = project.startPi(["--continue"]);
-    await talk(project, pi, "meanwhile");
-    await toldSomething(pi);
-    await talk(project, pi, "and on");
-    assertToldOnce(pi, /\.db is damaged \(\/lcm doctor says what helps\): .*malformed$/);
-    const advice = await doctor(pi);
-    assert.match(advice, /quit Pi, move \S+\.db away \(and -wal and -shm beside it\), start Pi again in this session/);
-    await leave(pi);
-
-    for (const ending of ["", "-wal", "-shm"]) if (existsSync(file + ending)) renameSync(file + ending, `${file}.old${ending}`);
-    await assertWhole(project);
-  });
-
-  test("one that is met when the model asks for it: the model and the user hear of it", async (t) => {
-    const { project, file } = await withHistory(t);
-    const pi = project.startPi(["--continue"]);
-    await talk(project, pi, "at first");
+for (const host of hostsFor(hostsByVersion)) {
+  test(`Pi ${host.version}: a damaged page of the database is told of once, and Pi goes on`, async (t) => {
+    const project = await aProject(t, { host, script: { otherwise: echo } });
+    const history = project.history();
+    history.talk(150, { words: 60 });
+    const file = databaseFile(project);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    await talk(project, pi, "before");
     await eventually(() => assertAgreement(project));
-    spoil(file, "name = 'messages' AND pagetype = 'leaf'");
+    await pause(project, pi);
+    const bringBack = keep(project);
 
-    project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0001x" } }] }];
-    await pi.prompt("Look it up.");
-    const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
-    assert.match(answer?.text ?? "", /is damaged \(\/lcm doctor says what helps\)/);
-    await toldSomething(pi);
-    await talk(project, pi, "and on");
-    assertToldOnce(pi, /\.db is damaged \(\/lcm doctor says what helps\): .*malformed$/);
-    await leave(pi);
+    await t.test("one that a session's start reads: the history goes on beside it", async () => {
+      spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
+      const before = readFileSync(file);
+      const name = databaseOf(project, "-2");
+      const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, made anew from Pi's session files \(\/lcm import brings the older ones\), and this is told until you move that away$/;
+      for (let starts = 0; starts < 2; starts++) {
+        await assertWholeIn(project, pi, { name, told, from: await goOn(project, pi) });
+        await pause(project, pi);
+        assertSound(project, name);
+        assert.ok(before.equals(readFileSync(file)), "it is left as it is");
+      }
+    });
+
+    await t.test("one that is met when the model asks for it: the model and the user hear of it", async () => {
+      bringBack();
+      const from = await goOn(project, pi);
+      await talk(project, pi, "at first");
+      await eventually(() => assertAgreement(project));
+      spoil(file, "name = 'messages' AND pagetype = 'leaf'");
+      project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0001x" } }] }];
+      await pi.prompt("Look it up.");
+      const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
+      assert.match(answer?.text ?? "", /is damaged \(\/lcm doctor says what helps\)/);
+      await toldSomething(pi, from);
+      await talk(project, pi, "and on");
+      assertToldOnce(pi, /\.db is damaged \(\/lcm doctor says what helps\): .*malformed$/, from);
+      await pause(project, pi);
+    });
+
+    await t.test("one that is met when something is stored: the user hears what helps, and it helps", async () => {
+      bringBack();
+      spoil(file, "name = 'messages' AND pagetype = 'leaf'");
+      const from = await goOn(project, pi);
+      await talk(project, pi, "meanwhile");
+      await toldSomething(pi, from);
+      await talk(project, pi, "and on");
+      assertToldOnce(pi, /\.db is damaged \(\/lcm doctor says what helps\): .*malformed$/, from);
+      assert.match(await doctor(pi), /quit Pi, move \S+\.db away \(and -wal and -shm beside it\), start Pi again in this session/);
+      await leave(pi);
+
+      for (const ending of ["", "-wal", "-shm"]) if (existsSync(file + ending)) renameSync(file + ending, `${file}.old${ending}`);
+      await assertWhole(project);
+    });
   });
-});
+}
 
 /** @type {Record<string, (log: string, index: string) => void>} what happens to the log and to the index of it */
 const accidents = {
@@ -100,21 +96,35 @@ const accidents = {
   "the log's index is gone": (_log, index) => rmSync(index),
 };
 
-describe("Pi was killed, and", { concurrency: 3 }, () => {
-  for (const [what, befall] of Object.entries(accidents)) {
-    test(`${what}: the next start makes up for it`, async (t) => {
-      const project = await aProject(t, { script: { otherwise: echo } });
-      await project.runPi(["-p", "before"]);
-      const file = databaseFile(project);
-      const pi = project.startPi(["--continue"]);
-      for (const text of ["one", "two", "three"]) await talk(project, pi, text);
-      await eventually(() => assertAgreement(project));
-      await pi.kill("SIGKILL");
-      befall(`${file}-wal`, `${file}-shm`);
-      await assertWhole(project);
-    });
-  }
-});
+for (const host of hostsFor(hostsByVersion)) {
+  test(`Pi ${host.version}: Pi was killed, something befell what lies beside the database, and the next start makes up for it`, async (t) => {
+    const project = await aProject(t, { host, script: { otherwise: echo } });
+    const file = databaseFile(project);
+    const killed = project.startPi();
+    await talk(project, killed, "in the database");
+    await pause(project, killed);
+    await goOn(project, killed);
+    for (const text of ["one", "two", "three"]) await talk(project, killed, text);
+    await eventually(() => assertAgreement(project));
+    await killed.kill("SIGKILL");
+    const bringBack = keep(project);
+
+    /** The first finds a Pi that starts, the others a session that does. @type {import("../support/project.mjs").Pi | undefined} */
+    let pi;
+    for (const [what, befall] of Object.entries(accidents)) {
+      await t.test(what, async () => {
+        if (pi) await pause(project, pi);
+        bringBack();
+        befall(`${file}-wal`, `${file}-shm`);
+        const from = pi ? await goOn(project, pi) : 0;
+        pi ??= project.startPi(["--continue"]);
+        await assertWholeIn(project, pi, { from });
+        assertSound(project);
+      });
+    }
+    if (pi) await leave(pi);
+  });
+}
 
 /**
  * @param {string} file

@@ -5,10 +5,10 @@
 import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { describe, test } from "node:test";
-import { hostOf } from "../../scripts/hosts.mjs";
+import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
-import { assertToldOnce, assertWhole, databaseFile, databaseOf, echo, leave, talk } from "../support/faults.mjs";
+import { assertSound, assertToldOnce, assertWhole, assertWholeIn, databaseFile, databaseOf, echo, goOn, keep, leave, pause, talk } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 
@@ -20,7 +20,6 @@ import { DatabaseSync } from "../support/store.mjs";
  * @property {(file: string) => void} lay puts it where the database is or belongs
  * @property {RegExp} told
  * @property {boolean} [always] at every start, since there may be a history that is not seen
- * @property {string} [version] of Pi
  */
 
 /** @type {Case[]} */
@@ -36,7 +35,6 @@ const cases = [
     lay: (file) => change(file, (bytes) => bytes.fill(0x5a, 100, 4096)),
     told: /is damaged: .*malformed.*; the history goes to \S+-2\.db instead/,
     always: true,
-    version: "1.5.2",
   },
   {
     what: "a database that ends after its first page",
@@ -55,7 +53,6 @@ const cases = [
     lay: (file) => inDatabase(file, "PRAGMA user_version = 99"),
     told: /was written by a newer version of pi-lossless-context \(format 99, this one knows \d+\); the history goes to \S+-2\.db instead$/,
     always: true,
-    version: "0.74.2",
   },
   {
     what: "another program's database",
@@ -95,27 +92,46 @@ const cases = [
 
 const noLinks = process.platform === "win32" ? "making links needs a privilege on Windows" : undefined;
 
-describe("where the database belongs lies", { concurrency: 3 }, () => {
-  for (const { what, lay, told, always = false, version = "0.87.1" } of cases) {
-    test(what, { skip: what.includes("link") && noLinks }, async (t) => {
-      const project = await aProject(t, { host: hostOf(version), script: { otherwise: echo } });
-      await project.runPi(["-p", "before"]);
-      const file = databaseFile(project);
+for (const host of hostsFor(hostsByVersion)) {
+  test(`Pi ${host.version}: what lies where the database belongs is left as it is, and the history goes on beside it`, async (t) => {
+    const project = await aProject(t, { host, script: { otherwise: echo } });
+    const [file, name] = [databaseFile(project), databaseOf(project, "-2")];
+    const pi = project.startPi();
+    await talk(project, pi, "before");
+    await pause(project, pi);
+    const bringBack = keep(project);
+
+    for (const { what, lay, told, always = false } of cases) {
+      await t.test(what, { skip: what.includes("link") && noLinks }, async () => {
+        bringBack();
+        lay(file);
+        const before = seen(file);
+        const first = await goOn(project, pi);
+        await talk(project, pi, "meanwhile");
+        await eventually(() => assertAgreement(project, undefined, name));
+        assertToldOnce(pi, told, first);
+        await pause(project, pi);
+        assert.deepEqual(seen(file), before);
+
+        const again = await goOn(project, pi);
+        await assertWholeIn(project, pi, { name, told: always ? told : undefined, from: again });
+        await pause(project, pi);
+        assertSound(project, name);
+        assert.deepEqual(seen(file), before);
+      });
+    }
+    await leave(pi);
+
+    await t.test("when Pi starts", async () => {
+      const [{ lay, told }] = cases;
+      bringBack();
       lay(file);
       const before = seen(file);
-
-      const pi = project.startPi(["--continue"]);
-      await talk(project, pi, "meanwhile");
-      await eventually(() => assertAgreement(project, undefined, databaseOf(project, "-2")));
-      assertToldOnce(pi, told);
-      await leave(pi);
-      assert.deepEqual(seen(file), before, "it is left as it is");
-
-      await assertWhole(project, { name: databaseOf(project, "-2"), told: always ? told : undefined });
-      assert.deepEqual(seen(file), before, "it is left as it is, again");
+      await assertWhole(project, { name, told });
+      assert.deepEqual(seen(file), before);
     });
-  }
-});
+  });
+}
 
 /**
  * @param {string} file

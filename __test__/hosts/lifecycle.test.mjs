@@ -19,12 +19,13 @@ import { noTerminal } from "../support/terminal.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/seats.mjs").Seat} Seat */
 /** @typedef {import("../support/seats.mjs").Mode} Mode */
+/** @typedef {import("../support/seats.mjs").Step} Step */
 /** @typedef {import("../../scripts/hosts.mjs").Host} Host */
 
 const acting = path.join(root, "__test__", "support", "acting.mjs");
 
 const COLUMNS = /** @type {const} */ ([
-  "start", "continue", "resume", "new", "fork", "clone", "tree", "tree+summary", "reload", "switch", "compact", "lcm_grep", "quit", "SIGTERM", "SIGINT", "crash",
+  "start", "fork", "clone", "tree", "tree+summary", "reload", "new", "switch", "compact", "lcm_grep", "quit", "resume", "SIGTERM", "SIGINT", "crash", "continue",
 ]);
 
 /** @typedef {typeof COLUMNS[number]} Column */
@@ -37,22 +38,24 @@ const matrix = new Matrix(COLUMNS);
 /** @param {Host} host @param {Mode} mode */
 const rowOf = (host, mode) => `${host.name}, ${mode}`;
 
-/** @type {readonly Column[]} */
-const SHORT = ["start", "resume", "compact", "lcm_grep"];
+/** What is lived in one start of Pi. @type {readonly Column[]} */
+const SHORT = ["start", "switch", "compact", "lcm_grep", "quit"];
 
-/** @type {readonly Column[]} */
-const SHORTEST = ["start"];
+/** In what ends so Pi has no hand, whatever its mode: it handles neither signal. @type {readonly Column[]} */
+const SUDDEN = ["SIGINT", "crash"];
 
 /**
- * The moments of a row. `npm test` lives every moment on the main Pi, in all modes but json, which is print mode with another
- * output. Its other rows are short, and together pair each Pi, each Node and each mode.
+ * The moments of a row. `npm test` lives every moment on the main Pi in rpc mode, and in print mode and the TUI those that they
+ * can change; json is print mode with another output. Its other rows are short, and pair each Pi and each Node with each mode.
  * @param {Host} host @param {Mode} mode
  * @returns {readonly Column[]}
  */
 function momentsOf({ name, version }, mode) {
-  if (everything || (version === MAIN && mode !== "json")) return COLUMNS;
-  if (name === "Pi 0.74.2, Node 22" && mode !== "TUI") return [];
-  return mode === "json" && version !== MAIN ? SHORTEST : SHORT;
+  if (everything) return COLUMNS;
+  // Other tests run on this pair, and each half of it has its rows.
+  if (name === "Pi 0.74.2, Node 22") return [];
+  if (version !== MAIN || mode === "json") return SHORT;
+  return mode === "rpc" ? COLUMNS : COLUMNS.filter((column) => !SUDDEN.includes(column));
 }
 
 for (const host of allHosts) {
@@ -71,9 +74,16 @@ describe("a session's life", { concurrency: AT_ONCE }, () => {
       const reason = mode === "TUI" ? noTerminal : undefined;
       if (reason) matrix.leaveOut(rowOf(host, mode), moments, reason);
       test(rowOf(host, mode), { skip: reason }, async (t) => {
-        const project = await aProject(t, { host, extensions: [extension, acting], script: { otherwise: echo } });
+        const project = await aProject(t, { host, extensions: [extension, acting], script: { otherwise: reply } });
         const seat = seatAt(mode, project);
-        await live({ seat, project, moments, cell: (column, moment) => cell(t, rowOf(host, mode), column, moment) });
+        /** @type {Cell} */
+        const cell = (columns, body) => t.test(columns.join(", "), async () => {
+          for (const column of columns) matrix.set(rowOf(host, mode), column, "FAIL");
+          await body();
+          for (const column of columns) matrix.set(rowOf(host, mode), column, "pass");
+        });
+        await stay({ seat, project, moments, cell });
+        if (moments !== SHORT) await comeBack({ seat, project, moments, cell });
       });
     }
   }
@@ -87,198 +97,205 @@ after(() => {
 });
 
 /**
- * @param {import("node:test").TestContext} t
- * @param {string} row
- * @param {Column} column
- * @param {() => Promise<void>} moment
+ * A test of one or more moments.
+ * @typedef {(columns: Column[], body: () => Promise<void>) => Promise<void>} Cell
  */
-async function cell(t, row, column, moment) {
-  await t.test(column, async () => {
-    matrix.set(row, column, "FAIL");
-    await moment();
-    matrix.set(row, column, "pass");
-  });
-}
 
 /**
- * A life with all its moments, in an order in which few starts are needed; or a short one.
- * @param {object} given
- * @param {Seat} given.seat
- * @param {Project} given.project
- * @param {readonly Column[]} given.moments
- * @param {(column: Column, moment: () => Promise<void>) => Promise<void>} given.cell
+ * What a row is lived with.
+ * @typedef {{ seat: Seat, project: Project, moments: readonly Column[], cell: Cell }} Life
  */
-async function live({ seat, project, moments, cell }) {
-  /** The interactive modes write on while we look, the others have ended. */
-  const agreed = () => (seat.interactive ? eventually(() => assertAgreement(project)) : assertAgreement(project));
-
-  await cell("start", async () => {
-    await seat.begin([]);
-    await seat.do({ say: "the first" }, { say: "the second" });
-    await agreed();
-  });
-  if (moments === SHORTEST) return seat.leave();
-  if (moments !== SHORT) await wander({ seat, project, cell, agreed });
-
-  const history = project.history("019a4f3c-0000-7000-8000-000000000002");
-  history.abandoned(() => history.talk(2, { name: "aside" }));
-  history.talk(40);
-  const file = history.write(project.sessionDir);
-
-  await cell("resume", async () => {
-    await seat.begin(["--session", file]);
-    await seat.do({ say: "resumed" });
-    const session = sessionSaying(project, "resumed");
-    assert.equal(session.file, file);
-    await agreed();
-  });
-
-  await cell("compact", async () => {
-    const { id } = sessionSaying(project, "resumed");
-    await seat.do({ act: "compact" }, { say: "compacted" });
-    const session = sessionSaying(project, "compacted");
-    assert.equal(session.id, id);
-    assert.ok(session.compactedBy().length > 10);
-    assert.ok(project.summaryCalls.length > 0, "the model was asked for summaries");
-    assert.match(session.lastCompaction.summary, /What happened was summarised\./);
-    assert.equal(blockOf(project.lastTurn), session.lastCompaction.summary);
-    assert.ok(session.branch().includes(session.lastCompaction));
-    await agreed();
-  });
-
-  await cell("lcm_grep", async () => {
-    project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] }];
-    await seat.do({ say: "search" });
-    const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
-    assert.match(answer?.text ?? "", /^(In s-[0-9a-f]{10}:\n)?m-[0-9a-f]{10} .*«mark0000x»/);
-    await agreed();
-  });
-
-  await seat.leave();
-  assertAgreement(project);
-}
 
 /**
- * Forks, clones, trees, switches, and the ways to end.
- * @param {object} given
- * @param {Seat} given.seat
- * @param {Project} given.project
- * @param {(column: Column, moment: () => Promise<void>) => Promise<void>} given.cell
- * @param {() => Promise<void> | void} given.agreed
+ * A moment that Pi outlives.
+ * @typedef {object} Moment
+ * @property {Column} column
+ * @property {() => Step[]} steps
+ * @property {() => void} check what the session files show of it, then and as long as they live
  */
-async function wander({ seat, project, cell, agreed }) {
-  /** Print and json begin anew each time, where the interactive modes stay. @param {SessionFile} session */
-  const at = async (session) => {
-    if (!seat.interactive) await seat.begin(["--session", session.file]);
-  };
 
-  const first = sessionSaying(project, "the first");
-
-  await cell("fork", async () => {
-    await at(first);
-    await seat.do({ act: "fork", which: "the second" }, { say: "in the fork" });
-    const fork = sessionSaying(project, "in the fork");
-    assert.equal(fork.header.parentSession, first.file);
-    assert.deepEqual(conversation(fork), ["the first", heard("the first"), "in the fork", heard("in the fork")]);
-    await agreed();
-  });
-
-  await cell("clone", async () => {
-    const fork = sessionSaying(project, "in the fork");
-    await at(fork);
-    await seat.do({ act: "clone" }, { say: "in the clone" });
-    const clone = sessionSaying(project, "in the clone");
-    assert.equal(clone.header.parentSession, fork.file);
-    assert.deepEqual(clone.entries.slice(0, fork.entries.length).map(({ id }) => id), fork.entries.map(({ id }) => id));
-    await agreed();
-  });
-
-  await cell("tree", async () => {
-    const clone = sessionSaying(project, "in the clone");
-    await at(clone);
-    await seat.do({ act: "tree", which: heard("the first") }, { say: "on another branch" });
-    const grown = sessionSaying(project, "on another branch");
-    assert.equal(grown.id, clone.id);
-    assert.deepEqual(conversation(grown), ["the first", heard("the first"), "on another branch", heard("on another branch")]);
-    await agreed();
-  });
-
-  await cell("tree+summary", async () => {
-    const grown = sessionSaying(project, "on another branch");
-    await at(grown);
-    await seat.do({ act: "tree-summary", which: heard("the first") }, { say: "with a summary" });
-    const session = sessionSaying(project, "with a summary");
-    assert.equal(session.id, grown.id);
-    const summary = session.branch().find(({ type }) => type === "branch_summary");
-    assert.ok(summary, "the summary is on the branch");
-    assert.ok(project.lastTurn.messages.some(({ text }) => text.includes(summary.summary)), "the model was shown it");
-    await agreed();
-  });
-
-  await cell("reload", async () => {
-    const before = sessionSaying(project, "with a summary");
-    await at(before);
-    await seat.do({ act: "reload" }, { say: "after reloading" });
-    assert.equal(sessionSaying(project, "after reloading").id, before.id);
-    await agreed();
-  });
-
-  await cell("new", async () => {
-    const before = project.sessions().length;
-    await at(first);
-    await seat.do({ act: "new" }, { say: "in a new one" });
-    assert.equal(project.sessions().length, before + 1);
-    assert.deepEqual(conversation(sessionSaying(project, "in a new one")), ["in a new one", heard("in a new one")]);
-    await agreed();
-  });
-
-  await cell("switch", async () => {
-    const past = project.history("019a4f3c-0000-7000-8000-000000000001");
-    past.user("long ago");
-    past.assistant("It was.");
-    const other = new SessionFile(past.write(project.sessionDir));
-    await at(first);
-    await seat.do({ act: "switch", which: other }, { say: "back again" });
-    assert.equal(sessionSaying(project, "back again").id, other.id);
-    await agreed();
-  });
-
-  await cell("quit", async () => {
+/** All that happens in one start of Pi. @param {Life} life */
+async function stay({ seat, project, moments, cell }) {
+  const inside = momentsOfAStay(project).filter(({ column }) => moments.includes(column));
+  await seat.begin([]);
+  for (const { column, steps, check } of inside) {
+    await cell([column], async () => {
+      if (seat.interactive) await seat.do(...steps());
+      // Print and json mode do everything in one run, and it is looked at afterwards.
+      else if (column === "start") await seat.do(...inside.flatMap(({ steps }) => steps()));
+      check();
+      // The interactive modes write on while we look, the others have ended.
+      if (seat.interactive) await eventually(() => assertAgreement(project));
+    });
+  }
+  await cell(["quit"], async () => {
     await seat.leave();
     assertAgreement(project);
   });
+}
 
-  await cell("continue", async () => {
-    const latest = sessionSaying(project, "back again");
-    await seat.begin(["--continue"]);
-    await seat.do({ say: "continued" });
-    assert.equal(sessionSaying(project, "continued").id, latest.id);
-    await agreed();
-  });
+/**
+ * @param {Project} project
+ * @returns {Moment[]} each goes on where the one before it ended
+ */
+function momentsOfAStay(project) {
+  const saying = (/** @type {string} */ text) => sessionSaying(project, text);
+  const childOf = (/** @type {SessionFile} */ { file }) => {
+    const children = project.sessions().filter(({ header }) => header.parentSession === file);
+    assert.equal(children.length, 1);
+    return children[0];
+  };
+  return [
+    {
+      column: "start",
+      steps: () => [{ say: "the first" }, { say: "the second" }],
+      check: () => assert.deepEqual(conversation(saying("the second"), "the second"), exchanges("the first", "the second")),
+    },
+    {
+      column: "fork",
+      steps: () => [{ act: "fork", which: "the second" }, { say: "in the fork" }],
+      check: () => {
+        const fork = childOf(saying("the second"));
+        assert.deepEqual(conversation(fork, "in the fork"), exchanges("the first", "in the fork"));
+      },
+    },
+    {
+      column: "clone",
+      steps: () => [{ act: "clone" }, { say: "in the clone" }],
+      check: () => {
+        const fork = childOf(saying("the second"));
+        const clone = childOf(fork);
+        assert.deepEqual(clone.entries.slice(0, fork.entries.length).map(({ id }) => id), fork.entries.map(({ id }) => id));
+        assert.deepEqual(conversation(clone, "in the clone"), exchanges("the first", "in the fork", "in the clone"));
+      },
+    },
+    {
+      column: "tree",
+      // A search waits until all is handed over that was said before it. Who is faster finds the branches in another order.
+      steps: () => [{ say: "search the clone" }, { act: "tree", which: heard("the first") }, { say: "on another branch" }],
+      check: () => {
+        const grown = saying("in the clone");
+        assert.deepEqual(conversation(grown, "on another branch"), exchanges("the first", "on another branch"));
+      },
+    },
+    {
+      column: "tree+summary",
+      steps: () => [{ act: "tree-summary", which: heard("the first") }, { say: "with a summary" }],
+      check: () => {
+        const session = saying("in the clone");
+        assert.deepEqual(conversation(session, "with a summary"), exchanges("the first", "with a summary"));
+        const summary = session.branch().find(({ type }) => type === "branch_summary");
+        assert.ok(summary, "the summary is on the branch");
+        assert.ok(turnAfter(project, "with a summary").messages.some(({ text }) => text.includes(summary.summary)), "the model was shown it");
+      },
+    },
+    {
+      column: "reload",
+      steps: () => [{ act: "reload" }, { say: "after reloading" }],
+      check: () => assert.deepEqual(conversation(saying("in the clone"), "after reloading"), exchanges("the first", "with a summary", "after reloading")),
+    },
+    {
+      column: "new",
+      steps: () => [{ act: "new" }, { say: "in a new one" }],
+      check: () => assert.deepEqual(conversation(saying("in a new one"), "in a new one"), exchanges("in a new one")),
+    },
+    {
+      column: "switch",
+      steps: () => [{ act: "switch", which: aPast(project) }, { say: "back again" }],
+      check: () => assert.equal(saying("back again").id, PAST),
+    },
+    {
+      column: "compact",
+      steps: () => [{ act: "compact" }, { say: "compacted" }],
+      check: () => {
+        const session = saying("compacted");
+        assert.equal(session.id, PAST);
+        assert.ok(session.compactedBy().length > 10);
+        assert.ok(project.summaryCalls.length > 0, "the model was asked for summaries");
+        assert.match(session.lastCompaction.summary, /What happened was summarised\./);
+        assert.equal(blockOf(turnAfter(project, "compacted")), session.lastCompaction.summary);
+        assert.ok(session.branch().includes(session.lastCompaction));
+      },
+    },
+    {
+      column: "lcm_grep",
+      steps: () => [{ say: "search the past" }],
+      check: () => {
+        const answer = project.turns.map(({ messages }) => messages.at(-1)).findLast((message) => message?.role === "tool");
+        assert.match(answer?.text ?? "", /^(In s-[0-9a-f]{10}:\n)?m-[0-9a-f]{10} .*«mark0000x»/);
+      },
+    },
+  ];
+}
+
+/** The session that is switched to. */
+const PAST = "019a4f3c-0000-7000-8000-000000000001";
+
+/** @param {Project} project */
+function aPast(project) {
+  const past = project.history(PAST);
+  past.user("long ago");
+  past.assistant("It was.");
+  past.abandoned(() => past.talk(2, { name: "aside" }));
+  past.talk(40);
+  return new SessionFile(past.write(project.sessionDir));
+}
+
+/** A session that Pi is started with, and ends at which that session survives. @param {Life} life */
+async function comeBack({ seat, project, moments, cell }) {
+  const history = project.history("019a4f3c-0000-7000-8000-000000000002");
+  history.talk(3);
+  let args = ["--session", history.write(project.sessionDir)];
+  /** @type {Column} */
+  let beginning = "resume";
+  /** @type {string[]} */
+  const said = [];
 
   for (const [column, signal] of /** @type {const} */ ([["SIGTERM", "SIGTERM"], ["SIGINT", "SIGINT"], ["crash", "SIGKILL"]])) {
-    await cell(column, async () => {
-      const { id } = sessionSaying(project, "back again");
-      await seat.dieBy(signal, `before ${signal}`, `cut off by ${signal}`);
-      await seat.begin(["--continue"]);
-      await seat.do({ say: `after ${signal}` });
-      const session = sessionSaying(project, `after ${signal}`);
-      assert.equal(session.id, id);
-      assert.deepEqual(userTexts(session).slice(-3), [`before ${signal}`, `cut off by ${signal}`, `after ${signal}`]);
-      await agreed();
+    if (!moments.includes(column)) continue;
+    await cell([beginning, column], async () => {
+      await seat.begin(args);
+      said.push(`before ${signal}`, `cut off by ${signal}`);
+      await seat.dieBy(signal, said[said.length - 2], said[said.length - 1]);
+      const session = sessionSaying(project, `before ${signal}`);
+      assert.equal(session.id, history.id);
+      assert.deepEqual(userTexts(session).slice(-said.length), said);
     });
+    [beginning, args] = ["continue", ["--continue"]];
   }
+
+  await cell(["continue"], async () => {
+    await seat.begin(["--continue"]);
+    await seat.do({ say: "continued" });
+    const session = sessionSaying(project, "continued");
+    assert.equal(session.id, history.id);
+    assert.deepEqual(userTexts(session).slice(-said.length - 1), [...said, "continued"]);
+    await seat.leave();
+    assertAgreement(project);
+  });
 }
 
-/** Repeats what the user said. @param {import("../support/project.mjs").Received} request */
-function echo({ messages }) {
-  const said = messages.findLast(({ role }) => role === "user");
-  return { text: heard(said?.text ?? "") };
+/** Repeats what the user said, and looks for something when told to. @param {import("../support/project.mjs").Received} request */
+function reply({ messages }) {
+  const said = messages.findLast(({ role }) => role === "user")?.text ?? "";
+  if (said.startsWith("search ") && messages.at(-1)?.role === "user") return { toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] };
+  return { text: heard(said) };
 }
 
-/** What was said on the branch where Pi would open the session. @param {SessionFile} session */
-function conversation(session) {
-  return session.branch().map((entry) => saidBy(entry, "user") ?? saidBy(entry, "assistant")).filter((text) => text !== undefined);
+/** The request that ends with what the user said. @param {Project} project @param {string} text */
+function turnAfter(project, text) {
+  const turn = project.turns.find(({ messages }) => messages.at(-1)?.text === text);
+  assert.ok(turn, `the model was asked "${text}"`);
+  return turn;
+}
+
+/** What was said, and what the model answered. @param {...string} texts */
+const exchanges = (...texts) => texts.flatMap((text) => [text, heard(text)]);
+
+/** What was said on the branch that ends with the answer to this. @param {SessionFile} session @param {string} last */
+function conversation(session, last) {
+  const end = session.entries.find((entry) => saidBy(entry, "assistant") === heard(last));
+  return session.branch(end?.id).map((entry) => saidBy(entry, "user") ?? saidBy(entry, "assistant")).filter((text) => text !== undefined);
 }
 
 /** @param {SessionFile} session */

@@ -6,12 +6,14 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { describe, test } from "node:test";
-import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { everything, hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
+import { startsIn } from "../support/acting.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf } from "../support/block.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
 import { filler } from "../support/history.mjs";
+import { OnePi } from "../support/one-pi.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";
 import { saidBy, sessionSaying } from "../support/seats.mjs";
@@ -40,7 +42,7 @@ const traitsOf = ({ version }) => ({
 });
 
 /** Where a trap is tried beside the main host in `npm test`: where Pi is not like the main one, see `traitsOf`. */
-const [OLD, OLD_NODE, NEW, NOWHERE] = ["Pi 0.74.2, Node 22", "Pi 0.74.2, Node 20", "Pi 1.5.2", "none"];
+const [OLD, NEW] = ["Pi 0.74.2, Node 22", "Pi 1.5.2"];
 
 for (const host of hosts) {
   const { modern, keepsSections, writesAtOnce } = traitsOf(host);
@@ -48,76 +50,93 @@ for (const host of hosts) {
   const projectHere = (t, options) => aProject(t, { host, extensions: [extension, acting], ...options });
   /**
    * A test of one trap.
-   * @param {string} also
+   * @param {string[]} also
    * @param {string} title
    * @param {[Body] | [{ skip?: string }, Body]} rest as of `test`
    */
   const trap = (also, title, ...rest) => {
     const [options, body] = rest.length === 2 ? rest : [{}, rest[0]];
-    if (hostsFor(hosts, also).includes(host)) test(title, options, body);
+    if (hostsFor(hosts, ...also).includes(host)) test(title, options, body);
   };
   /** @param {Project} project */
   const agreed = (project) => eventually(() => assertAgreement(project));
 
-  describe(host.name, { concurrency: AT_ONCE }, () => {
-    for (const engine of /** @type {const} */ (["missing", "broken"])) {
-      trap(NOWHERE, `an engine that is ${engine} is told, and Pi goes on in every mode`, async (t) => {
-        const project = await projectHere(t, { extensions: [copyWithoutEngine(temporaryFolder(t), engine)] });
-        const { code, stdout } = await project.runPi(["-p", "hello"]);
-        assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
+  describe(`${host.name}, in one Pi`, () => {
+    const shared = new OnePi({ host, extensions: [extension, acting], settings: { retry: { enabled: true, maxRetries: 2, baseDelayMs: 10 } } });
 
-        const json = await project.runPi(["--mode", "json", "hello"]);
-        assert.equal(json.code, 0);
-        assert.ok(json.stdout.split("\n").filter(Boolean).every((line) => JSON.parse(line).type));
+    trap([OLD, NEW], "the prompt's prefix stays the same between compactions", async (t) => {
+      // The first of all: the word about the summaries stands wherever the project has other sessions.
+      const { project, pi } = await shared.sit(await shared.past(40));
+      const look = () => ({ toolCalls: [{ name: "bash", arguments: { command: "echo looked" } }] });
+      /** The requests of the user's own runs, and of one that an extension starts; both with a tool call. */
+      const talk = async () => {
+        const from = project.turns.length;
+        project.script.turns = [look(), { text: "There." }, { text: "Gladly." }, look(), { text: "Noted." }, { text: "Bye." }];
+        await pi.prompt(`Where is it? ${filler("where", 100)}`);
+        await pi.prompt("Thank you, 再見.");
+        await pi.prompt("/act trigger a note");
+        await pi.prompt("That is all.");
+        const requests = project.turns.slice(from);
+        assert.equal(requests.length, 6);
+        return requests;
+      };
+      const before = await talk();
+      await pi.request("compact");
+      const after = await talk();
+      await agreed(project);
 
-        const pi = project.startPi();
-        await pi.prompt("hello");
-        await pi.prompt("/lcm stats");
-        const told = pi.ui("notify").map(({ message }) => message);
-        assert.equal(told.length, 2, "once at the start, and once when it was asked for");
-        for (const message of told) assert.match(message, /pi-lossless-context is off: .*\.node/);
-
-        if (noTerminal) return t.diagnostic(`not in the TUI: ${noTerminal}`);
-        const terminal = project.openTerminal();
-        await terminal.waitFor((screen) => screen.includes("pi-lossless-context is off"), "why it is off");
-        await terminal.send("hello");
-        await terminal.waitFor((screen) => screen.includes("Understood."), "an answer");
+      await t.test("before the first one", () => assertConstant(before));
+      await t.test("after it, with a word about the summaries, once", () => {
+        const told = keepsSections ? after : after.toSpliced(AFTER_A_TOOL_IN_A_STARTED_RUN, 1);
+        assertConstant(told);
+        assert.equal(new Set(told.map(({ system }) => system)).size, 1);
+        assert.ok(blockOf(after[0]));
+        assert.notEqual(after[0].system, before[0].system);
+        assert.equal(after[0].system.split("Older parts of this conversation").length, 2);
       });
-    }
+      if (keepsSections) return;
+      await t.test("but this Pi forgets that word after the first tool call of a run that an extension started", () => {
+        assert.equal(after[AFTER_A_TOOL_IN_A_STARTED_RUN].system, before[0].system);
+      });
+    });
 
-    trap(NOWHERE, "a session that starts twice is one session", async (t) => {
-      const project = await projectHere(t, { extensions: [extension, inSupport("slow.mjs")] });
-      const pi = project.startPi();
+    trap([OLD], "events that come late, even after the session's end, lose nothing and break nothing", async () => {
+      const project = await shared.project();
+      project.script.turns = [{ toolCalls: [{ name: "bash", arguments: { command: "echo late" } }] }];
+      const { code, stdout } = await project.runPi(["-e", inSupport("slow.mjs"), "-p", "hello, slowly"]);
+      assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
+      const events = readFileSync(notesIn(project.agentDir), "utf8").trimEnd().split("\n");
+      const late = events.slice(events.indexOf("session_shutdown") + 1);
+      assert.equal(late.length > 0, !modern, `after the session's end came: ${late.join(", ") || "nothing"}`);
+      if (modern) return assertAgreement(project);
+      const { pi } = await shared.sit();
+      await pi.request("switch_session", { sessionPath: sessionSaying(project, "hello, slowly").file });
+      await agreed(project);
+    });
+
+    trap([], "a session in which nothing is said is none", async () => {
+      const { project, pi } = await shared.sit();
+      const { sessionId } = await pi.request("get_state");
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 0 msgs"));
+      await shared.sit();
+      await pi.prompt("said in the next one");
+      await agreed(project);
+      assert.ok(!project.sessions().some(({ id }) => id === sessionId));
+    });
+
+    trap([], "a session that starts twice is one session", async () => {
+      const { project, pi } = await shared.sit();
       await pi.prompt("in the first");
-      await pi.request("new_session");
-      const starts = readFileSync(notesIn(project.agentDir), "utf8").split("\n").filter((event) => event === "session_start");
-      assert.equal(starts.length, 3, "this Pi announces the new session twice");
+      const before = startsIn(project.agentDir);
+      await shared.sit();
+      assert.equal(startsIn(project.agentDir) - before, 2, "this Pi announces the new session twice");
       await pi.prompt("in the new one");
       await agreed(project);
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
-      await pi.stop();
-      // The last one who closes a database puts its journal away.
-      assert.ok(!readdirSync(project.storeDir).some((name) => name.endsWith("-wal")), "nobody has the store open any more");
     });
 
-    trap(NOWHERE, "entries that no event announces are stored when Pi quits", async (t) => {
-      const project = await projectHere(t);
-      const pi = project.startPi();
-      await pi.prompt("the question");
-      await pi.request("bash", { command: "echo seen" });
-      await pi.request("bash", { command: "echo unseen", excludeFromContext: true });
-      await pi.request("set_session_name", { name: "a name" });
-      for (const line of ["note a note", "remember a fact", "label the question"]) await pi.prompt(`/act ${line}`);
-      await pi.stop();
-      const { entries } = await project.session();
-      const kinds = new Set(entries.map(({ type, message }) => message?.role ?? type));
-      for (const kind of ["bashExecution", "session_info", "custom_message", "custom", "label"]) assert.ok(kinds.has(kind), kind);
-      assertAgreement(project);
-    });
-
-    trap(OLD, "what Pi notes of its prompt and tools is stored and counted nowhere", async (t) => {
-      const project = await projectHere(t);
-      const pi = project.startPi();
+    trap([OLD], "what Pi notes of its prompt and tools is stored and counted nowhere", async () => {
+      const { project, pi } = await shared.sit();
       await pi.prompt("hello");
       await agreed(project);
       const noted = (await project.session(pi)).entries.filter(({ message }) => message?.role === "system");
@@ -125,74 +144,8 @@ for (const host of hosts) {
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
     });
 
-    trap(OLD_NODE, "events that come late, even after the session's end, lose nothing and break nothing", async (t) => {
-      const project = await projectHere(t, { extensions: [inSupport("slow.mjs"), extension] });
-      project.script.turns = [{ toolCalls: [{ name: "bash", arguments: { command: "echo late" } }] }];
-      const { code, stdout } = await project.runPi(["-p", "hello"]);
-      assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
-      const events = readFileSync(notesIn(project.agentDir), "utf8").trimEnd().split("\n");
-      const late = events.slice(events.indexOf("session_shutdown") + 1);
-      assert.equal(late.length > 0, !modern, `after the session's end came: ${late.join(", ") || "nothing"}`);
-      project.startPi(["--continue"]);
-      await agreed(project);
-    });
-
-    trap(NEW, "what was said before there was a session file is kept", async (t) => {
-      const project = await projectHere(t, { script: { turns: [{ hang: true }] } });
-      const pi = project.startPi();
-      const { sessionFile, sessionId } = await pi.request("get_state");
-      await pi.request("prompt", { message: "a walrus nobody answered" });
-      const said = () => project.inStore((store) => store.entries(sessionId).filter(({ json }) => json?.includes("walrus")).length);
-      await eventually(() => assert.deepEqual([project.turns.length, said()], [1, 1], "asked and stored"));
-      assert.equal(existsSync(sessionFile), writesAtOnce);
-      await pi.kill("SIGKILL");
-      await project.runPi(["-p", "another day"]);
-      assert.equal(said(), 1);
-      const sessions = project.sessions().filter(({ id }) => id !== sessionId);
-      assert.equal(sessions.length, 1);
-      const stored = project.inStore((store) => store.entries(sessions[0].id).map(({ json }) => json));
-      assert.deepEqual(stored, sessions[0].entries.map(jsonOf));
-    });
-
-    trap(NOWHERE, "a session in which nothing is said is none", async (t) => {
-      const project = await projectHere(t);
-      const pi = project.startPi();
-      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 0 msgs"));
-      await pi.stop();
-      project.inStore((store) => assert.deepEqual([store.count("conversations"), store.count("entries")], [0, 0]));
-    });
-
-    trap(NOWHERE, "a session that is not to be kept leaves no database", async (t) => {
-      const project = await projectHere(t);
-      const { code, stdout } = await project.runPi(["--no-session", "-p", "keep this to yourself", "/lcm stats"]);
-      assert.equal(code, 0);
-      assert.match(stdout, /^This session +2 messages[^]*memory only/);
-      assert.deepEqual(databasesIn(project.storeDir), []);
-      assert.deepEqual(project.sessions(), []);
-    });
-
-    for (const version of [1, 2]) {
-      trap(NOWHERE, `a session file of version ${version}, which Pi rewrites, is stored as it is afterwards`, async (t) => {
-        const project = await projectHere(t);
-        const history = project.history();
-        history.talk(6);
-        if (version === 2) history.message({ role: "hookMessage", customType: "note", content: "from a hook", display: true });
-        const { version: _version, ...header } = history.header;
-        const lines = version === 1 ? [header, ...history.entries.map(({ id: _id, parentId: _parentId, ...entry }) => entry)] : [{ ...header, version }, ...history.entries];
-        const file = path.join(project.sessionDir, `old_${history.id}.jsonl`);
-        writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-        await project.runPi(["--session", file, "-p", "still there?"]);
-        await project.runPi(["--session", file, "-p", "and now?"]);
-        const session = new SessionFile(file);
-        assert.equal(session.header.version, 3);
-        assert.equal(session.visible().length, history.entries.length + 4);
-        assertAgreement(project);
-      });
-    }
-
-    trap(NOWHERE, "choosing a user message in /tree goes on above it, at the first one with a second root", async (t) => {
-      const project = await projectHere(t);
-      const pi = project.startPi();
+    trap([], "choosing a user message in /tree goes on above it, at the first one with a second root", async () => {
+      const { project, pi } = await shared.sit();
       await pi.prompt("the first");
       await pi.prompt("the second");
       await pi.prompt("/act tree the second");
@@ -208,10 +161,9 @@ for (const host of hosts) {
       assert.equal(new Set(ids).size, ids.length);
     });
 
-    trap(OLD, "an answer that failed and was asked for again is stored, and the model sees the second", async (t) => {
-      const project = await projectHere(t, { settings: { retry: { enabled: true, maxRetries: 2, baseDelayMs: 10 } } });
+    trap([OLD], "an answer that failed and was asked for again is stored, and the model sees the second", async () => {
+      const { project, pi } = await shared.sit();
       project.script.turns = [{ status: 400, errorBody: "overloaded_error: 529, please retry" }, { text: "The second attempt." }];
-      const pi = project.startPi();
       await pi.prompt("try");
       await eventually(async () => assert.equal((await project.session(pi)).entries.at(-1).message?.content[0]?.text, "The second attempt."));
       await pi.prompt("go on");
@@ -221,12 +173,31 @@ for (const host of hosts) {
       assert.equal(entries.some(({ type }) => type === "context_edit"), modern, "only newer Pis hide it by an entry");
     });
 
-    trap(NOWHERE, "a context that overflows is compacted by us, and the turn is asked again", async (t) => {
+    for (const version of [1, 2]) {
+      trap([], `a session file of version ${version}, which Pi rewrites, is stored as it is afterwards`, async () => {
+        const history = await shared.past(6);
+        if (version === 2) history.message({ role: "hookMessage", customType: "note", content: "from a hook", display: true });
+        const lines = history.entries.length;
+        // The first one had neither a number nor a tree.
+        Object.assign(history.header, { version: version === 1 ? undefined : version });
+        if (version === 1) history.entries = history.entries.map(({ id: _id, parentId: _parentId, ...entry }) => entry);
+        const { project, pi } = await shared.sit(history);
+        await pi.prompt("still there?");
+        const { file } = await project.session(pi);
+        await shared.sit();
+        await pi.request("switch_session", { sessionPath: file });
+        await pi.prompt("and now?");
+        const session = new SessionFile(file);
+        assert.equal(session.header.version, 3);
+        assert.equal(session.visible().length, lines + 4);
+        await agreed(project);
+      });
+    }
+
+    trap([], "a context that overflows is compacted by us, and the turn is asked again", async () => {
+      const { project, pi } = await shared.sit(await shared.past(120));
       const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
-      const project = await projectHere(t, { keepRecentTokens: 4000, script: { turns: [{ status: 400, errorBody }, { text: "Now it fits." }] } });
-      const history = project.history();
-      history.talk(120);
-      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+      project.script.turns = [{ status: 400, errorBody }, { text: "Now it fits." }];
       await pi.prompt("Too much?");
       await eventually(async () => assert.equal((await project.session(pi)).entries.at(-1).message?.content[0]?.text, "Now it fits."));
       const session = await project.session(pi);
@@ -235,7 +206,118 @@ for (const host of hosts) {
       await agreed(project);
     });
 
-    trap(NOWHERE, "Escape in the TUI stops a compaction, and the session goes on", { skip: noTerminal }, async (t) => {
+    const noAbort = modern ? undefined : "this Pi's abort does not reach a compaction";
+    trap([], "rpc's abort stops a compaction, and the session goes on", { skip: noAbort }, async () => {
+      const { project, pi } = await shared.sit(await shared.past(40));
+      project.script.summary = () => ({ hang: true });
+      const compacting = assert.rejects(pi.request("compact"), /cancelled|aborted/i);
+      await eventually(() => assert.ok(project.summaryCalls.length > 0));
+      await pi.request("abort");
+      await compacting;
+      await pi.prompt("after that");
+      assert.equal((await project.session(pi)).lastCompaction, undefined);
+      await agreed(project);
+    });
+
+    trap([], "/lcm compact in the middle of a run waits for its end", async () => {
+      const { project, pi } = await shared.sit(await shared.past(40));
+      /** @type {(reply: { text: string }) => void} */
+      let answer = () => {};
+      project.script.turns = [() => new Promise((resolve) => (answer = resolve))];
+      await pi.request("prompt", { message: "Take your time." });
+      await eventually(() => assert.equal(project.turns.length, 1));
+      const compacting = pi.request("prompt", { message: "/lcm compact" });
+      await pi.request("get_state");
+      assert.equal(project.summaryCalls.length, 0);
+      answer({ text: "At leisure." });
+      await compacting;
+      const { entries, lastCompaction } = await project.session(pi);
+      const last = entries.findLast(({ message }) => message);
+      assert.deepEqual([saidBy(last, "assistant"), last.message.stopReason], ["At leisure.", "stop"]);
+      assert.ok(entries.indexOf(lastCompaction) > entries.indexOf(last));
+      await agreed(project);
+    });
+
+    trap([NEW], "what was said before there was a session file is kept", async () => {
+      const { project, pi } = await shared.sit();
+      const { sessionFile, sessionId } = await pi.request("get_state");
+      const asked = project.turns.length;
+      project.script.turns = [{ hang: true }];
+      await pi.request("prompt", { message: "a walrus nobody answered" });
+      const said = () => project.inStore((store) => store.entries(sessionId).filter(({ json }) => json?.includes("walrus")).length);
+      await eventually(() => assert.deepEqual([project.turns.length - asked, said()], [1, 1], "asked and stored"));
+      assert.equal(existsSync(sessionFile), writesAtOnce);
+      await pi.kill("SIGKILL");
+      shared.gone();
+
+      await (await shared.sit()).pi.prompt("another day");
+      await eventually(() => assertStored(project, sessionSaying(project, "another day")));
+      assert.equal(said(), 1);
+    });
+
+    trap([], "entries that no event announces are stored when Pi quits", async () => {
+      const { project, pi } = await shared.sit();
+      await pi.prompt("the question");
+      await pi.request("bash", { command: "echo seen" });
+      await pi.request("bash", { command: "echo unseen", excludeFromContext: true });
+      await pi.request("set_session_name", { name: "a name" });
+      for (const line of ["note a note", "remember a fact", "label the question"]) await pi.prompt(`/act ${line}`);
+      await pi.stop();
+      shared.gone();
+      // The last one who closes a database puts its journal away.
+      assert.ok(!readdirSync(project.storeDir).some((name) => name.endsWith("-wal")), "nobody has the store open any more");
+      const session = sessionSaying(project, "the question");
+      const kinds = new Set(session.entries.map(({ type, message }) => message?.role ?? type));
+      for (const kind of ["bashExecution", "session_info", "custom_message", "custom", "label"]) assert.ok(kinds.has(kind), kind);
+      assertStored(project, session);
+    });
+  });
+
+  describe(host.name, { concurrency: AT_ONCE }, () => {
+    for (const engine of /** @type {const} */ (["missing", "broken"])) {
+      trap([], `an engine that is ${engine} is told, and Pi goes on in every mode`, async (t) => {
+        const project = await projectHere(t, { extensions: [copyWithoutEngine(temporaryFolder(t), engine)] });
+        // Between them the two are tried in each mode, but for json, which is print mode with another output.
+        if (engine === "missing" || everything) {
+          const { code, stdout } = await project.runPi(["-p", "hello"]);
+          assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
+        }
+
+        if (everything) {
+          const json = await project.runPi(["--mode", "json", "hello"]);
+          assert.equal(json.code, 0);
+          assert.ok(json.stdout.split("\n").filter(Boolean).every((line) => JSON.parse(line).type));
+        }
+
+        if (engine === "broken" || everything) {
+          const pi = project.startPi();
+          await pi.prompt("hello");
+          await pi.prompt("/lcm stats");
+          const told = pi.ui("notify").map(({ message }) => message);
+          assert.equal(told.length, 2, "once at the start, and once when it was asked for");
+          for (const message of told) assert.match(message, /pi-lossless-context is off: .*\.node/);
+        }
+
+        if (noTerminal) return t.diagnostic(`not in the TUI: ${noTerminal}`);
+        if (engine === "missing" || everything) {
+          const terminal = project.openTerminal();
+          await terminal.waitFor((screen) => screen.includes("pi-lossless-context is off"), "why it is off");
+          await terminal.send("hello");
+          await terminal.waitFor((screen) => screen.includes("Understood."), "an answer");
+        }
+      });
+    }
+
+    trap([], "a session that is not to be kept leaves no database", async (t) => {
+      const project = await projectHere(t);
+      const { code, stdout } = await project.runPi(["--no-session", "-p", "keep this to yourself", "/lcm stats"]);
+      assert.equal(code, 0);
+      assert.match(stdout, /^This session +2 messages[^]*memory only/);
+      assert.deepEqual(databasesIn(project.storeDir), []);
+      assert.deepEqual(project.sessions(), []);
+    });
+
+    trap([], "Escape in the TUI stops a compaction, and the session goes on", { skip: noTerminal }, async (t) => {
       const project = await projectHere(t, { script: { summary: () => ({ hang: true }) } });
       const history = project.history();
       history.talk(40);
@@ -254,44 +336,7 @@ for (const host of hosts) {
       await agreed(project);
     });
 
-    const noAbort = modern ? undefined : "this Pi's abort does not reach a compaction";
-    trap(NOWHERE, "rpc's abort stops a compaction, and the session goes on", { skip: noAbort }, async (t) => {
-      const project = await projectHere(t, { script: { summary: () => ({ hang: true }) } });
-      const history = project.history();
-      history.talk(40);
-      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-      const compacting = assert.rejects(pi.request("compact"), /cancelled|aborted/i);
-      await eventually(() => assert.ok(project.summaryCalls.length > 0));
-      await pi.request("abort");
-      await compacting;
-      await pi.prompt("after that");
-      assert.equal((await project.session(pi)).lastCompaction, undefined);
-      await agreed(project);
-    });
-
-    trap(NOWHERE, "/lcm compact in the middle of a run waits for its end", async (t) => {
-      const project = await projectHere(t);
-      const history = project.history();
-      history.talk(40);
-      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-      /** @type {(reply: { text: string }) => void} */
-      let answer = () => {};
-      project.script.turns = [() => new Promise((resolve) => (answer = resolve))];
-      await pi.request("prompt", { message: "Take your time." });
-      await eventually(() => assert.equal(project.turns.length, 1));
-      const compacting = pi.request("prompt", { message: "/lcm compact" });
-      await pi.request("get_state");
-      assert.equal(project.summaryCalls.length, 0);
-      answer({ text: "At leisure." });
-      await compacting;
-      const { entries, lastCompaction } = await project.session(pi);
-      const last = entries.findLast(({ message }) => message);
-      assert.deepEqual([saidBy(last, "assistant"), last.message.stopReason], ["At leisure.", "stop"]);
-      assert.ok(entries.indexOf(lastCompaction) > entries.indexOf(last));
-      await agreed(project);
-    });
-
-    trap(NOWHERE, "without a store Pi compacts in its own way, and says why once", async (t) => {
+    trap([], "without a store Pi compacts in its own way, and says why once", async (t) => {
       const project = await projectHere(t, { script: { otherwise: () => ({ text: "Pi's own words." }) } });
       writeFileSync(project.storeDir, "a file where the folder should be");
       const history = project.history();
@@ -307,44 +352,10 @@ for (const host of hosts) {
       assert.equal(told.length, 1, told.join("\n"));
       assert.ok(told[0].includes(project.storeDir), told[0]);
       assert.equal(project.summaryCalls.length, 0);
+      // Where nothing can be told: as with an engine that is missing.
+      if (!everything) return;
       const { code, stdout } = await project.runPi(["--session", file, "-p", "in print mode"]);
       assert.deepEqual({ code, stdout }, { code: 0, stdout: "Pi's own words.\n" });
-    });
-
-    trap(NEW, "the prompt's prefix stays the same between compactions", async (t) => {
-      const project = await projectHere(t);
-      const history = project.history();
-      history.talk(40);
-      const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-      const look = () => ({ toolCalls: [{ name: "bash", arguments: { command: "echo looked" } }] });
-      /** The requests of the user's own runs, and of one that an extension starts; both with a tool call. */
-      const talk = async () => {
-        const from = project.turns.length;
-        project.script.turns = [look(), { text: "There." }, { text: "Gladly." }, look(), { text: "Noted." }, { text: "Bye." }];
-        await pi.prompt(`Where is it? ${filler("where", 100)}`);
-        await pi.prompt("Thank you, 再見.");
-        await pi.prompt("/act trigger a note");
-        await pi.prompt("That is all.");
-        const requests = project.turns.slice(from);
-        assert.equal(requests.length, 6);
-        return requests;
-      };
-      const before = await talk();
-      await pi.request("compact");
-      const after = await talk();
-
-      await t.test("before the first one", () => assertConstant(before));
-      await t.test("after it, with a word about the summaries, once", () => {
-        const told = keepsSections ? after : after.toSpliced(AFTER_A_TOOL_IN_A_STARTED_RUN, 1);
-        assertConstant(told);
-        assert.ok(blockOf(after[0]));
-        assert.notEqual(after[0].system, before[0].system);
-        assert.ok(after[0].system.includes("Older parts of this conversation"));
-      });
-      if (keepsSections) return;
-      await t.test("but this Pi forgets that word after the first tool call of a run that an extension started", () => {
-        assert.equal(after[AFTER_A_TOOL_IN_A_STARTED_RUN].system, before[0].system);
-      });
     });
   });
 }
@@ -356,4 +367,10 @@ const AFTER_A_TOOL_IN_A_STARTED_RUN = 4;
 function assertConstant(requests) {
   assertGrowing(requests);
   assert.equal(new Set(requests.map(({ body }) => JSON.stringify(body.tools))).size, 1, "the same tools");
+}
+
+/** The store has a session's entries as they stand in its file. @param {Project} project @param {SessionFile} session */
+function assertStored(project, session) {
+  const stored = project.inStore((store) => store.entries(session.id));
+  assert.deepEqual(stored, session.entries.map((entry) => ({ id: entry.id, parentId: entry.parentId, json: jsonOf(entry) })));
 }

@@ -7,22 +7,23 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { before, describe, test } from "node:test";
 import { allHosts, hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { platformTriple, root } from "../../scripts/paths.mjs";
-import { addonOf, PACKAGE } from "../../scripts/platforms.mjs";
+import { addonOf, PACKAGE, packageOf } from "../../scripts/platforms.mjs";
 import { collect } from "../../scripts/proc.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
 import { assertToldOnce, databaseFile, warnings } from "../support/faults.mjs";
-import { aLaterRelease, aRelease, aUser, bringNpms, installedIn, npms, runsOn } from "../support/installing.mjs";
+import { aBorrowedEngine, aLaterRelease, aRelease, aUser, bringNpms, npms, placeIn, runsOn } from "../support/installing.mjs";
 import { eventually, temporaryFolder } from "../support/project.mjs";
 import { aRegistry } from "../support/registry.mjs";
 import { heard } from "../support/seats.mjs";
 
 /** @typedef {import("../support/installing.mjs").Release} Release */
+/** @typedef {import("../../scripts/pack.mjs").Packed} Packed */
 /** @typedef {import("../support/project.mjs").Project} Project */
 
 const SOURCE = `npm:${PACKAGE}`;
@@ -38,19 +39,19 @@ const chosen = possible.filter(({ host, npm }) => {
   return inFull || (host === oldest && npms.indexOf(npm) === versions.indexOf(host.version));
 });
 
-/** Why an engine may be missing, and what stands in the user's npm settings then. */
-const lacks = /** @type {const} */ ([["is not in the registry", ""], ["is left out", "omit=optional\n"]]);
-
 /** @type {Release} */
 let release;
 /** @type {Release} */
 let later;
+/** The engine of the first release, where nobody asks what is in it. @type {Packed} */
+let borrowed;
 
 before(async (t) => {
   await bringNpms(chosen.map(({ npm }) => npm));
   const folder = temporaryFolder(/** @type {import("node:test").TestContext} */ (t));
   release = await aRelease(folder);
-  later = await aLaterRelease(folder, NEXT);
+  later = aLaterRelease(folder, release, NEXT);
+  borrowed = aBorrowedEngine(folder, release.version);
 });
 
 for (const { host, npm } of pairs.filter((pair) => !possible.includes(pair))) {
@@ -62,77 +63,68 @@ if (chosen.length < possible.length) {
 
 for (const { host, npm } of chosen) {
   describe(`${host.name}, npm ${npm}`, { concurrency: 2 }, () => {
-    test("the history outlives an update and a removal", async (t) => {
+    test("the history outlives an update, a removal and an engine that is missing; of that the user is told, and what is told helps", async (t) => {
       const registry = await aRegistry(t);
-      registry.add(release.engine, release.main);
-      const { project, pi } = await aUser(t, { host, npm, registry });
-
+      registry.add(release.main);
+      const { project, pi, npmrc } = await aUser(t, { host, npm, registry, usual: "installed" });
       await pi("install", SOURCE);
-      assert.equal(installedIn(await pi("list")).version, release.version);
-      await say(project, "first");
+      const place = placeIn(await pi("list")) ?? "";
+      assert.equal(versionAt(place), release.version);
+      await assertOff(project, new RegExp(`${addonOf(platformTriple())}, .* is missing: run \`pi install ${SOURCE}\` again.* optional packages`));
+
+      registry.add(release.engine);
+      await pi("install", SOURCE);
+      await say(project, "first", "--continue");
       await eventually(() => assertAgreement(project));
 
       registry.add(later.engine, later.main);
       await pi("update", SOURCE);
-      assert.equal(installedIn(await pi("list")).version, NEXT);
+      assert.equal(versionAt(place), NEXT);
       await say(project, "second", "--continue");
       await eventually(() => assertAgreement(project));
 
       const kept = digest(databaseFile(project));
       await pi("remove", SOURCE);
-      assert.equal(installedIn(await pi("list")), undefined);
-      await say(project, "third", "--continue");
-      assert.equal(digest(databaseFile(project)), kept, "removing the package touches no history");
+      assert.deepEqual([packagesOf(project), existsSync(place)], [[], false]);
 
+      // The oldest Pi lets npm install globally, where npm leaves nothing out.
+      if (host.version !== "0.74.2") {
+        npmrc("omit=optional\n");
+        await pi("install", SOURCE);
+        assert.ok(existsSync(place) && !existsSync(engineBeside(place)), "npm has left the engine out");
+      }
+      await say(project, "third", "--continue");
+      assert.equal(digest(databaseFile(project)), kept, "what has no engine touches no history");
+
+      npmrc("");
       await pi("install", SOURCE);
       await say(project, "fourth", "--continue");
       await eventually(() => assertAgreement(project));
     });
 
-    for (const [why, npmrc] of lacks) {
-      const name = `an engine that ${why} is told of, and what is told helps`;
-      if (npmrc && host.version === "0.74.2") {
-        test(name, { skip: "this Pi lets npm install globally, where npm leaves nothing out" });
-        continue;
-      }
-      test(name, async (t) => {
-        const registry = await aRegistry(t);
-        registry.add(release.main);
-        if (npmrc) registry.add(release.engine);
-        const { project, pi, home } = await aUser(t, { host, npm, registry, npmrc });
-
-        await pi("install", SOURCE);
-        await assertOff(project, new RegExp(`${addonOf(platformTriple())}, .* is missing: run \`pi install ${SOURCE}\` again.* optional packages`));
-
-        if (!npmrc) registry.add(release.engine);
-        const file = path.join(home, ".npmrc");
-        writeFileSync(file, readFileSync(file, "utf8").replace(npmrc, ""));
-        await pi("install", SOURCE);
-        await say(project, "afterwards", "--continue");
-        await eventually(() => assertAgreement(project));
-      });
-    }
-
     test("it can be tried without being installed", async (t) => {
       const registry = await aRegistry(t);
-      registry.add(release.engine, release.main);
-      const { project, pi } = await aUser(t, { host, npm, registry, npmrc: "loglevel=silent\n" });
+      registry.add(borrowed, release.main);
+      const { project, npmrc } = await aUser(t, { host, npm, registry, usual: "tried" });
+      npmrc("loglevel=silent\n");
       await say(project, "just once", "-e", SOURCE);
       await eventually(() => assertAgreement(project));
-      assert.equal(installedIn(await pi("list")), undefined);
+      assert.deepEqual(packagesOf(project), []);
     });
 
-    test("sources are installed as they are, from a folder and from git; they tell how to build the engine", async (t) => {
+    test("sources are installed as they are: a folder with its engine, and from git without one, which tells how to build it", async (t) => {
       const folder = path.join(temporaryFolder(t), "sources");
       mkdirSync(folder);
       copyWithoutEngine(folder);
       for (const name of ["package-lock.json", ".npmrc"]) copyFileSync(path.join(root, name), path.join(folder, name));
       await commitAll(folder);
-      const { project, pi, home } = await aUser(t, { host, npm, registry: await aRegistry(t) });
+      const { project, pi, home } = await aUser(t, { host, npm, registry: await aRegistry(t), usual: "sources" });
+      const without = readFileSync(settingsOf(project));
 
-      await pi("install", folder);
-      await assertOff(project, new RegExp(`${addonOf(platformTriple())}, .* is missing: run \`npm run build\` in ${folder}\\.`));
-      await pi("remove", folder);
+      await pi("install", root);
+      await say(project, "with the sources");
+      await eventually(() => assertAgreement(project));
+      writeFileSync(settingsOf(project), without);
 
       // Pi clones from addresses of servers only: git finds the folder at one.
       const address = `git.invalid/someone/${PACKAGE}`;
@@ -165,8 +157,16 @@ async function assertOff(project, sentence) {
   assertToldOnce(pi, sentence);
   assert.match(warnings(pi)[0], /^pi-lossless-context is off: /);
   await pi.stop();
-  await say(project, "in print mode", "--continue");
 }
+
+/** Where Pi keeps what its user has chosen. @param {Project} project */
+const settingsOf = ({ agentDir }) => path.join(agentDir, "settings.json");
+
+/** What is installed, as Pi has noted it. @param {Project} project @returns {string[]} */
+const packagesOf = (project) => JSON.parse(readFileSync(settingsOf(project), "utf8")).packages ?? [];
+
+/** @param {string} place a package's folder */
+const versionAt = (place) => JSON.parse(readFileSync(path.join(place, "package.json"), "utf8")).version;
 
 /** Makes a repository of a folder. @param {string} folder */
 async function commitAll(folder) {
@@ -176,6 +176,9 @@ async function commitAll(folder) {
     assert.equal(code, 0, stderr);
   }
 }
+
+/** The engine's folder. @param {string} place the package's */
+const engineBeside = (place) => path.join(path.dirname(place), packageOf(platformTriple()));
 
 /** @param {string} file */
 const digest = (file) => createHash("sha256").update(readFileSync(file)).digest("hex");

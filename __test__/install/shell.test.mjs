@@ -1,14 +1,15 @@
 /**
- * `pi-lcm` as npm installs it: the package as it is packed, its engine from the registry, started as npx starts it.
+ * `pi-lcm` as npm installs it: the package as it is packed, an engine's package from the registry, started as npx starts it.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { before, test } from "node:test";
+import { packMain } from "../../scripts/pack.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { PACKAGE } from "../../scripts/platforms.mjs";
 import { collect } from "../../scripts/proc.mjs";
-import { aRelease, bringNpms } from "../support/installing.mjs";
+import { aBorrowedEngine, bringNpms } from "../support/installing.mjs";
 import { History } from "../support/history.mjs";
 import { temporaryFolder } from "../support/project.mjs";
 import { aRegistry } from "../support/registry.mjs";
@@ -21,8 +22,9 @@ before(() => bringNpms([NPM]));
 test("npx runs it from the registry, and an installed one is on the path", async (t) => {
   const folder = temporaryFolder(t);
   const registry = await aRegistry(t);
-  const { main, engine, version } = await aRelease(folder);
-  registry.add(engine, main);
+  const main = await packMain(folder);
+  const { version } = main.manifest;
+  registry.add(aBorrowedEngine(folder, version), main);
   const cwd = path.join(folder, "project");
   mkdirSync(cwd);
   const npmrc = path.join(folder, "npmrc");
@@ -32,18 +34,19 @@ test("npx runs it from the registry, and an installed one is on the path", async
     PATH: [path.dirname(node22), process.env.PATH].join(path.delimiter),
   };
   const npx = (/** @type {string[]} */ ...args) => collect(node22, [path.join(npm, "npx-cli.js"), "--yes", PACKAGE, ...args], { cwd, env });
-  assert.deepEqual(await npx("--version"), { code: 0, stdout: `${version}\n`, stderr: "" });
 
   const history = new History({ cwd: "/nowhere" });
   history.talk(3);
-  const session = history.write(folder);
-  assert.deepEqual((await npx("import", session)).code, 0);
+  const imported = await npx("import", history.write(folder));
+  assert.deepEqual([imported.code, imported.stderr], [0, ""]);
+  assert.deepEqual(await npx("grep", "zeppelin"), { code: 1, stdout: "", stderr: "Nothing found for zeppelin.\n" });
+
   const installed = await collect(node22, [path.join(npm, "npm-cli.js"), "install", "--silent", "--no-save", PACKAGE], { cwd, env });
   assert.equal(installed.code, 0, installed.stderr);
   const own = path.join(cwd, "node_modules", ".bin", process.platform === "win32" ? "pi-lcm.cmd" : "pi-lcm");
-  const stats = await collect(own, ["stats"], { cwd, env, shell: process.platform === "win32" });
+  const run = (/** @type {string[]} */ ...args) => collect(own, args, { cwd, env, shell: process.platform === "win32" });
+  assert.deepEqual(await run("--version"), { code: 0, stdout: `${version}\n`, stderr: "" });
+  const stats = await run("stats");
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
   assert.match(stats.stdout, /^This session {4}6 messages/);
-  const nothing = await npx("grep", "zeppelin");
-  assert.deepEqual([nothing.code, nothing.stdout], [1, ""]);
 });

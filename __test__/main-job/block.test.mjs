@@ -11,7 +11,7 @@ import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler, markersIn } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
 
-/** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
+/** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
 /** @param {string} block @param {string} heading */
@@ -42,126 +42,125 @@ function afterCompaction(project, session, edited = []) {
 /** What the summariser was shown between its fences. @param {Project} project */
 const shown = (project) => project.summaryCalls.map(({ messages }) => messages[0].text.split(/^<history-\w+>$/m)[1] ?? "").join("\n");
 
-test("what the user asks of a compaction is answered in the block, also when all summaries are there", async (t) => {
-  const project = await aProject(t, {
-    script: {
-      summary: ({ index, messages }) =>
-        messages[0].text.includes("asked for one thing in particular") ? { text: "Of the ledger: closed in May." } : { text: `Stretch ${index}\n${filler(`${index}`, 30)}` },
-    },
-  });
-  const history = project.history();
-  history.talk(60, { words: 60 });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.prompt("one");
-  await pi.request("compact");
-  const calls = project.summaryCalls.length;
-  await pi.prompt(`two ${filler("two", 400)}`);
-  await pi.request("compact", { customInstructions: "what became of the ledger" });
-  const fresh = project.summaryCalls.slice(calls);
-  await pi.prompt("three");
-  const { block } = afterCompaction(project, await project.session(pi));
-  assert.equal(section(block, "Focus"), "Of the ledger: closed in May.");
-  const asked = fresh.filter(({ messages }) => messages[0].text.includes("asked for one thing in particular"));
-  assert.equal(asked.length, 1);
-  assert.ok(asked[0].messages[0].text.includes("what became of the ledger"));
-  for (const id of drillDownIds(block)) assert.ok(asked[0].messages[0].text.includes(`[${id} `), `${id} was asked about`);
-  const session = await project.session(pi);
-  const paid = fresh.reduce((sum, { raw }) => sum + Math.ceil(Buffer.byteLength(raw) / 4), 0);
-  assert.equal(session.lastCompaction.usage.input, paid);
-});
-
-test("what the user laid down is quoted word for word, and only if it was said", async (t) => {
-  const quotes = 'Quotes:\nrule: "Never touch the ledger by hand."\nrule: "Never touch the ledger by foot."\ntask: "write the importer"';
-  const project = await aProject(t, { script: { summary: ({ index }) => ({ text: `Stretch ${index}\n${filler(`${index}`, 60)}\n\n${quotes}` }) } });
-  const history = project.history();
-  history.user("Never touch the\nledger by  hand. Then write the importer, please.");
-  history.talk(130, { words: 60 });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("compact");
-  await pi.prompt("Go on.");
-  const session = await project.session(pi);
-  const { block } = afterCompaction(project, session);
-  assert.equal(section(block, "Constraints and Open Tasks"), '- task: "write the importer"\n- rule: "Never touch the ledger by hand."');
-  const { summaries } = session.lastCompaction.details;
-  assert.ok(summaries.some((/** @type {any} */ { depth, quotes: kept }) => depth > 0 && kept.length === 2), "they are carried upwards");
-  assert.ok(!block.includes("by foot"));
-});
-
-test("what Pi compacted by itself before is summarised like everything else", async (t) => {
+test("the block tells what was compacted, whatever that was", async (t) => {
   const project = await aProject(t);
-  const history = project.history();
-  const behind = history.talk(20, { name: "behind" });
-  const kept = history.user("kept0000x by Pi");
-  history.entry("compaction", {
-    summary: "Pi's own words of old.", firstKeptEntryId: kept, tokensBefore: 9000,
-    details: { readFiles: ["old/read.ts"], modifiedFiles: ["old/changed.ts"] },
+  const pi = project.startPi();
+
+  await t.test("what the user asks of a compaction is answered in the block, also when all summaries are there", async () => {
+    const history = project.history("focus");
+    history.talk(60, { words: 60, name: "focus" });
+    await project.takeUp(pi, history);
+    project.script.summary = ({ index, messages }) =>
+      messages[0].text.includes("asked for one thing in particular") ? { text: "Of the ledger: closed in May." } : { text: `Stretch ${index}\n${filler(`${index}`, 30)}` };
+    await pi.prompt("one");
+    await pi.request("compact");
+    const calls = project.summaryCalls.length;
+    await pi.prompt(`two ${filler("two", 400)}`);
+    await pi.request("compact", { customInstructions: "what became of the ledger" });
+    const fresh = project.summaryCalls.slice(calls);
+    await pi.prompt("three");
+    const { block } = afterCompaction(project, await project.session(pi));
+    assert.equal(section(block, "Focus"), "Of the ledger: closed in May.");
+    const asked = fresh.filter(({ messages }) => messages[0].text.includes("asked for one thing in particular"));
+    assert.equal(asked.length, 1);
+    assert.ok(asked[0].messages[0].text.includes("what became of the ledger"));
+    for (const id of drillDownIds(block)) assert.ok(asked[0].messages[0].text.includes(`[${id} `), `${id} was asked about`);
+    const session = await project.session(pi);
+    const paid = fresh.reduce((sum, { raw }) => sum + Math.ceil(Buffer.byteLength(raw) / 4), 0);
+    assert.equal(session.lastCompaction.usage.input, paid);
   });
-  history.talk(20, { name: "late" });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("compact");
-  await pi.prompt("Go on.");
-  const session = await project.session(pi);
-  const { block, said } = afterCompaction(project, session);
-  const read = shown(project);
-  for (const marker of [...behind, "kept0000x", "late0000x"]) assert.ok(read.includes(marker), marker);
-  assert.ok(!said.includes("Pi's own words of old."));
-  assert.equal(section(block, "Files"), "<read-files>\nold/read.ts\n</read-files>\n\n<modified-files>\nold/changed.ts\n</modified-files>");
-});
 
-test("a turn larger than the kept tail is split, and its beginning is in the block", async (t) => {
-  const project = await aProject(t, { keepRecentTokens: 2500 });
-  const history = project.history();
-  history.talk(20);
-  history.user("request0000x: read them all");
-  for (let n = 0; n < 12; n++) {
-    const call = `call_${n}`;
-    history.assistant(`step000${n % 10}x`, [{ id: call, name: "read", arguments: { path: `src/file${n}.ts` } }]);
-    history.toolResult(call, "read", filler(call, 300));
-  }
-  history.assistant("all0000x read");
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("compact");
-  await pi.prompt("Go on.");
-  const session = await project.session(pi);
-  const { said, block } = afterCompaction(project, session);
-  const [first] = session.keptBy();
-  assert.equal(first.message.role, "assistant", "the turn was split");
-  assert.ok(shown(project).includes("request0000x"));
-  assert.ok(!said.includes("request0000x") && said.includes("all0000x"));
-  assert.match(section(block, "Files"), /^<read-files>\nsrc\/file0\.ts\n/);
-});
+  await t.test("what the user laid down is quoted word for word, and only if it was said", async () => {
+    const quotes = 'Quotes:\nrule: "Never touch the ledger by hand."\nrule: "Never touch the ledger by foot."\ntask: "write the importer"';
+    const history = project.history("quotes");
+    history.user("Never touch the\nledger by  hand. Then write the importer, please.");
+    history.talk(130, { words: 60 });
+    await project.takeUp(pi, history);
+    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`${index}`, 60)}\n\n${quotes}` });
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const session = await project.session(pi);
+    const { block } = afterCompaction(project, session);
+    assert.equal(section(block, "Constraints and Open Tasks"), '- task: "write the importer"\n- rule: "Never touch the ledger by hand."');
+    const { summaries } = session.lastCompaction.details;
+    assert.ok(summaries.some((/** @type {any} */ { depth, quotes: kept }) => depth > 0 && kept.length === 2), "they are carried upwards");
+    assert.ok(!block.includes("by foot"));
+  });
 
-test("edits, attempts that failed, left branches and commands of the user's are told as the model saw them", async (t) => {
-  const project = await aProject(t);
-  const history = project.history();
-  history.talk(10);
-  const hidden = history.user("hidden0000x by an edit");
-  const replaced = history.user("replaced0000x by an edit");
-  history.entry("context_edit", { targetId: hidden, replacement: null });
-  history.entry("context_edit", { targetId: replaced, replacement: { content: "instead0000x of it" } });
-  const { message: answer } = history.entries.find(({ message }) => message?.role === "assistant");
-  history.message({ ...answer, content: [{ type: "text", text: "aborted0000x half" }], stopReason: "aborted" });
-  history.message({ ...answer, content: [], stopReason: "error", errorMessage: "overloaded" });
-  history.user("again0000x");
-  history.entry("branch_summary", { fromId: hidden, summary: "elsewhere0000x was tried", details: { readFiles: [], modifiedFiles: ["left.ts"] } });
-  history.bash("echo shown0000x", "output0000x");
-  history.bash("echo secret0000x", "private0000x", { excludeFromContext: true });
-  history.talk(10, { name: "late" });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("bash", { command: "echo kept0000x" });
-  await pi.request("bash", { command: "echo unseen0000x", excludeFromContext: true });
-  await pi.request("compact");
-  await pi.prompt("Go on.");
-  const session = await project.session(pi);
-  const { block, said } = afterCompaction(project, session, [replaced]);
-  const read = shown(project);
-  for (const marker of ["instead0000x", "aborted0000x", "again0000x", "elsewhere0000x", "shown0000x", "output0000x"]) assert.ok(read.includes(marker), marker);
-  for (const marker of ["hidden0000x", "replaced0000x", "secret0000x", "private0000x", "unseen0000x"]) {
-    assert.ok(!read.includes(marker) && !said.includes(marker), marker);
-  }
-  assert.match(read, /assistant [^\n]*stopped or failed half way\]\naborted0000x half/);
-  assert.ok(said.includes("kept0000x") !== read.includes("kept0000x"), "it is told once: raw or in a summary");
-  assert.match(section(block, "Files"), /left\.ts/);
+  await t.test("what Pi compacted by itself before is summarised like everything else", async () => {
+    const history = project.history("compacted");
+    const behind = history.talk(20, { name: "behind" });
+    const kept = history.user("kept0000x by Pi");
+    history.entry("compaction", {
+      summary: "Pi's own words of old.", firstKeptEntryId: kept, tokensBefore: 9000,
+      details: { readFiles: ["old/read.ts"], modifiedFiles: ["old/changed.ts"] },
+    });
+    history.talk(20, { name: "late" });
+    await project.takeUp(pi, history);
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const session = await project.session(pi);
+    const { block, said } = afterCompaction(project, session);
+    const read = shown(project);
+    for (const marker of [...behind, "kept0000x", "late0000x"]) assert.ok(read.includes(marker), marker);
+    assert.ok(!said.includes("Pi's own words of old."));
+    assert.equal(section(block, "Files"), "<read-files>\nold/read.ts\n</read-files>\n\n<modified-files>\nold/changed.ts\n</modified-files>");
+  });
+
+  await t.test("edits, attempts that failed, left branches and commands of the user's are told as the model saw them", async () => {
+    const history = project.history("edits");
+    history.talk(10, { name: "edits" });
+    const hidden = history.user("hidden0000x by an edit");
+    const replaced = history.user("replaced0000x by an edit");
+    history.entry("context_edit", { targetId: hidden, replacement: null });
+    history.entry("context_edit", { targetId: replaced, replacement: { content: "instead0000x of it" } });
+    const { message: answer } = history.entries.find(({ message }) => message?.role === "assistant");
+    history.message({ ...answer, content: [{ type: "text", text: "aborted0000x half" }], stopReason: "aborted" });
+    history.message({ ...answer, content: [], stopReason: "error", errorMessage: "overloaded" });
+    history.user("again0000x");
+    history.entry("branch_summary", { fromId: hidden, summary: "elsewhere0000x was tried", details: { readFiles: [], modifiedFiles: ["left.ts"] } });
+    history.bash("echo shown0000x", "output0000x");
+    history.bash("echo secret0000x", "private0000x", { excludeFromContext: true });
+    history.talk(10, { name: "late" });
+    await project.takeUp(pi, history);
+    await pi.request("bash", { command: "echo kept0000x" });
+    await pi.request("bash", { command: "echo unseen0000x", excludeFromContext: true });
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const session = await project.session(pi);
+    const { block, said } = afterCompaction(project, session, [replaced]);
+    const read = shown(project);
+    for (const marker of ["instead0000x", "aborted0000x", "again0000x", "elsewhere0000x", "shown0000x", "output0000x"]) assert.ok(read.includes(marker), marker);
+    for (const marker of ["hidden0000x", "replaced0000x", "secret0000x", "private0000x", "unseen0000x"]) {
+      assert.ok(!read.includes(marker) && !said.includes(marker), marker);
+    }
+    assert.match(read, /assistant [^\n]*stopped or failed half way\]\naborted0000x half/);
+    assert.ok(said.includes("kept0000x") !== read.includes("kept0000x"), "it is told once: raw or in a summary");
+    assert.match(section(block, "Files"), /left\.ts/);
+  });
+
+  await t.test("a turn larger than the kept tail is split, and its beginning is in the block", async () => {
+    project.configure({ compaction: { keepRecentTokens: 2500 } });
+    const history = project.history("split");
+    history.talk(20, { name: "split" });
+    history.user("request0000x: read them all");
+    for (let n = 0; n < 12; n++) {
+      const call = `call_${n}`;
+      history.assistant(`step000${n % 10}x`, [{ id: call, name: "read", arguments: { path: `src/file${n}.ts` } }]);
+      history.toolResult(call, "read", filler(call, 300));
+    }
+    history.assistant("all0000x read");
+    await project.takeUp(pi, history);
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const session = await project.session(pi);
+    const { said, block } = afterCompaction(project, session);
+    const [first] = session.keptBy();
+    assert.equal(first.message.role, "assistant", "the turn was split");
+    assert.ok(shown(project).includes("request0000x"));
+    assert.ok(!said.includes("request0000x") && said.includes("all0000x"));
+    assert.match(section(block, "Files"), /^<read-files>\nsrc\/file0\.ts\n/);
+  });
 });
 
 for (const host of hostsFor(hosts)) {

@@ -10,7 +10,7 @@ import { filler, markersIn } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { SessionFile } from "../support/session-file.mjs";
 
-/** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
+/** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
 /**
@@ -44,9 +44,21 @@ function blockIn(request) {
   return block;
 }
 
-test("a compaction puts a block in place of the history", async (t) => {
+/** Pi's settings for a session. */
+const settings = ({ keepRecentTokens = 200, lcm = {} } = {}) => ({ compaction: { keepRecentTokens }, lcm });
+
+/** How many summaries there are. @param {Project} project */
+const written = (project) => project.inStore((store) => ({ leaves: store.count("summaries WHERE depth = 0"), condensed: store.count("summaries WHERE depth > 0") }));
+
+test("a Pi compacts one session after the other", async (t) => {
   const project = await aProject(t, { keepRecentTokens: 4000 });
-  const history = project.history();
+  /** @param {string} name of the session, and of what is said in it @param {number} exchanges */
+  const talk = (name, exchanges, words = 60) => {
+    const history = project.history(name);
+    history.talk(exchanges, { words, name });
+    return history;
+  };
+  const history = project.history("whole");
   history.talk(30, { name: "early" });
   history.assistant("", [{ id: "call_1", name: "read", arguments: { path: "src/ledger.ts" } }]);
   history.toolResult("call_1", "read", `head0000x\n${filler("file", 2000)}\nmiddle0000x\n${filler("more", 2000)}`);
@@ -54,221 +66,243 @@ test("a compaction puts a block in place of the history", async (t) => {
   history.bash("echo shown0000x", "shown0001x");
   history.bash("echo hidden0000x", "hidden0001x", { excludeFromContext: true });
   history.talk(60, { name: "late" });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.prompt("What comes before the compaction?");
-  const answer = await pi.request("compact", { customInstructions: "mind the ledger" });
-  await pi.prompt("What comes after it?");
-  const session = await project.session(pi);
-  const [before, after] = project.turns;
-  const block = blockIn(after);
+  const file = history.write(project.sessionDir);
+  const pi = project.startPi(["--session", file]);
 
-  await t.test("the summariser was shown every visible message before the kept tail, and no other", () => {
-    const shown = markersIn(project.summaryCalls.map(({ messages }) => messages));
-    const compacted = session.compactedBy().map((id) => session.entry(id));
-    // Of the file only head and tail are shown.
-    const expected = markersIn(compacted).filter((marker) => marker !== "middle0000x");
-    assert.deepEqual(shown, expected);
-    assert.ok(expected.includes("head0000x") && expected.includes("shown0001x"));
-    const kept = markersIn(session.keptBy());
-    assert.ok(kept.length > 0);
-    for (const left of ["aside0000x", "hidden0000x", "hidden0001x", ...kept]) assert.ok(!shown.includes(left), left);
+  await t.test("a compaction puts a block in place of the history", async (t) => {
+    await pi.prompt("What comes before the compaction?");
+    const answer = await pi.request("compact", { customInstructions: "mind the ledger" });
+    await pi.prompt("What comes after it?");
+    const session = await project.session(pi);
+    const [before, after] = project.turns;
+    const block = blockIn(after);
+
+    await t.test("the summariser was shown every visible message before the kept tail, and no other", () => {
+      const shown = markersIn(project.summaryCalls.map(({ messages }) => messages));
+      const compacted = session.compactedBy().map((id) => session.entry(id));
+      // Of the file only head and tail are shown.
+      const expected = markersIn(compacted).filter((marker) => marker !== "middle0000x");
+      assert.deepEqual(shown, expected);
+      assert.ok(expected.includes("head0000x") && expected.includes("shown0001x"));
+      const kept = markersIn(session.keptBy());
+      assert.ok(kept.length > 0);
+      for (const left of ["aside0000x", "hidden0000x", "hidden0001x", ...kept]) assert.ok(!shown.includes(left), left);
+    });
+
+    await t.test("what the user asked of the compaction reached every prompt", () => {
+      for (const call of project.summaryCalls) assert.match(call.messages[0].text, /mind the ledger/);
+    });
+
+    await t.test("the next request holds the system prompt, the block, the kept tail and nothing else", () => {
+      const [first, ...rest] = spoken(after);
+      assert.equal(first.role, "user");
+      const kept = session.keptBy().map(said);
+      assert.ok(kept.length > 1);
+      assert.deepEqual(rest, [...kept, { role: "user", text: "What comes after it?" }]);
+      assert.ok(after.system.startsWith(before.system), "the system prompt is the one before with something added");
+      assert.match(after.system.slice(before.system.length), /^\s*<lcm>\n[^<]+\n<\/lcm>\s*$/);
+    });
+
+    await t.test("the block covers each message before the kept tail exactly once, by the edges", () => {
+      assertCovers(project, session, block);
+      assert.equal(statistics(block).degraded, 0);
+    });
+
+    await t.test("Pi stored what the model was shown, and the costs of all calls", () => {
+      assert.equal(session.lastCompaction.summary, block);
+      assert.equal(answer.summary, block);
+      assert.equal(session.lastCompaction.fromHook, true);
+      const paid = project.summaryCalls.reduce((sum, { raw }) => sum + Math.ceil(Buffer.byteLength(raw) / 4), 0);
+      assert.equal(session.lastCompaction.usage.input, paid);
+    });
+
+    await t.test("the user was told once what it took", async () => {
+      await pi.waitFor(() => pi.ui("notify").length > 0);
+      const told = pi.ui("notify").map(({ message }) => message);
+      assert.equal(told.length, 1);
+      const { covers, summaries } = statistics(block);
+      const calls = project.summaryCalls.length;
+      const numbers = new RegExp(`^LCM: ${covers} messages in ${summaries} summaries \\(${summaries} new\\), [\\d,]+ → about [\\d,]+ tokens, ${calls} model calls, `);
+      assert.match(told[0], numbers);
+    });
   });
 
-  await t.test("what the user asked of the compaction reached every prompt", () => {
-    for (const call of project.summaryCalls) assert.match(call.messages[0].text, /mind the ledger/);
+  await t.test("a long history is condensed, and later compactions build on the earlier ones", async (t) => {
+    // With more room the block would show the leaves themselves.
+    project.configure(settings({ lcm: { maxSummaryTokens: 1000 } }));
+    await project.takeUp(pi, talk("long", 130));
+    // Which messages a summary stands for is told by what it was shown; so it repeats none of their markers.
+    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 100)}` });
+    const before = written(project);
+    await pi.prompt("one");
+    await pi.request("compact");
+    const first = await project.session(pi);
+    const firstBlock = first.lastCompaction.summary;
+
+    await t.test("more summaries than fit beside each other become one of the next depth", () => {
+      const { leaves, condensed } = written(project);
+      assert.ok(leaves - before.leaves > 6);
+      assert.ok(condensed > before.condensed);
+      assert.equal(statistics(firstBlock).depth, 1);
+      assert.match(firstBlock, /### High-Level Summary\n\[s-[^]+### Recent Activity\n\[s-/);
+      assertCovers(project, first, firstBlock);
+    });
+
+    await t.test("the next compaction asks about new messages only", async () => {
+      const before = project.summaryCalls.length;
+      for (const n of [1, 2, 3, 4, 5, 6]) await pi.prompt(`fresh000${n}x ${filler(`fresh ${n}`, 150)}`);
+      await pi.request("compact");
+      const session = await project.session(pi);
+      const asked = project.summaryCalls.slice(before);
+      assert.equal(asked.length, 1);
+      // What came just before may be named for orientation; the stretch itself is inside the fence.
+      const stretch = asked[0].messages[0].text.split(/^<history-/m)[1];
+      assert.deepEqual(markersIn(stretch).filter((marker) => marker.startsWith("long")), []);
+      assert.ok(markersIn(stretch).includes("fresh0001x"));
+      assertCovers(project, session, session.lastCompaction.summary);
+      assert.ok(session.compactedBy().length > first.compactedBy().length);
+    });
   });
 
-  await t.test("the next request holds the system prompt, the block, the kept tail and nothing else", () => {
-    const [first, ...rest] = spoken(after);
-    assert.equal(first.role, "user");
-    const kept = session.keptBy().map(said);
-    assert.ok(kept.length > 1);
-    assert.deepEqual(rest, [...kept, { role: "user", text: "What comes after it?" }]);
-    assert.ok(after.system.startsWith(before.system), "the system prompt is the one before with something added");
-    assert.match(after.system.slice(before.system.length), /^\s*<lcm>\n[^<]+\n<\/lcm>\s*$/);
+  await t.test("when every model call fails the block still covers everything", async (t) => {
+    project.configure(settings({ lcm: { modelRetries: 1 } }));
+    const history = talk("fire", 120);
+    history.user("never touch ledger0000x again");
+    history.talk(3, { name: "tail" });
+    await project.takeUp(pi, history);
+    project.script.summary = () => ({ status: 500, errorBody: "the model is on fire" });
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const session = await project.session(pi);
+    const block = blockIn(project.lastTurn);
+
+    await t.test("with extracts, marked as such, that are smaller than what they stand for", () => {
+      assertCovers(project, session, block);
+      const ids = drillDownIds(block);
+      assert.equal(statistics(block).degraded, ids.length);
+      const compacted = session.compactedBy().map((id) => JSON.stringify(session.entry(id).message.content)).join("");
+      assert.ok(block.length < compacted.length / 2, `${block.length} of ${compacted.length}`);
+      for (const id of ids) {
+        const [{ state, model }] = project.inStore((store) => store.rows("SELECT state, model FROM summaries WHERE id = ?", store.summary(id)));
+        assert.deepEqual({ state, model }, { state: "degraded", model: null });
+      }
+    });
+
+    await t.test("the provider was not asked again and again", () => {
+      assert.ok(project.summaryCalls.length > 0);
+      assert.ok(project.summaryCalls.length <= 10, `${project.summaryCalls.length} calls`);
+    });
+
+    await t.test("the user was told once", async () => {
+      await pi.waitFor(() => pi.ui("notify").length > 0);
+      const told = pi.ui("notify");
+      assert.equal(told.length, 1);
+      assert.match(told[0].message, /of them without a model, to be made anew later \(.*the model is on fire\)$/);
+      assert.equal(told[0].notifyType, "warning");
+    });
+
+    await t.test("when the model is back, the extracts are replaced and still nothing is missing", async () => {
+      project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 20)}` });
+      await pi.prompt(`${filler("later", 300)}`);
+      await pi.request("compact");
+      const healed = await project.session(pi);
+      assertCovers(project, healed, healed.lastCompaction.summary);
+      assert.equal(statistics(healed.lastCompaction.summary).degraded, 0);
+    });
   });
 
-  await t.test("the block covers each message before the kept tail exactly once, by the edges", () => {
-    assertCovers(project, session, block);
-    assert.equal(statistics(block).degraded, 0);
+  await t.test("an abort stops a compaction, keeps what is finished, and the session goes on", async (t) => {
+    const answered = 2;
+    project.configure(settings());
+    await project.takeUp(pi, talk("stopped", 100));
+    project.script.summary = ({ index }) => (project.summaryCalls.length <= answered ? { text: `Finished ${index}\nIn time.` } : { hang: true });
+    const before = written(project);
+    await pi.prompt("before");
+    const { entries } = await project.session(pi);
+    const compacting = assert.rejects(pi.request("compact"), /cancelled/i);
+    await eventually(() => {
+      assert.equal(written(project).leaves, before.leaves + answered);
+      assert.ok(project.summaryCalls.length > answered);
+    });
+    await pi.request("abort");
+    await compacting;
+
+    await t.test("the calls under way are dropped and none is begun", async () => {
+      await eventually(() => assert.ok(project.summaryCalls.slice(answered).every(({ abandoned }) => abandoned)));
+      assert.ok(project.summaryCalls.length <= answered + 4);
+    });
+
+    await t.test("the session is as it was and goes on", async () => {
+      assert.deepEqual((await project.session(pi)).entries, entries);
+      await pi.prompt("after");
+      assert.equal(spoken(project.lastTurn).at(-1)?.text, "after");
+      assert.equal(blockOf(project.lastTurn), undefined);
+    });
+
+    await t.test("what was finished is whole, and the next compaction uses it", async () => {
+      assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
+      project.script.summary = ({ index }) => ({ text: `Second try ${index}\n${filler(`try ${index}`, 40)}` });
+      const calls = project.summaryCalls.length;
+      await pi.request("compact");
+      const session = await project.session(pi);
+      assertCovers(project, session, session.lastCompaction.summary);
+      const { leaves, condensed } = written(project);
+      assert.equal(project.summaryCalls.length - calls, leaves - before.leaves - answered + condensed - before.condensed);
+    });
   });
 
-  await t.test("Pi stored what the model was shown, and the costs of all calls", () => {
-    assert.equal(session.lastCompaction.summary, block);
-    assert.equal(answer.summary, block);
-    assert.equal(session.lastCompaction.fromHook, true);
-    const paid = project.summaryCalls.reduce((sum, { raw }) => sum + Math.ceil(Buffer.byteLength(raw) / 4), 0);
-    assert.equal(session.lastCompaction.usage.input, paid);
+  await t.test("a context that overflows is compacted, and the turn is asked again", async (t) => {
+    const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
+    // More than what Pi notes of its prompt, which counts as kept too: else the question itself would be compacted.
+    project.configure(settings({ keepRecentTokens: 4000 }));
+    await project.takeUp(pi, talk("full", 120, 30));
+    project.script.turns = [{ status: 400, errorBody }, { text: "Now it fits." }];
+    await pi.prompt("Too much?");
+    const session = await project.session(pi);
+    assertCovers(project, session, blockIn(project.lastTurn));
+    assert.equal(spoken(project.lastTurn).at(-1)?.text, "Too much?");
+    assert.equal(session.entries.at(-1).message?.content[0].text, "Now it fits.");
   });
 
-  await t.test("the user was told once what it took", async () => {
-    await pi.waitFor(() => pi.ui("notify").length > 0);
-    const told = pi.ui("notify").map(({ message }) => message);
-    assert.equal(told.length, 1);
-    const { covers, summaries } = statistics(block);
+  await t.test("a short session is Pi's own to compact", async (t) => {
+    project.configure(settings());
+    await project.takeUp(pi, talk("short", 4, 100));
+    project.script.turns = [{ text: "Pi's own summary." }];
+    const { summary } = await pi.request("compact");
+    assert.match(summary, /Pi's own summary\./);
+    assert.equal(project.summaryCalls.length, 0);
+    assert.equal((await project.session(pi)).lastCompaction.fromHook ?? false, false);
+    assert.deepEqual(pi.ui("notify"), []);
+  });
+
+  let again = pi;
+  await t.test("a Pi that is killed while it compacts leaves whole summaries behind, and the next one goes on from them", async (t) => {
+    const killed = await project.takeUp(pi, talk("killed", 80));
+    const before = written(project);
+    project.script.summary = () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true });
+    const compacting = assert.rejects(pi.request("compact"), /SIGKILL/);
+    await eventually(() => assert.equal(written(project).leaves, before.leaves + 1));
+    await pi.kill("SIGKILL");
+    await compacting;
+    assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
+
+    project.script.summary = undefined;
     const calls = project.summaryCalls.length;
-    const numbers = new RegExp(`^LCM: ${covers} messages in ${summaries} summaries \\(${summaries} new\\), [\\d,]+ → about [\\d,]+ tokens, ${calls} model calls, `);
-    assert.match(told[0], numbers);
+    again = project.startPi(["--session", killed]);
+    await again.request("compact");
+    const session = await project.session(again);
+    assertCovers(project, session, session.lastCompaction.summary);
+    assert.match(session.lastCompaction.summary, /Finished\nIn time\./);
+    assert.equal(project.summaryCalls.length - calls, drillDownIds(session.lastCompaction.summary).length - 1);
   });
 
-  await t.test("a later start shows the same block and asks nothing again", async () => {
-    await pi.stop();
+  await t.test("a later start shows the block of before and asks nothing again", async () => {
     const calls = project.summaryCalls.length;
-    await project.runPi(["--session", session.file, "-p", "And now?"]);
-    assert.equal(blockIn(project.lastTurn), block);
+    await again.request("switch_session", { sessionPath: file });
+    await again.prompt("And now?");
+    assert.equal(blockIn(project.lastTurn), new SessionFile(file).lastCompaction.summary);
     assert.equal(project.summaryCalls.length, calls);
   });
-});
-
-test("a long history is condensed, and later compactions build on the earlier ones", async (t) => {
-  const project = await aProject(t, {
-    // With more room the block would show the leaves themselves.
-    settings: { lcm: { maxSummaryTokens: 1000 } },
-    // Which messages a summary stands for is told by what it was shown; so it repeats none of their markers.
-    script: { summary: ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 100)}` }) },
-  });
-  const history = project.history();
-  history.talk(130, { words: 60 });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.prompt("one");
-  await pi.request("compact");
-  const first = await project.session(pi);
-  const firstBlock = first.lastCompaction.summary;
-
-  await t.test("more summaries than fit beside each other become one of the next depth", () => {
-    const depths = project.inStore((store) => store.rows("SELECT depth, count(*) AS n FROM summaries GROUP BY depth"));
-    assert.ok(depths.find(({ depth }) => depth === 0).n > 6);
-    assert.ok(depths.some(({ depth }) => depth === 1));
-    assert.equal(statistics(firstBlock).depth, 1);
-    assert.match(firstBlock, /### High-Level Summary\n\[s-[^]+### Recent Activity\n\[s-/);
-    assertCovers(project, first, firstBlock);
-  });
-
-  await t.test("the next compaction asks about new messages only", async () => {
-    const before = project.summaryCalls.length;
-    for (const n of [1, 2, 3, 4, 5, 6]) await pi.prompt(`fresh000${n}x ${filler(`fresh ${n}`, 150)}`);
-    await pi.request("compact");
-    const session = await project.session(pi);
-    const asked = project.summaryCalls.slice(before);
-    assert.equal(asked.length, 1);
-    // What came just before may be named for orientation; the stretch itself is inside the fence.
-    const stretch = asked[0].messages[0].text.split(/^<history-/m)[1];
-    assert.deepEqual(markersIn(stretch).filter((marker) => marker.startsWith("mark")), []);
-    assert.ok(markersIn(stretch).includes("fresh0001x"));
-    assertCovers(project, session, session.lastCompaction.summary);
-    assert.ok(session.compactedBy().length > first.compactedBy().length);
-  });
-});
-
-test("when every model call fails the block still covers everything", async (t) => {
-  const settings = { lcm: { modelRetries: 1 } };
-  const project = await aProject(t, { settings, script: { summary: () => ({ status: 500, errorBody: "the model is on fire" }) } });
-  const history = project.history();
-  history.talk(200, { words: 60 });
-  history.user("never touch ledger0000x again");
-  history.talk(3, { name: "tail" });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("compact");
-  await pi.prompt("Go on.");
-  const session = await project.session(pi);
-  const block = blockIn(project.lastTurn);
-
-  await t.test("with extracts, marked as such, that are smaller than what they stand for", () => {
-    assertCovers(project, session, block);
-    const ids = drillDownIds(block);
-    assert.equal(statistics(block).degraded, ids.length);
-    const compacted = session.compactedBy().map((id) => JSON.stringify(session.entry(id).message.content)).join("");
-    assert.ok(block.length < compacted.length / 2, `${block.length} of ${compacted.length}`);
-    const states = project.inStore((store) => store.rows("SELECT DISTINCT state, model FROM summaries"));
-    assert.deepEqual(states.map((row) => ({ ...row })), [{ state: "degraded", model: null }]);
-  });
-
-  await t.test("the provider was not asked again and again", () => {
-    assert.ok(project.summaryCalls.length > 0);
-    assert.ok(project.summaryCalls.length <= 10, `${project.summaryCalls.length} calls`);
-  });
-
-  await t.test("the user was told once", async () => {
-    await pi.waitFor(() => pi.ui("notify").length > 0);
-    const told = pi.ui("notify");
-    assert.equal(told.length, 1);
-    assert.match(told[0].message, /of them without a model, to be made anew later \(.*the model is on fire\)$/);
-    assert.equal(told[0].notifyType, "warning");
-  });
-
-  await t.test("when the model is back, the extracts are replaced and still nothing is missing", async () => {
-    project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 20)}` });
-    await pi.prompt(`${filler("later", 300)}`);
-    await pi.request("compact");
-    const healed = await project.session(pi);
-    assertCovers(project, healed, healed.lastCompaction.summary);
-    assert.equal(statistics(healed.lastCompaction.summary).degraded, 0);
-  });
-});
-
-test("an abort stops a compaction, keeps what is finished, and the session goes on", async (t) => {
-  const answered = 2;
-  const project = await aProject(t);
-  project.script.summary = ({ index }) => (project.summaryCalls.length <= answered ? { text: `Finished ${index}\nIn time.` } : { hang: true });
-  const history = project.history();
-  history.talk(150, { words: 60 });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.prompt("before");
-  const { entries } = await project.session(pi);
-  const compacting = assert.rejects(pi.request("compact"), /cancelled/i);
-  await eventually(() => {
-    assert.equal(project.inStore((store) => store.count("summaries")), answered);
-    assert.ok(project.summaryCalls.length > answered);
-  });
-  await pi.request("abort");
-  await compacting;
-
-  await t.test("the calls under way are dropped and none is begun", async () => {
-    await eventually(() => assert.ok(project.summaryCalls.slice(answered).every(({ abandoned }) => abandoned)));
-    assert.ok(project.summaryCalls.length <= answered + 4);
-  });
-
-  await t.test("the session is as it was and goes on", async () => {
-    assert.deepEqual((await project.session(pi)).entries, entries);
-    await pi.prompt("after");
-    assert.equal(spoken(project.lastTurn).at(-1)?.text, "after");
-    assert.equal(blockOf(project.lastTurn), undefined);
-  });
-
-  await t.test("what was finished is whole, and the next compaction uses it", async () => {
-    assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
-    project.script.summary = ({ index }) => ({ text: `Second try ${index}\n${filler(`try ${index}`, 40)}` });
-    const before = project.summaryCalls.length;
-    await pi.request("compact");
-    const session = await project.session(pi);
-    assertCovers(project, session, session.lastCompaction.summary);
-    const leaves = project.inStore((store) => store.rows("SELECT count(*) AS n FROM summaries WHERE depth = 0")[0].n);
-    const condensed = project.inStore((store) => store.rows("SELECT count(*) AS n FROM summaries WHERE depth > 0")[0].n);
-    assert.equal(project.summaryCalls.length - before, leaves - answered + condensed);
-  });
-});
-
-test("a Pi that is killed while it compacts leaves whole summaries behind, and the next one goes on from them", async (t) => {
-  const project = await aProject(t);
-  project.script.summary = () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true });
-  const history = project.history();
-  history.talk(80, { words: 60 });
-  const file = history.write(project.sessionDir);
-  const killed = project.startPi(["--session", file]);
-  const compacting = assert.rejects(killed.request("compact"), /SIGKILL/);
-  await eventually(() => assert.equal(project.inStore((store) => store.count("summaries")), 1));
-  await killed.kill("SIGKILL");
-  await compacting;
-  assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
-
-  project.script.summary = undefined;
-  const before = project.summaryCalls.length;
-  const pi = project.startPi(["--session", file]);
-  await pi.request("compact");
-  const session = await project.session(pi);
-  assertCovers(project, session, session.lastCompaction.summary);
-  assert.match(session.lastCompaction.summary, /Finished\nIn time\./);
-  assert.equal(project.summaryCalls.length - before, drillDownIds(session.lastCompaction.summary).length - 1);
 });
 
 test("Pi's automatic compaction goes through us too, in print mode", async (t) => {
@@ -283,35 +317,6 @@ test("Pi's automatic compaction goes through us too, in print mode", async (t) =
   const [first, ...rest] = spoken(project.lastTurn);
   assert.ok(first.text.includes("<summary>"));
   assert.deepEqual(rest, [...session.keptBy().map(said), { role: "user", text: "Go on." }]);
-});
-
-test("a context that overflows is compacted, and the turn is asked again", async (t) => {
-  const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
-  const project = await aProject(t, {
-    // More than what Pi notes of its prompt, which counts as kept too: else the question itself would be compacted.
-    keepRecentTokens: 4000,
-    script: { turns: [{ status: 400, errorBody }, { text: "Now it fits." }] },
-  });
-  const history = project.history();
-  history.talk(120);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.prompt("Too much?");
-  const session = await project.session(pi);
-  assertCovers(project, session, blockIn(project.lastTurn));
-  assert.equal(spoken(project.lastTurn).at(-1)?.text, "Too much?");
-  assert.equal(session.entries.at(-1).message?.content[0].text, "Now it fits.");
-});
-
-test("a short session is Pi's own to compact", async (t) => {
-  const project = await aProject(t, { script: { turns: [{ text: "Pi's own summary." }] } });
-  const history = project.history();
-  history.talk(4, { words: 100 });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  const { summary } = await pi.request("compact");
-  assert.match(summary, /Pi's own summary\./);
-  assert.equal(project.summaryCalls.length, 0);
-  assert.equal((await project.session(pi)).lastCompaction.fromHook ?? false, false);
-  assert.deepEqual(pi.ui("notify"), []);
 });
 
 test("without its engine the extension leaves compaction to Pi, and says why", async (t) => {

@@ -7,14 +7,13 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
-
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
-import { jsonOf } from "../support/session-file.mjs";
-import { databasesIn } from "../support/store.mjs";
+import { jsonOf, SessionFile } from "../support/session-file.mjs";
+import { databasesIn, slowed } from "../support/store.mjs";
+import { noTerminal } from "../support/terminal.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
-/** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
 /**
  * The store has the sessions' entries in their places, and the exact JSON of every message.
@@ -34,9 +33,8 @@ function assertStored(project, sessions) {
 /** What the user was told. @param {import("../support/project.mjs").Pi} pi @returns {string[]} */
 const notices = (pi) => pi.ui("notify").map(({ message }) => message);
 
-/** Two sessions and a fork, said to a Pi without the extension. @param {Project} project */
-async function before(project) {
-  const pi = project.startPi([], null);
+/** Two sessions and a fork, of which the extension hears nothing. @param {import("../support/project.mjs").Pi} pi */
+async function before(pi) {
   await pi.prompt("Guten Tag, 你好, 👋🏽 and \u2028 too");
   await pi.prompt("run it");
   await pi.request("bash", { command: "echo seen" });
@@ -46,21 +44,20 @@ async function before(project) {
   await pi.prompt("another way");
   await pi.request("new_session");
   await pi.prompt("something else");
-  await pi.stop();
 }
-
-const script = {
-  turns: [{ text: "Hello.", thinking: "A greeting." }, { toolCalls: [{ id: "call_a", name: "bash", arguments: { command: "echo 1" } }] }],
-};
 
 for (const host of hostsFor(hostsByVersion)) {
   test(`older sessions are offered once, and imported as if they had been there all along, on ${host.name}`, async (t) => {
-    const project = await aProject(t, { script: { turns: [...script.turns] }, host });
-    await before(project);
+    const turns = [{ text: "Hello.", thinking: "A greeting." }, { toolCalls: [{ id: "call_a", name: "bash", arguments: { command: "echo 1" } }] }];
+    const project = await aProject(t, { script: { turns }, host, settings: { lcm: { enabled: false } } });
+    const pi = project.startPi();
+    await before(pi);
     const old = project.sessions();
     assert.equal(old.length, 3);
+    assert.deepEqual(databasesIn(project.storeDir), []);
 
-    const pi = project.startPi();
+    project.configure({ lcm: {} });
+    await pi.request("new_session");
     await pi.waitFor(() => notices(pi).length > 0);
     assert.deepEqual(notices(pi), ["LCM: this project has 3 older sessions. /lcm import keeps them too."]);
     await pi.prompt("/lcm import");
@@ -76,13 +73,12 @@ for (const host of hostsFor(hostsByVersion)) {
     const again = project.startPi();
     await again.prompt("/lcm stats");
     assert.equal(notices(again).length, 1);
-    await again.stop();
     assert.equal(project.summaryCalls.length, 0);
 
     await t.test("and what was said in them is found", async () => {
       project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "something else", session: "project" } }] }];
-      await project.runPi(["-p", "look for it"]);
-      assert.match(project.lastTurn.raw, /found|something else/);
+      await again.prompt("look for it");
+      assert.match(project.lastTurn.messages.at(-1)?.text ?? "", /^m-[0-9a-f]{10} .* in another session: /m);
     });
   });
 }
@@ -94,81 +90,63 @@ test("in print mode nothing is offered, and the report is what is printed", asyn
   history.talk(3);
   history.write(project.sessionDir);
   writeFileSync(path.join(project.sessionDir, "broken.jsonl"), "no session\n");
-  const said = await project.runPi(["-p", "hello"]);
-  assert.equal(said.stdout, "Understood.\n");
-  const { stdout } = await project.runPi(["-p", "/lcm import"]);
-  const report = "2 sessions: 6 messages new, \\d known already, 1 session in which nothing was said left out, 1 file could not be read \\(broken\\.jsonl: it is no session of Pi's\\)";
-  assert.match(stdout, new RegExp(`^${report}\\n`));
-  const wrong = await project.runPi(["-p", "/lcm import /nowhere/at/all.jsonl"]);
-  assert.match(wrong.stdout, /^there is no \/nowhere\/at\/all\.jsonl\n/);
+  const odd = oddSession(project);
+  const everywhere = path.join(project.agentDir, "sessions", "--elsewhere--");
+  mkdirSync(everywhere, { recursive: true });
+  for (const [id, cwd] of [["mine", project.cwd], ["theirs", "/elsewhere"]]) {
+    const history = project.history(id);
+    history.header.cwd = cwd;
+    history.talk(2, { name: id });
+    history.write(everywhere);
+  }
+  const { stdout } = await project.runPi(["-p", "hello", "/lcm import", "/lcm import --all", "/lcm import /nowhere/at/all.jsonl"]);
+  const [own, all, wrong, ...rest] = stdout.split("\n");
+  assert.equal(own, "2 sessions: 1,007 messages new, 0 known already, 1 session in which nothing was said left out, 1 file could not be read (broken.jsonl: it is no session of Pi's)");
+  assert.equal(wrong, "there is no /nowhere/at/all.jsonl");
+  assert.deepEqual(rest, ["Understood.", ""]);
+
+  await t.test("every project's sessions go each into its own project's store", () => {
+    assert.match(all, /^4 sessions of 2 projects: 8 messages new, 1,007 known already, /);
+    assert.equal(databasesIn(project.storeDir).length, 2);
+  });
+
+  await t.test("a message that another program wrote is stored as JavaScript reads and writes it", () => {
+    const name = databasesIn(project.storeDir).find((name) => project.inStore((store) => store.entries("odd").length > 0, name));
+    const stored = new Map(project.inStore((store) => store.entries("odd"), name).map(({ id, json }) => [id, json]));
+    for (const [n, line] of odd.entries()) assert.equal(stored.get(`odd${n}`), JSON.stringify(JSON.parse(line).message), line);
+  });
 });
 
-for (const { host, version } of hostsFor(hostsByVersion).flatMap((host) => [1, 2].map((version) => ({ host, version })))) {
-  test(`a file of version ${version} is imported before Pi migrates it, and its messages are not doubled afterwards, on ${host.name}`, async (t) => {
+for (const host of hostsFor(hostsByVersion)) {
+  test(`files of versions 1 and 2 are imported before Pi migrates them, and their messages are not doubled afterwards, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
-    const timestamp = "2025-11-02T08:00:00.000Z";
-    let entries = 0;
-    // Version 1 knows no ids: each entry follows the one before.
-    const place = () => (version === 1 ? {} : { id: `old${++entries}`, parentId: entries > 1 ? `old${entries - 1}` : null });
-    const said = (/** @type {any} */ message) => ({ type: "message", ...place(), timestamp, message });
-    const lines = [
-      { type: "session", ...(version === 1 ? {} : { version }), id: "019a4f00-0000-7000-8000-00000000abcd", timestamp, cwd: project.cwd, provider: "demo", modelId: "demo-model", thinkingLevel: "off" },
-      said({ role: "user", content: "from long ago", timestamp: 1 }),
-      said({ role: "assistant", content: [{ type: "text", text: "yes" }], api: "openai-completions", provider: "demo", model: "demo-model", usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } }, stopReason: "stop", timestamp: 2 }),
-      said({ role: "hookMessage", customType: "hook", content: "by a hook", display: true, timestamp: 3 }),
-    ];
-    const file = path.join(project.sessionDir, "2025-11-02T08-00-00-000Z_old.jsonl");
-    writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
-    const { stdout } = await project.runPi(["-p", "/lcm import"]);
-    assert.match(stdout, /^1 session: 3 messages new, 0 known already\n/);
-    const pi = project.startPi(["--session", file]);
-    await pi.prompt("go on");
+    const files = [1, 2].map((version) => oldFile(project, version));
+    const pi = project.startPi();
+    await pi.waitFor(() => notices(pi).length > 0);
+    await pi.prompt("/lcm import");
+    assert.equal(notices(pi)[1], "2 sessions: 6 messages new, 0 known already");
+    for (const file of files) {
+      await pi.request("switch_session", { sessionPath: file });
+      await pi.prompt("go on");
+    }
     await eventually(() => {
-      const session = project.sessions().find(({ file: name }) => name === file);
-      assert.ok(session);
-      const said = session.entries.map(jsonOf).filter((json) => json !== null);
-      const stored = project.inStore((store) => store.entries(session.id));
-      const known = new Set(stored.map(({ json }) => json));
-      assert.deepEqual(said.filter((json) => !known.has(json)), []);
-      assert.equal(project.inStore((store) => store.count("messages")), said.length);
+      let messages = 0;
+      for (const session of files.map((file) => new SessionFile(file))) {
+        const said = session.entries.map(jsonOf).filter((json) => json !== null);
+        const known = new Set(project.inStore((store) => store.entries(session.id)).map(({ json }) => json));
+        assert.deepEqual(said.filter((json) => !known.has(json)), []);
+        messages += said.length;
+      }
+      assert.equal(project.inStore((store) => store.count("messages")), messages);
     });
   });
 }
 
-test("a message that another program wrote is stored as JavaScript reads and writes it", async (t) => {
-  const project = await aProject(t);
-  const history = project.history();
-  history.user("the first");
-  const random = seeded(7);
-  const odd = Array.from({ length: 1000 }, () => anyJson(random, 0));
-  const file = history.write(project.sessionDir);
-  const lines = odd.map((value, n) => `{"type":"message", "id":"odd${n}", "parentId":null, "timestamp":"2026-11-02T08:00:00.000Z", "message": {"role":"odd", "n":${n}, "value":${value}}}\n`);
-  writeFileSync(file, lines.join(""), { flag: "a" });
-  await project.runPi(["-p", "/lcm import"]);
-  const stored = new Map(project.inStore((store) => store.entries(history.id)).map(({ id, json }) => [id, json]));
-  for (const [n, line] of lines.entries()) assert.equal(stored.get(`odd${n}`), JSON.stringify(JSON.parse(line).message), line);
-});
-
-test("every project's sessions go each into its own project's store", async (t) => {
-  const project = await aProject(t);
-  const dir = path.join(project.agentDir, "sessions", "--elsewhere--");
-  mkdirSync(dir, { recursive: true });
-  for (const [id, cwd] of [["mine", project.cwd], ["theirs", "/elsewhere"]]) {
-    const history = project.history(id);
-    history.header.cwd = cwd;
-    history.talk(2);
-    history.write(dir);
-  }
-  const { stdout } = await project.runPi(["-p", "/lcm import --all"]);
-  assert.match(stdout, /^2 sessions of 2 projects: 8 messages new, 0 known already\n/);
-  assert.equal(databasesIn(project.storeDir).length, 2);
-});
-
-test("a long import leaves the session free, shows how far it is, and can be stopped and taken up again", async (t) => {
+test("a long import leaves the session free, shows how far it is, and can be stopped and taken up again", { skip: noTerminal }, async (t) => {
   const project = await aProject(t);
   for (let session = 0; session < 6; session++) {
     const history = project.history(`long-${session}`);
-    for (let n = 0; n < 40; n++) {
+    for (let n = 0; n < 8; n++) {
       history.user(`question ${session} ${n}`);
       history.assistant(filler(`${session} ${n}`, 15_000));
     }
@@ -176,19 +154,62 @@ test("a long import leaves the session free, shows how far it is, and can be sto
   }
   const terminal = project.openTerminal();
   await terminal.waitFor((screen) => screen.includes("this project has 6 older sessions"), "the offer");
+  // Or it might end before it is told to.
+  const atFullSpeed = slowed(project.inStore(({ file }) => file));
   await terminal.send("/lcm import");
   await terminal.waitFor((screen) => /LCM: importing, \d of 6 sessions, [\d,]+ messages? new/.test(screen), "the progress");
   await terminal.send("still there?");
   await terminal.waitFor((screen) => screen.includes("Understood."), "an answer");
   await terminal.send("/lcm import --stop");
-  await terminal.waitFor((screen) => /stopped after \d of\s+6\s+files|6 sessions: 480/.test(screen), "the report");
+  await terminal.waitFor((screen) => screen.includes("The import is being stopped."), "the stop");
+  await atFullSpeed();
+  await terminal.waitFor((screen) => /stopped after \d of\s+6\s+files/.test(screen), "the report");
   await terminal.waitFor((screen) => !screen.includes("LCM: importing"), "the progress is gone");
   await terminal.send("/lcm import");
   await terminal.waitFor((screen) => /^ *6 sessions: \d+ messages new, \d+ known already/m.test(screen), "the second report");
   await terminal.send("/quit");
   await terminal.exit;
-  assert.equal(project.inStore((store) => store.count("messages WHERE role = 'assistant'")), 6 * 40 + 1);
+  assert.equal(project.inStore((store) => store.count("messages WHERE role = 'assistant'")), 6 * 8 + 1);
 });
+
+/**
+ * Writes a session file as an older Pi did.
+ * @param {Project} project
+ * @param {number} version
+ */
+function oldFile(project, version) {
+  const timestamp = "2025-11-02T08:00:00.000Z";
+  let entries = 0;
+  // Version 1 knows no ids: each entry follows the one before.
+  const place = () => (version === 1 ? {} : { id: `old${++entries}`, parentId: entries > 1 ? `old${entries - 1}` : null });
+  const said = (/** @type {any} */ message) => ({ type: "message", ...place(), timestamp, message });
+  const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
+  const model = { api: "openai-completions", provider: "demo", model: "demo-model" };
+  const lines = [
+    { type: "session", ...(version === 1 ? {} : { version }), id: `019a4f00-0000-7000-8000-00000000000${version}`, timestamp, cwd: project.cwd, provider: "demo", modelId: "demo-model", thinkingLevel: "off" },
+    said({ role: "user", content: `from long ago, version ${version}`, timestamp: 1 }),
+    said({ role: "assistant", content: [{ type: "text", text: "yes" }], ...model, usage, stopReason: "stop", timestamp: 2 }),
+    said({ role: "hookMessage", customType: "hook", content: "by a hook", display: true, timestamp: 3 }),
+  ];
+  const file = path.join(project.sessionDir, `2025-11-02T08-00-00-000Z_v${version}.jsonl`);
+  writeFileSync(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  return file;
+}
+
+/**
+ * Writes a session file that no Pi wrote.
+ * @param {Project} project
+ * @returns {string[]} its odd lines
+ */
+function oddSession(project) {
+  const history = project.history("odd");
+  history.user("the first");
+  const random = seeded(7);
+  const odd = Array.from({ length: 1000 }, () => anyJson(random, 0));
+  const lines = odd.map((value, n) => `{"type":"message", "id":"odd${n}", "parentId":null, "timestamp":"2026-11-02T08:00:00.000Z", "message": {"role":"odd", "n":${n}, "value":${value}}}\n`);
+  writeFileSync(history.write(project.sessionDir), lines.join(""), { flag: "a" });
+  return lines;
+}
 
 /** @param {number} state */
 function seeded(state) {

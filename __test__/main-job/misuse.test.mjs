@@ -62,15 +62,14 @@ const calls = [
   ["lcm_describe", { section: "recent", summary_id: "$ID" }, /take no summary_id/],
   ["lcm_describe", { section: "by_id", summary_id: "m-zz" }, /ids look like/],
   ["lcm_describe", {}],
-  // Last, for they stay in the context.
-  ["lcm_grep", { query: "walrus ".repeat(150_000) }],
-  ["lcm_grep", { query: "x".repeat(1_000_000), mode: "regex" }, /too large: use fewer or smaller repetitions/],
+  ["lcm_grep", { query: "walrus ".repeat(30_000) }],
+  ["lcm_grep", { query: "x".repeat(200_000), mode: "regex" }, /too large: use fewer or smaller repetitions/],
 ];
 
 describe("calls that cannot be meant", () => {
   for (const host of hostsFor(hosts, "Pi 1.5.2")) {
     test(host.name, async (t) => {
-      // The megabytes stay in the context, and must not fill it.
+      // All of it stays in the context, and must not fill it.
       const project = await aProject(t, { host, contextWindow: 20_000_000 });
       const history = project.history();
       history.user("Here is the walrus plan: feed it.");
@@ -79,29 +78,34 @@ describe("calls that cannot be meant", () => {
       history.talk(4);
       const pi = project.startPi(["--session", history.write(project.sessionDir)]);
 
-      /** Lets the model make one call. @param {string} name @param {Record<string, unknown>} args */
-      const answerTo = async (name, args) => {
-        project.script.turns = [{ toolCalls: [{ name, arguments: args }] }];
+      /** Lets the model make calls, all in one turn. @param {[string, Record<string, unknown>][]} made */
+      const answersTo = async (made) => {
+        const toolCalls = made.map(([name, args], n) => ({ id: `call_${project.turns.length}_${n}`, name, arguments: args }));
+        project.script.turns = [{ toolCalls }];
         await pi.prompt("go on");
-        const { message } = (await project.session(pi)).entries.findLast(({ message }) => message?.role === "toolResult");
-        return { isError: message.isError, text: message.content.map((/** @type {any} */ part) => part.text ?? "").join("\n") };
+        const { entries } = await project.session(pi);
+        return toolCalls.map(({ id }) => {
+          const { message } = entries.find(({ message }) => message?.toolCallId === id);
+          return { isError: message.isError, text: message.content.map((/** @type {any} */ part) => part.text ?? "").join("\n") };
+        });
       };
-      const known = await answerTo("lcm_grep", { query: "walrus plan feed" });
+      const search = /** @type {[string, Record<string, unknown>]} */ (["lcm_grep", { query: "walrus plan feed" }]);
+      const [known] = await answersTo([search]);
       const [id] = /m-[0-9a-f]{10}/.exec(known.text) ?? [];
       assert.ok(id, known.text);
 
-      for (const [name, given, expected, answered] of calls) {
-        /** @type {Record<string, unknown>} */
-        const args = given.summary_id === "$ID" ? { ...given, summary_id: id } : given;
-        const shown = `${name} ${JSON.stringify(args).slice(0, 100)}`;
-        const { isError, text } = await answerTo(name, args);
+      const answers = await answersTo(calls.map(([name, given]) => [name, given.summary_id === "$ID" ? { ...given, summary_id: id } : given]));
+      for (const [at, { isError, text }] of answers.entries()) {
+        const [name, given, expected, answered] = calls[at];
+        const shown = `${name} ${JSON.stringify(given).slice(0, 100)}`;
         assert.doesNotMatch(text, /pangolin/, shown);
         if (!expected) assert.equal(isError, false, `${shown}: ${text.slice(0, 300)}`);
         else assert.match(text, expected, shown);
         if (expected) assert.equal(isError, !answered, `${shown}: ${text.slice(0, 300)}`);
         if (isError) assert.ok(text.length < 600, `${shown}: ${text.length} characters`);
       }
-      assert.equal((await answerTo("lcm_grep", { query: "walrus plan feed" })).text.split("\n")[1], known.text.split("\n")[1], "all is as before");
+      const [again] = await answersTo([search]);
+      assert.equal(again.text.split("\n")[1], known.text.split("\n")[1], "all is as before");
     });
   }
 });

@@ -95,35 +95,32 @@ for (const host of hostsFor(hosts)) {
     });
     const end = await project.session(pi);
 
+    await pi.stop();
+    const again = project.startPi(["--session", end.file]);
     await t.test("a later start has those of the session's end", async () => {
-      await pi.stop();
-      const again = project.startPi(["--session", end.file]);
       await again.prompt("still there?");
       assert.deepEqual(notesSeen(project)?.length, 2);
       await compacted(again, "four");
       assert.deepEqual(notesSeen(project), ['- 1 (the user\'s): "the release is on Monday"', LINES.users]);
-      await again.stop();
     });
     await t.test("/tree goes back to those of before, and a fork takes them along", async () => {
-      const there = project.startPi(["--session", end.file]);
-      await there.prompt("/act tree after two");
-      await there.prompt("on another branch");
-      await compacted(there, "five");
+      await again.prompt("/act tree after two");
+      await again.prompt("on another branch");
+      await compacted(again, "five");
       assert.deepEqual(notesSeen(project), [LINES.first, LINES.second, LINES.users]);
-      const { entryId } = (await there.request("get_fork_messages")).messages.find((/** @type {any} */ { text }) => text.startsWith("before five"));
-      await there.request("fork", { entryId });
-      await there.prompt("in the fork");
-      assert.equal(await told(there, "notes remove 1").then((text) => text.split("\n")[0]), "Note 1 was removed.");
-      await compacted(there, "six");
+      const { entryId } = (await again.request("get_fork_messages")).messages.find((/** @type {any} */ { text }) => text.startsWith("before five"));
+      await again.request("fork", { entryId });
+      await again.prompt("in the fork");
+      assert.equal(await told(again, "notes remove 1").then((text) => text.split("\n")[0]), "Note 1 was removed.");
+      await compacted(again, "six");
       assert.deepEqual(notesSeen(project), [LINES.second, LINES.users]);
-      assert.notEqual((await project.session(there)).id, end.id);
-      await there.stop();
+      assert.notEqual((await project.session(again)).id, end.id);
     });
     await t.test("the user can remove them all", async () => {
-      const last = project.startPi(["--session", end.file]);
-      await told(last, "notes clear");
-      await last.waitFor(() => last.ui("notify").some(({ message }) => message.startsWith("All notes were removed.")));
-      await compacted(last, "seven");
+      await again.request("switch_session", { sessionPath: end.file });
+      await told(again, "notes clear");
+      await again.waitFor(() => again.ui("notify").some(({ message }) => message.startsWith("All notes were removed.")));
+      await compacted(again, "seven");
       assert.equal(notesSeen(project), undefined);
     });
     assert.ok(long.entries.length < end.entries.length);
@@ -144,21 +141,24 @@ for (const host of hostsFor(hosts)) {
     assertGrowing(project.turns.slice(before));
     const { system } = project.lastTurn;
     const { file } = await project.session(first);
-    await first.stop();
-    await project.runPi(["-p", "a third session"]);
+    await first.request("new_session");
+    await first.prompt("a third session");
     assert.match(project.lastTurn.system, /Earlier sessions of this project: 2, the newest of them [0-9a-f-]{13} \(began .*\), [0-9a-f-]{13} \(began /);
-    await project.runPi(["--session", file, "-p", "and on with the second"]);
-    assert.equal(project.lastTurn.system, system);
+
+    await t.test("without the settings there is neither a fourth tool nor a word of earlier sessions", async () => {
+      project.configure({ lcm: {} });
+      await first.request("new_session");
+      await first.prompt("the fourth");
+      assert.ok(project.lastTurn.toolNames.includes("lcm_grep") && !project.lastTurn.toolNames.includes("lcm_note"));
+      assert.ok(!project.lastTurn.system.includes("Earlier sessions of this project"));
+      assert.match(await told(first, "notes"), /^notes are switched off: \/lcm settings notes=true switches them on/);
+    });
+
+    await t.test("a later start tells it in the same words", async () => {
+      project.configure({ lcm: { recallOnNew: true } });
+      await first.stop();
+      await project.runPi(["--session", file, "-p", "and on with the second"]);
+      assert.equal(project.lastTurn.system, system);
+    });
   });
 }
-
-test("without the settings there is neither a fourth tool nor a word of earlier sessions", async (t) => {
-  const project = await aProject(t);
-  const pi = project.startPi();
-  await pi.prompt("the first");
-  await pi.request("new_session");
-  await pi.prompt("the second");
-  assert.ok(project.lastTurn.toolNames.includes("lcm_grep") && !project.lastTurn.toolNames.includes("lcm_note"));
-  assert.ok(!project.lastTurn.system.includes("Earlier sessions of this project"));
-  assert.match(await told(pi, "notes"), /^notes are switched off: \/lcm settings notes=true switches them on/);
-});

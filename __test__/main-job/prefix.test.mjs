@@ -34,46 +34,42 @@ function withoutTools(request) {
   }, sentMessages(request));
 }
 
-test("before anything is compacted Pi sends what it sends without us", async (t) => {
+test("the prefix of a request stays as it is", async (t) => {
   const project = await aProject(t);
-  project.script.turns = [...script(), ...script()];
-  const pi = project.startPi();
-  for (const prompt of prompts) await pi.prompt(prompt);
-  const ours = project.turns;
-  const alone = project.startPi([], null);
-  for (const prompt of prompts) await alone.prompt(prompt);
-  const theirs = project.turns.slice(ours.length);
-  assert.equal(ours.length, 3);
-  assert.deepEqual(ours.map(withoutTools), theirs.map(sentMessages));
-});
+  /** A Pi with a session that is the same but for its id. @param {string} id @param {null} [loading] */
+  const piWith = (id, loading) => {
+    const history = project.history(id);
+    history.talk(40);
+    return project.startPi(["--session", history.write(project.sessionDir)], loading);
+  };
 
-test("requests only grow at their end between compactions", async (t) => {
-  const project = await aProject(t);
-  const history = project.history();
-  history.talk(40);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-
-  /** Talks, and returns the requests of it. */
-  const talk = async () => {
+  /** Talks, and returns the requests of it. @param {import("../support/project.mjs").Pi} pi */
+  const talk = async (pi) => {
     const from = project.turns.length;
     project.script.turns = script();
     for (const prompt of prompts) await pi.prompt(`${prompt} ${filler(prompt, 100)}`);
     return project.turns.slice(from);
   };
 
-  const before = await talk();
-  await t.test("before the first compaction", () => assertGrowing(before));
+  const pi = piWith("ours");
+  const before = await talk(pi);
+  await t.test("before anything is compacted Pi sends what it sends without us", async () => {
+    const alone = await talk(piWith("alone", null));
+    assert.equal(before.length, 3);
+    assert.deepEqual(before.map(withoutTools), alone.map(sentMessages));
+  });
+  await t.test("requests only grow at their end before the first compaction", () => assertGrowing(before));
 
   await pi.request("compact");
-  const between = await talk();
-  await t.test("from one compaction to the next", () => {
+  const between = await talk(pi);
+  await t.test("and from one compaction to the next", () => {
     assertGrowing(between);
     assert.ok(blockOf(between[0]));
   });
 
   await pi.request("compact");
-  const after = await talk();
-  await t.test("after the second", () => {
+  const after = await talk(pi);
+  await t.test("and after the second", () => {
     assertGrowing(after);
     assert.notEqual(blockOf(after[0]), blockOf(between[0]));
   });
@@ -83,15 +79,18 @@ test("requests only grow at their end between compactions", async (t) => {
     assert.notEqual(between[0].system, before[0].system);
   });
 
+  const { file } = await project.session(pi);
+  await pi.stop();
+  const again = project.startPi(["--session", file]);
+
   await t.test("a later start of the session goes on with the same bytes", async () => {
-    const { file } = await project.session(pi);
-    await pi.stop();
-    await project.runPi(["--session", file, "-p", "Are you still there?"]);
+    await again.prompt("Are you still there?");
     assertGrowing([after[2], project.lastTurn]);
   });
 
   await t.test("a new session of a project with history has the constant text from its first request on", async () => {
-    await project.runPi(["-p", "Something else."]);
+    await again.request("new_session");
+    await again.prompt("Something else.");
     const fresh = project.lastTurn;
     assert.equal(fresh.system, after[0].system);
     assert.equal(fresh.messages.length, 1);

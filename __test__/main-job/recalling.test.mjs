@@ -30,145 +30,145 @@ const expandIt = (request) => call("lcm_expand", { summary_id: namedIn(request) 
 /** @param {string} text */
 const sha256 = (text) => createHash("sha256").update(text).digest("hex");
 
-test("the model gets back what was compacted", async (t) => {
-  const output = Array.from({ length: 1200 }, (_, n) => `line ${n}: ${filler(`line ${n}`, 6)} – 行 ${n}`).join("\n");
+test("what was compacted can be got back", async (t) => {
   const project = await aProject(t);
-  const history = project.history();
-  history.talk(20);
-  history.user("read the log", [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }]);
-  history.assistant("", [{ id: "call_log", name: "bash", arguments: { command: "cat import.log" } }]);
-  history.toolResult("call_log", "bash", `${output}\nENOENT: the aardvark is missing`);
-  history.bash("cat secrets.txt", "the password is pangolin", { excludeFromContext: true });
-  history.talk(20, { name: "late" });
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("compact");
+  const short = project.history("short");
+  short.talk(40, { name: "short" });
+  const pi = project.startPi(["--session", short.write(project.sessionDir)]);
 
-  /**
-   * Lets the model make these calls, one after the other; a call may be made from the answer to the one before.
-   * @param {(Reply | ((request: Received) => Reply))[]} calls
-   */
-  const ask = async (...calls) => {
-    const from = project.turns.length;
-    project.script.turns = [...calls];
-    await pi.prompt("look it up");
-    return project.turns.slice(from + 1).map((request) => lastAnswer(request)?.text ?? "");
-  };
-
-  await t.test("lcm_grep finds it, lcm_describe places it, lcm_expand brings it back whole", async () => {
-    const describeIt = (/** @type {Received} */ request) => call("lcm_describe", { section: "by_id", summary_id: namedIn(request) });
-    const [found, described] = await ask(call("lcm_grep", { query: "aardvark" }), describeIt);
-    assert.match(found, /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
-    const [leaf] = drillDownIds(blockOf(project.lastTurn) ?? "");
-    assert.ok(described.includes(leaf), "the summary that covers it is named");
-
-    let pages = "";
-    /** Puts the page before aside, and asks for the next as long as it says how. @param {Received} request @returns {Reply} */
-    const nextPage = (request) => {
-      const page = lastAnswer(request)?.text ?? "";
-      pages += /<content>\n([^]*)\n<\/content>/.exec(page)?.[1] ?? "";
-      const next = /lcm_expand (\{.*\})/.exec(page)?.[1];
-      if (!next) return { text: "That is all." };
-      project.script.turns?.push(nextPage);
-      return call("lcm_expand", JSON.parse(next));
+  await t.test("the person asks by /lcm", async (t) => {
+    /** @param {string} line */
+    const told = async (line) => {
+      const from = pi.ui("notify").length;
+      await pi.prompt(line);
+      await pi.waitFor(() => pi.ui("notify").length > from);
+      return pi.ui("notify").slice(from).map(({ message }) => message);
     };
-    await ask(call("lcm_grep", { query: "aardvark" }), expandIt, nextPage);
-    const original = `${output}\nENOENT: the aardvark is missing`;
-    assert.ok(Buffer.byteLength(original) > 50_000);
-    assert.equal(sha256(pages), sha256(original));
+
+    await t.test("/lcm help lists the commands, and so does /lcm alone", async () => {
+      const [help] = await told("/lcm help");
+      for (const name of ["help", "stats", "tree", "compact"]) assert.match(help, new RegExp(`^/lcm ${name} `, "m"));
+      assert.ok(help.includes(project.storeDir), "it says where the history lies");
+      assert.deepEqual(await told("/lcm"), [help]);
+    });
+
+    await t.test("/lcm compact compacts", async () => {
+      const [report] = await told("/lcm compact mind the ledger");
+      assert.match(report, /^LCM: \d+ messages in \d+ summar/);
+      const session = await project.session(pi);
+      assert.ok(drillDownIds(session.lastCompaction.summary).length > 0);
+      assert.ok(project.summaryCalls.every(({ messages }) => messages[0].text.includes("mind the ledger")));
+    });
+
+    await t.test("/lcm stats counts, /lcm tree shows the summaries", async () => {
+      const session = await project.session(pi);
+      const ids = drillDownIds(session.lastCompaction.summary);
+      const [stats] = await told("/lcm stats");
+      assert.match(stats, /^This session +80 messages, 80 on this branch$/m);
+      assert.match(stats, new RegExp(`^Summaries +${ids.length} D0$`, "m"));
+      const [tree] = await told("/lcm tree");
+      for (const id of ids) assert.ok(tree.includes(id), id);
+    });
+
+    await t.test("an unknown one is answered with the one that was meant", async () => {
+      assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)"]);
+    });
+
+    await t.test("nothing of this reached the model or the session", async () => {
+      assert.equal(project.turns.length, 0);
+      assert.ok((await project.session(pi)).entries.every(({ message }) => !message || !JSON.stringify(message).includes("/lcm")));
+    });
+
+    await t.test("in print mode the answer goes to stdout", async () => {
+      const { code, stdout } = await project.runPi(["-p", "/lcm stats"]);
+      assert.equal(code, 0);
+      assert.match(stdout, /^This session +0 messages, 0 on this branch\nThis project +80 messages, [^]*\.db\n +\d+ KB messages [^\n]+\n$/);
+      assert.equal(project.turns.length, 0);
+    });
   });
 
-  await t.test("an image comes back as an image", async () => {
-    await ask(call("lcm_grep", { query: "read the log", role: "user" }), expandIt);
-    assert.ok(project.lastTurn.raw.includes("iVBORw0KGgo="));
-  });
+  await t.test("the model gets back what was compacted", async (t) => {
+    const output = Array.from({ length: 1200 }, (_, n) => `line ${n}: ${filler(`line ${n}`, 6)} – 行 ${n}`).join("\n");
+    const history = project.history("log");
+    history.talk(20);
+    history.user("read the log", [{ type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" }]);
+    history.assistant("", [{ id: "call_log", name: "bash", arguments: { command: "cat import.log" } }]);
+    history.toolResult("call_log", "bash", `${output}\nENOENT: the aardvark is missing`);
+    history.bash("cat secrets.txt", "the password is pangolin", { excludeFromContext: true });
+    history.talk(20, { name: "late" });
+    await project.takeUp(pi, history);
+    await pi.request("compact");
 
-  await t.test("a summary of the block opens into the messages it was made from", async () => {
-    const [leaf] = drillDownIds((await project.session(pi)).lastCompaction.summary);
-    const [opened] = await ask(call("lcm_expand", { summary_id: leaf, max_tokens: 8000 }));
-    assert.match(opened, /mark0000x please/);
-  });
+    /**
+     * Lets the model make these calls, one after the other; a call may be made from the answer to the one before.
+     * @param {(Reply | ((request: Received) => Reply))[]} calls
+     */
+    const ask = async (...calls) => {
+      const from = project.turns.length;
+      project.script.turns = [...calls];
+      await pi.prompt("look it up");
+      return project.turns.slice(from + 1).map((request) => lastAnswer(request)?.text ?? "");
+    };
 
-  await t.test("what cannot be meant is an error that says what would be right", async () => {
-    const answers = await ask(
-      call("lcm_expand", { summary_id: "m-0000000000" }),
-      call("lcm_expand", { summary_id: "the log" }),
-      call("lcm_grep", { query: "(", mode: "regex" }),
-      call("lcm_grep", { query: " " }),
-      call("lcm_describe", { section: "by_id" }),
-    );
-    const results = (await project.session(pi)).entries.filter(({ message }) => message?.role === "toolResult").slice(-answers.length);
-    assert.deepEqual(results.map(({ message }) => message.isError), answers.map(() => true));
-    const sentences = [/m-0000000000/, /ids look like m-1a2b3c4d5e/, /unclosed group/, /query/, /needs a summary_id/];
-    for (const [at, sentence] of sentences.entries()) assert.match(answers[at], sentence);
-  });
+    await t.test("lcm_grep finds it, lcm_describe places it, lcm_expand brings it back whole", async () => {
+      const describeIt = (/** @type {Received} */ request) => call("lcm_describe", { section: "by_id", summary_id: namedIn(request) });
+      const [found, described] = await ask(call("lcm_grep", { query: "aardvark" }), describeIt);
+      assert.match(found, /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
+      const [leaf] = drillDownIds(blockOf(project.lastTurn) ?? "");
+      assert.ok(described.includes(leaf), "the summary that covers it is named");
 
-  await t.test("what the user kept from the model is found by no search and stands in no summary's prompt", async () => {
-    const answers = await ask(
-      call("lcm_grep", { query: "pangolin password" }),
-      call("lcm_grep", { query: "pangolin", mode: "regex" }),
-      call("lcm_grep", { query: "pangolin", session: "project", scope: "all" }),
-      call("lcm_describe", { section: "recent" }),
-    );
-    for (const answer of answers.slice(0, 3)) assert.match(answer, /^Nothing found/);
-    assert.doesNotMatch(answers[3], /secrets\.txt|the password is/);
-    assert.ok(project.summaryCalls.every(({ raw }) => !raw.includes("pangolin")));
-    assert.ok(project.inStore((store) => store.rows("SELECT 1 FROM messages WHERE role = 'bashExecution'")).length === 1, "but it is stored");
-  });
-});
+      let pages = "";
+      /** Puts the page before aside, and asks for the next as long as it says how. @param {Received} request @returns {Reply} */
+      const nextPage = (request) => {
+        const page = lastAnswer(request)?.text ?? "";
+        pages += /<content>\n([^]*)\n<\/content>/.exec(page)?.[1] ?? "";
+        const next = /lcm_expand (\{.*\})/.exec(page)?.[1];
+        if (!next) return { text: "That is all." };
+        project.script.turns?.push(nextPage);
+        return call("lcm_expand", JSON.parse(next));
+      };
+      await ask(call("lcm_grep", { query: "aardvark" }), expandIt, nextPage);
+      const original = `${output}\nENOENT: the aardvark is missing`;
+      assert.ok(Buffer.byteLength(original) > 50_000);
+      assert.equal(sha256(pages), sha256(original));
+    });
 
-test("the person asks by /lcm", async (t) => {
-  const project = await aProject(t);
-  const history = project.history();
-  history.talk(40);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    await t.test("an image comes back as an image", async () => {
+      await ask(call("lcm_grep", { query: "read the log", role: "user" }), expandIt);
+      assert.ok(project.lastTurn.raw.includes("iVBORw0KGgo="));
+    });
 
-  /** @param {string} line */
-  const told = async (line) => {
-    const from = pi.ui("notify").length;
-    await pi.prompt(line);
-    await pi.waitFor(() => pi.ui("notify").length > from);
-    return pi.ui("notify").slice(from).map(({ message }) => message);
-  };
+    await t.test("a summary of the block opens into the messages it was made from", async () => {
+      const [leaf] = drillDownIds((await project.session(pi)).lastCompaction.summary);
+      const [opened] = await ask(call("lcm_expand", { summary_id: leaf, max_tokens: 8000 }));
+      assert.match(opened, /mark0000x please/);
+    });
 
-  await t.test("/lcm help lists the commands, and so does /lcm alone", async () => {
-    const [help] = await told("/lcm help");
-    for (const name of ["help", "stats", "tree", "compact"]) assert.match(help, new RegExp(`^/lcm ${name} `, "m"));
-    assert.ok(help.includes(project.storeDir), "it says where the history lies");
-    assert.deepEqual(await told("/lcm"), [help]);
-  });
+    await t.test("what cannot be meant is an error that says what would be right", async () => {
+      const answers = await ask(
+        call("lcm_expand", { summary_id: "m-0000000000" }),
+        call("lcm_expand", { summary_id: "the log" }),
+        call("lcm_grep", { query: "(", mode: "regex" }),
+        call("lcm_grep", { query: " " }),
+        call("lcm_describe", { section: "by_id" }),
+      );
+      const results = (await project.session(pi)).entries.filter(({ message }) => message?.role === "toolResult").slice(-answers.length);
+      assert.deepEqual(results.map(({ message }) => message.isError), answers.map(() => true));
+      const sentences = [/m-0000000000/, /ids look like m-1a2b3c4d5e/, /unclosed group/, /query/, /needs a summary_id/];
+      for (const [at, sentence] of sentences.entries()) assert.match(answers[at], sentence);
+    });
 
-  await t.test("/lcm compact compacts", async () => {
-    const [report] = await told("/lcm compact mind the ledger");
-    assert.match(report, /^LCM: \d+ messages in \d+ summar/);
-    const session = await project.session(pi);
-    assert.ok(drillDownIds(session.lastCompaction.summary).length > 0);
-    assert.ok(project.summaryCalls.every(({ messages }) => messages[0].text.includes("mind the ledger")));
-  });
-
-  await t.test("/lcm stats counts, /lcm tree shows the summaries", async () => {
-    const session = await project.session(pi);
-    const ids = drillDownIds(session.lastCompaction.summary);
-    const [stats] = await told("/lcm stats");
-    assert.match(stats, /^This session +80 messages, 80 on this branch$/m);
-    assert.match(stats, new RegExp(`^Summaries +${ids.length} D0$`, "m"));
-    const [tree] = await told("/lcm tree");
-    for (const id of ids) assert.ok(tree.includes(id), id);
-  });
-
-  await t.test("an unknown one is answered with the one that was meant", async () => {
-    assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)"]);
-  });
-
-  await t.test("nothing of this reached the model or the session", async () => {
-    assert.equal(project.turns.length, 0);
-    assert.ok((await project.session(pi)).entries.every(({ message }) => !message || !JSON.stringify(message).includes("/lcm")));
-  });
-
-  await t.test("in print mode the answer goes to stdout", async () => {
-    await pi.stop();
-    const { code, stdout } = await project.runPi(["-p", "/lcm stats"]);
-    assert.equal(code, 0);
-    assert.match(stdout, /^This session +0 messages, 0 on this branch\nThis project +80 messages, [^]*\.db\n +\d+ KB messages [^\n]+\n$/);
-    assert.equal(project.turns.length, 0);
+    await t.test("what the user kept from the model is found by no search and stands in no summary's prompt", async () => {
+      const answers = await ask(
+        call("lcm_grep", { query: "pangolin password" }),
+        call("lcm_grep", { query: "pangolin", mode: "regex" }),
+        call("lcm_grep", { query: "pangolin", session: "project", scope: "all" }),
+        call("lcm_describe", { section: "recent" }),
+      );
+      for (const answer of answers.slice(0, 3)) assert.match(answer, /^Nothing found/);
+      assert.doesNotMatch(answers[3], /secrets\.txt|the password is/);
+      assert.ok(project.summaryCalls.every(({ raw }) => !raw.includes("pangolin")));
+      assert.ok(project.inStore((store) => store.rows("SELECT 1 FROM messages WHERE role = 'bashExecution'")).length === 1, "but it is stored");
+    });
   });
 });

@@ -9,112 +9,114 @@ import { blockOf, drillDownIds } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
-/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+/** @typedef {import("../support/project.mjs").Pi} Pi */
 
-test("forks and clones use the summaries of their parent", async (t) => {
+test("sessions beside each other", async (t) => {
   const project = await aProject(t);
-  const history = project.history();
-  history.talk(40);
-  // The tail begins with this question: what comes before it is what the parent's summaries cover.
-  const question = history.user(`the question at which the fork leaves ${filler("question", 300)}`);
-  history.assistant("the answer");
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  await pi.request("compact");
-  const parent = await project.session(pi);
-  assert.equal(parent.lastCompaction.firstKeptEntryId, question);
-  const calls = project.summaryCalls.length;
-  // Without Pi's notes of its prompt and tools, which each new session gets anew.
-  const said = () => project.inStore((store) => store.rows("SELECT count(*) AS n FROM messages WHERE role <> 'system'")[0].n);
-  const before = said();
+  /** @type {Pi} */
+  let pi;
 
-  await t.test("a clone goes on with the same block", async () => {
-    await pi.request("clone");
-    await pi.prompt("in the clone");
-    const clone = await project.session(pi);
-    assert.notEqual(clone.id, parent.id);
-    assert.equal(blockOf(project.lastTurn), parent.lastCompaction.summary);
+  await t.test("a store that was deleted is built again from the session file, without a model call", async () => {
+    const history = project.history();
+    history.talk(130, { words: 60 });
+    const file = history.write(project.sessionDir);
+    const before = project.startPi(["--session", file]);
+    await before.request("compact");
+    await before.stop();
+    const identities = () =>
+      project.inStore((store) => [
+        store.rows("SELECT lower(hex(lineage)) AS id FROM messages ORDER BY id").map(({ id }) => id),
+        store.rows("SELECT lower(hex(hash)) AS id, depth, text, hex(packed) AS packed, state FROM summaries ORDER BY hash").map((row) => ({ ...row })),
+      ]);
+    const [messages, summaries] = identities();
+    assert.ok(summaries.length > 6);
+    const calls = project.summaryCalls.length;
+    rmSync(project.storeDir, { recursive: true });
+
+    pi = project.startPi(["--session", file]);
+    await eventually(() => assert.deepEqual(identities(), [messages, summaries]));
+    const session = await project.session(pi);
+    const ids = drillDownIds(session.lastCompaction.summary);
+    assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, ids)), session.compactedBy());
     assert.equal(project.summaryCalls.length, calls);
-    await eventually(() => assertAgreement(project, [parent, clone]));
+  });
+  await t.test("sessions of one process stay apart", async (t) => {
+    await pi.request("new_session");
+    await pi.prompt("a walrus in the first");
+    const first = await project.session(pi);
+    await pi.request("new_session");
+    await pi.prompt("an ostrich in the second");
+    const second = await project.session(pi);
+    assert.notEqual(second.id, first.id);
+    await eventually(() => assertAgreement(project));
+
+    await t.test("also after switching back", async () => {
+      await pi.request("switch_session", { sessionPath: first.file });
+      await pi.prompt("back again");
+      const longer = await project.session(pi);
+      assert.equal(longer.id, first.id);
+      assert.ok(longer.entries.length > first.entries.length);
+      await eventually(() => assertAgreement(project));
+    });
+
+    await t.test("and each shows its own footer", async () => {
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
+      await pi.request("switch_session", { sessionPath: second.file });
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
+    });
+
+    await t.test("a search looks into its own session, and into the project when asked", async () => {
+      const search = (/** @type {object} */ more) => ({ toolCalls: [{ name: "lcm_grep", arguments: { query: "walrus", ...more } }] });
+      project.script.turns = [search({}), search({ session: "project" })];
+      await pi.prompt("search");
+      const answers = project.lastTurn.messages.filter(({ role }) => role === "tool").map(({ text }) => text) ?? [];
+      assert.match(answers[0], /^Nothing found/);
+      assert.match(answers[1], /^m-[0-9a-f]{10} .* in another session: /);
+    });
   });
 
-  await t.test("a fork from before the compaction compacts without asking the model", async () => {
-    await pi.request("switch_session", { sessionPath: parent.file });
-    await pi.request("fork", { entryId: question });
-    await pi.prompt(`in the fork ${filler("fork", 300)}`);
-    assert.equal(blockOf(project.lastTurn), undefined);
+  await t.test("forks and clones use the summaries of their parent", async (t) => {
+    const history = project.history("parent");
+    history.talk(40, { name: "parent" });
+    // The tail begins with this question: what comes before it is what the parent's summaries cover.
+    const question = history.user(`the question at which the fork leaves ${filler("question", 300)}`);
+    history.assistant("the answer");
+    await project.takeUp(pi, history);
     await pi.request("compact");
-    const fork = await project.session(pi);
-    assert.notEqual(fork.id, parent.id);
-    assert.equal(project.summaryCalls.length, calls);
-    const ids = drillDownIds(fork.lastCompaction.summary);
-    assert.deepEqual(ids, drillDownIds(parent.lastCompaction.summary));
-    assert.deepEqual(project.inStore((store) => store.entriesUnder(fork.id, ids)), fork.compactedBy());
-  });
+    const parent = await project.session(pi);
+    assert.equal(parent.lastCompaction.firstKeptEntryId, question);
+    const calls = project.summaryCalls.length;
+    // Without Pi's notes of its prompt and tools, which each new session gets anew.
+    const said = () => project.inStore((store) => store.rows("SELECT count(*) AS n FROM messages WHERE role <> 'system'")[0].n);
+    const before = said();
 
-  await t.test("and what they have in common is stored once", () => {
-    // Two prompts and their answers are all that was said since.
-    assert.equal(said(), before + 4);
-  });
-});
+    await t.test("a clone goes on with the same block", async () => {
+      await pi.request("clone");
+      await pi.prompt("in the clone");
+      const clone = await project.session(pi);
+      assert.notEqual(clone.id, parent.id);
+      assert.equal(blockOf(project.lastTurn), parent.lastCompaction.summary);
+      assert.equal(project.summaryCalls.length, calls);
+      await eventually(() => assertAgreement(project));
+    });
 
-test("a store that was deleted is built again from the session file, without a model call", async (t) => {
-  const project = await aProject(t);
-  const history = project.history();
-  history.talk(130, { words: 60 });
-  const file = history.write(project.sessionDir);
-  const pi = project.startPi(["--session", file]);
-  await pi.request("compact");
-  await pi.stop();
-  const identities = () =>
-    project.inStore((store) => [
-      store.rows("SELECT lower(hex(lineage)) AS id FROM messages ORDER BY id").map(({ id }) => id),
-      store.rows("SELECT lower(hex(hash)) AS id, depth, text, hex(packed) AS packed, state FROM summaries ORDER BY hash").map((row) => ({ ...row })),
-    ]);
-  const [messages, summaries] = identities();
-  assert.ok(summaries.length > 6);
-  const calls = project.summaryCalls.length;
-  rmSync(project.storeDir, { recursive: true });
+    await t.test("a fork from before the compaction compacts without asking the model", async () => {
+      await pi.request("switch_session", { sessionPath: parent.file });
+      await pi.request("fork", { entryId: question });
+      await pi.prompt(`in the fork ${filler("fork", 300)}`);
+      assert.equal(blockOf(project.lastTurn), undefined);
+      await pi.request("compact");
+      const fork = await project.session(pi);
+      assert.notEqual(fork.id, parent.id);
+      assert.equal(project.summaryCalls.length, calls);
+      const ids = drillDownIds(fork.lastCompaction.summary);
+      assert.deepEqual(ids, drillDownIds(parent.lastCompaction.summary));
+      assert.deepEqual(project.inStore((store) => store.entriesUnder(fork.id, ids)), fork.compactedBy());
+    });
 
-  const again = project.startPi(["--session", file]);
-  await eventually(() => assert.deepEqual(identities(), [messages, summaries]));
-  const session = await project.session(again);
-  const ids = drillDownIds(session.lastCompaction.summary);
-  assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, ids)), session.compactedBy());
-  assert.equal(project.summaryCalls.length, calls);
-});
-
-test("sessions of one process stay apart", async (t) => {
-  const project = await aProject(t);
-  const pi = project.startPi();
-  await pi.prompt("a walrus in the first");
-  const first = await project.session(pi);
-  await pi.request("new_session");
-  await pi.prompt("an ostrich in the second");
-  const second = await project.session(pi);
-  assert.notEqual(second.id, first.id);
-  await eventually(() => assertAgreement(project, [first, second]));
-
-  await t.test("also after switching back", async () => {
-    await pi.request("switch_session", { sessionPath: first.file });
-    await pi.prompt("back again");
-    const longer = await project.session(pi);
-    assert.equal(longer.id, first.id);
-    assert.ok(longer.entries.length > first.entries.length);
-    await eventually(() => assertAgreement(project, [longer, second]));
-  });
-
-  await t.test("and each shows its own footer", async () => {
-    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
-    await pi.request("switch_session", { sessionPath: second.file });
-    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
-  });
-
-  await t.test("a search looks into its own session, and into the project when asked", async () => {
-    const search = (/** @type {object} */ more) => ({ toolCalls: [{ name: "lcm_grep", arguments: { query: "walrus", ...more } }] });
-    project.script.turns = [search({}), search({ session: "project" })];
-    await pi.prompt("search");
-    const answers = project.lastTurn.messages.filter(({ role }) => role === "tool").map(({ text }) => text) ?? [];
-    assert.match(answers[0], /^Nothing found/);
-    assert.match(answers[1], /^m-[0-9a-f]{10} .* in another session: /);
+    await t.test("and what they have in common is stored once", () => {
+      // Two prompts and their answers are all that was said since.
+      assert.equal(said(), before + 4);
+    });
   });
 });

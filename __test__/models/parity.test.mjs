@@ -11,6 +11,8 @@ import { everything, hosts, hostsFor, MAIN } from "../../scripts/hosts.mjs";
 import { aProject } from "../support/project.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../support/project.mjs").Pi} Pi */
 
 /** All that a request of ours lacks, or says differently: its answer comes in one piece. */
 const STREAMING = ["stream", "stream_options"];
@@ -34,26 +36,30 @@ const models = {
 };
 
 for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
-  test(host.name, { concurrency: 2 }, async (t) => {
+  test(host.name, async (t) => {
     // In npm test another Pi is asked in each format, and with every kind of model the main one.
     const tried = Object.entries(models).filter(([name]) => everything || host.version === MAIN || name === models[name].api);
-    const asked = tried.map(([name, model]) => t.test(`${name}: asked straight or through Pi, it sees and gives the same`, (t) => compare(t, host, model)));
-    await Promise.all(asked);
+    const project = await aProject(t, { host });
+    define(project.agentDir, project.server.url, tried);
+    // A setting says where the store is: each compaction is to find an empty one.
+    project.env.LCM_DB_DIR = "";
+    const pi = project.startPi();
+    for (const [name] of tried) await t.test(`${name}: asked straight or through Pi, it sees and gives the same`, (t) => compare(t, project, pi, name));
   });
 }
 
 /**
  * @param {import("node:test").TestContext} t
- * @param {import("../../scripts/hosts.mjs").Host} host
- * @param {any} model
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {string} model
  */
-async function compare(t, host, model) {
-  const project = await aProject(t, { host, script: { summary: summaryOf }, settings: { lcm: { leafChunkTokens: 500 } } });
-  define(project.agentDir, project.server.url, model);
-  const direct = await compacted(project, "direct", true);
-  const pis = await compacted(project, "pi", false);
+async function compare(t, project, pi, model) {
+  const direct = await compacted(project, pi, model, true);
+  const pis = await compacted(project, pi, model, false);
 
   assert.ok(direct.requests.length >= 3);
+  assert.ok(direct.requests.every(({ api }) => models[model].api.startsWith(api)), "in the model's format");
   assert.ok(direct.requests.every(({ streaming }) => !streaming), "asked straight");
   assert.ok(pis.requests.every(({ streaming }) => streaming), "asked through Pi");
 
@@ -72,46 +78,50 @@ async function compare(t, host, model) {
   if (usage) t.diagnostic(`usage: ${JSON.stringify(usage)}`);
 }
 
+/** The provider of a kind of models. @param {string} name */
+const providerOf = (name) => `demo-${Object.keys(models).indexOf(name)}`;
+
 /**
- * Gives the project's model other properties.
+ * Lets Pi know models of these kinds, each from a provider of its own.
  * @param {string} agentDir
  * @param {string} url
- * @param {any} model
+ * @param {[string, any][]} kinds
  */
-function define(agentDir, url, { api, headers, ...properties }) {
+function define(agentDir, url, kinds) {
   const file = path.join(agentDir, "models.json");
-  const { providers } = JSON.parse(readFileSync(file, "utf8"));
-  const baseUrl = api === "openai-completions" ? `${url}/v1` : url;
-  const [model] = providers.demo.models;
-  const demo = { ...providers.demo, api, baseUrl, ...(headers && { headers }), models: [{ ...model, cost, ...properties }] };
-  writeFileSync(file, JSON.stringify({ providers: { demo } }));
+  const { demo } = JSON.parse(readFileSync(file, "utf8")).providers;
+  const [model] = demo.models;
+  const providers = kinds.map(([name, { api, headers, ...properties }]) => {
+    const baseUrl = api === "openai-completions" ? `${url}/v1` : url;
+    return [providerOf(name), { ...demo, api, baseUrl, ...(headers && { headers }), models: [{ ...model, cost, ...properties }] }];
+  });
+  writeFileSync(file, JSON.stringify({ providers: { demo, ...Object.fromEntries(providers) } }));
 }
 
 /**
  * Compacts one and the same history, with a store of its own.
- * @param {import("../support/project.mjs").Project} project
- * @param {string} name
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {string} model
  * @param {boolean} directModelCalls
  */
-async function compacted(project, name, directModelCalls) {
-  const file = path.join(project.agentDir, "settings.json");
-  const settings = JSON.parse(readFileSync(file, "utf8"));
-  writeFileSync(file, JSON.stringify({ ...settings, lcm: { ...settings.lcm, directModelCalls } }));
-  project.storeDir = `${path.dirname(project.storeDir)}${path.sep}store-${name}`;
-  const history = project.history();
-  history.talk(20);
+async function compacted(project, pi, model, directModelCalls) {
+  const name = `${providerOf(model)}-${directModelCalls ? "direct" : "pi"}`;
+  project.storeDir = path.join(project.agentDir, name);
+  project.configure({ lcm: { leafChunkTokens: 500, directModelCalls, dbDir: project.storeDir } });
+  const history = project.history(name);
+  history.talk(12);
   history.user("grüße, 你好, 🙈: “read” it\n\tplease");
   history.assistant("Reading.", [{ id: "call_1", name: "read", arguments: { path: "notes.md" } }]);
   history.toolResult("call_1", "read", "line one\nline two \\ \"quoted\"");
   history.assistant("It has two lines.");
-  history.talk(10, { name: "later" });
-  const already = project.server.requests.length;
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  history.talk(6, { name: "later" });
+  history.entry("model_change", { provider: providerOf(model), modelId: "demo-model" });
+  await project.takeUp(pi, history);
+  project.script.summary = summaryOf;
   await pi.request("compact");
   const compaction = (await project.session(pi)).lastCompaction;
-  await pi.stop();
-  const requests = project.server.requests.slice(already).filter(({ kind }) => kind === "summary");
-  requests.sort((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
+  const requests = project.summaryCalls.toSorted((one, other) => (textOf(one) < textOf(other) ? -1 : 1));
   const stored = project.inStore((store) =>
     store
       .rows("SELECT hex(hash) AS hash, text, hex(packed) AS packed, model, beside FROM summaries ORDER BY hash")

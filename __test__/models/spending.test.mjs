@@ -12,119 +12,126 @@ import { warnings } from "../support/faults.mjs";
 import { hasty } from "../support/fires.mjs";
 import { aProject } from "../support/project.mjs";
 
-/** @typedef {import("node:test").TestContext} TestContext */
-/** @typedef {import("../../scripts/hosts.mjs").Host} Host */
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../support/project.mjs").Pi} Pi */
 /** @typedef {import("../support/project.mjs").Script} Script */
 
 const text = "Talk\nMuch was said.";
 
+/** Adds a model with a small window to the project's own. @param {Project} project */
+function defineSmall({ agentDir }) {
+  const file = path.join(agentDir, "models.json");
+  const { providers } = JSON.parse(readFileSync(file, "utf8"));
+  providers.demo.models.push({ ...providers.demo.models[0], id: "small", contextWindow: 8192 });
+  writeFileSync(file, JSON.stringify({ providers }));
+}
+
 /**
- * A session of sixty messages, opened in Pi.
- * @param {TestContext} t
- * @param {Host} host
+ * Opens a session of sixty messages in Pi.
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {string} name
  * @param {object} lcm
  * @param {Script["summary"]} summary
+ * @returns {Promise<string>} its file
  */
-async function opened(t, host, lcm, summary) {
-  const project = await aProject(t, { host, settings: { lcm: { ...hasty, ...lcm } }, script: { summary } });
-  const history = project.history();
-  history.talk(30);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  return { project, pi };
+async function opened(project, pi, name, lcm, summary) {
+  project.configure({ lcm: { ...hasty, ...lcm } });
+  const history = project.history(name);
+  history.talk(30, { name });
+  const file = await project.takeUp(pi, history);
+  project.script.summary = summary;
+  return file;
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(host.name, { concurrency: 2 }, async (t) => {
+  test(host.name, async (t) => {
     const skip = host.version !== "0.87.1" && "the engine's own doing, and tried on Pi 0.87.1";
-    await Promise.all([
-      t.test("what every call used is in the summaries and in the compaction, failed and repeated ones included", async (t) => {
-        let [asked, nth, input, output] = [0, 0, 0, 0];
-        const { project, pi } = await opened(t, host, { leafPassConcurrency: 1 }, () => {
-          const usage = { input: 1000 + asked, output: 10 + asked };
-          asked++;
-          // Each third question is answered in vain first, each fifth not at all.
-          if (asked % 5 === 0) return { status: 503, headers: { "retry-after-ms": "10" } };
-          [input, output] = [input + usage.input, output + usage.output];
-          return nth++ % 3 === 0 ? { text: "and then", stopReason: "length", usage } : { text, usage };
-        });
-        await pi.request("compact");
-        const { lastCompaction } = await project.session(pi);
-        assert.equal(statistics(lastCompaction.summary).degraded, 0);
-        const stored = project.inStore((store) => store.rows("SELECT beside FROM summaries").map(({ beside }) => store.beside(beside).usage).filter(Boolean));
-        /** @param {string} key */
-        const sum = (key) => stored.reduce((all, usage) => all + usage[key], 0);
-        assert.deepEqual([sum("input"), sum("output")], [input, output]);
-        const dollars = stored.reduce((all, usage) => all + usage.cost.total, 0);
-        assert.ok(Math.abs(dollars - (input * 1 + output * 4) / 1e6) < 1e-9, `${dollars}`);
-        assert.ok(asked > stored.length + 2, `${asked} calls for ${stored.length} summaries`);
-        assert.match(pi.ui("notify").at(-1)?.message, new RegExp(`, ${asked} model calls, `));
-        if (host.version === "0.74.2") return;
-        const { usage } = lastCompaction;
-        assert.deepEqual([usage.input, usage.output], [input, output]);
-        assert.ok(Math.abs(usage.cost.total - dollars) < 1e-9);
-      }),
+    const project = await aProject(t, { host });
+    defineSmall(project);
+    let pi = project.startPi();
 
-      t.test("a limit is kept and told of once, and what it cost is made good later", async (t) => {
-        const { project, pi } = await opened(t, host, { modelCallsPerSession: 2, leafPassConcurrency: 1 }, () => ({ text }));
-        await pi.request("compact");
-        await pi.waitFor(() => warnings(pi).length > 1);
-        await pi.prompt("more ".repeat(300));
-        await pi.request("compact");
-        const session = await project.session(pi);
-        const block = session.lastCompaction.summary;
-        assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block))), session.compactedBy());
-        assert.equal(project.summaryCalls.length, 2);
-        await pi.prompt("and now?");
-        assert.equal(blockOf(project.lastTurn), block);
-        const about = warnings(pi).filter((message) => !message.startsWith("LCM: "));
-        assert.deepEqual(about, [
-          "pi-lossless-context: the limit of 2 model calls in this session is reached (setting `modelCallsPerSession`), so summaries are made without a model for now, and anew once there is room again",
-        ]);
-        assert.match(warnings(pi)[0], /of them without a model, to be made anew later \(the limit of the setting `modelCallsPerSession` is reached\)$/);
-        await pi.stop();
-        const again = project.startPi(["--continue"]);
-        await again.prompt("still more ".repeat(300));
-        await again.request("compact");
-        assert.equal(project.summaryCalls.length, 4);
-      }),
+    await t.test("what every call used is in the summaries and in the compaction, failed and repeated ones included", async () => {
+      let [asked, nth, input, output] = [0, 0, 0, 0];
+      await opened(project, pi, "usage", { leafPassConcurrency: 1 }, () => {
+        const usage = { input: 1000 + asked, output: 10 + asked };
+        asked++;
+        // Each third question is answered in vain first, each fifth not at all.
+        if (asked % 5 === 0) return { status: 503, headers: { "retry-after-ms": "10" } };
+        [input, output] = [input + usage.input, output + usage.output];
+        return nth++ % 3 === 0 ? { text: "and then", stopReason: "length", usage } : { text, usage };
+      });
+      await pi.request("compact");
+      const { lastCompaction } = await project.session(pi);
+      assert.equal(statistics(lastCompaction.summary).degraded, 0);
+      const stored = project.inStore((store) => store.rows("SELECT beside FROM summaries").map(({ beside }) => store.beside(beside).usage).filter(Boolean));
+      /** @param {string} key */
+      const sum = (key) => stored.reduce((all, usage) => all + usage[key], 0);
+      assert.deepEqual([sum("input"), sum("output")], [input, output]);
+      const dollars = stored.reduce((all, usage) => all + usage.cost.total, 0);
+      assert.ok(Math.abs(dollars - (input * 1 + output * 4) / 1e6) < 1e-9, `${dollars}`);
+      assert.ok(asked > stored.length + 2, `${asked} calls for ${stored.length} summaries`);
+      assert.match(pi.ui("notify").at(-1)?.message, new RegExp(`, ${asked} model calls, `));
+      if (host.version === "0.74.2") return;
+      const { usage } = lastCompaction;
+      assert.deepEqual([usage.input, usage.output], [input, output]);
+      assert.ok(Math.abs(usage.cost.total - dollars) < 1e-9);
+    });
 
-      t.test("the next compaction does not begin with waiting for a provider that was just found dead", { skip }, async (t) => {
-        const { project, pi } = await opened(t, host, {}, () => ({ hang: true }));
-        await pi.request("compact");
-        const asked = project.summaryCalls.length;
-        // Four at once, and who comes in the moment in which these end.
-        assert.ok(asked >= 4 && asked <= 6, `${asked}`);
-        await pi.prompt("more ".repeat(300));
-        await pi.request("compact");
-        assert.equal(project.summaryCalls.length, asked);
-        const session = await project.session(pi);
-        assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(session.lastCompaction.summary))), session.compactedBy());
-        assert.match(warnings(pi).at(-1) ?? "", /\(no model can be asked \(demo\/demo-model failed before and is left alone for \d+ s\)\)$/);
-      }),
+    await t.test("what is larger than a model's window is asked in parts", { skip }, async () => {
+      await opened(project, pi, "parts", { compactionModels: ["demo/small"], leafChunkTokens: 4000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
+      await pi.request("compact");
+      const asked = project.summaryCalls;
+      assert.ok(asked.length >= 3 && asked.every(({ body }) => body.model === "small"), `${asked.length}`);
+      const prompts = asked.map(({ messages }) => messages.at(-1)?.text ?? "");
+      const session = await project.session(pi);
+      for (const id of session.compactedBy()) {
+        const [{ text: said }] = session.entry(id).message.content;
+        const [marker] = said.split(" ");
+        assert.equal(prompts.filter((prompt) => prompt.includes(`${marker} `)).length, 1, marker);
+      }
+      const whole = prompts.at(-1) ?? "";
+      for (const { index } of asked.slice(0, -1)) assert.ok(whole.includes(`Part${index}!`), whole);
+      assert.ok(session.lastCompaction.summary.includes(`Part${asked.at(-1)?.index}!`));
+      assert.equal(statistics(session.lastCompaction.summary).degraded, 0);
+    });
 
-      t.test("what is larger than a model's window is asked in parts", { skip }, async (t) => {
-        const { project, pi } = await opened(t, host, { compactionModels: ["demo/small"], leafChunkTokens: 4000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
-        const file = path.join(project.agentDir, "models.json");
-        const { providers } = JSON.parse(readFileSync(file, "utf8"));
-        providers.demo.models.push({ ...providers.demo.models[0], id: "small", contextWindow: 8192 });
-        writeFileSync(file, JSON.stringify({ providers }));
-        await pi.stop();
-        const again = project.startPi(["--continue"]);
-        await again.request("compact");
-        const asked = project.summaryCalls;
-        assert.ok(asked.length >= 3 && asked.every(({ body }) => body.model === "small"), `${asked.length}`);
-        const prompts = asked.map(({ messages }) => messages.at(-1)?.text ?? "");
-        const session = await project.session(again);
-        for (const id of session.compactedBy()) {
-          const [{ text: said }] = session.entry(id).message.content;
-          const [marker] = said.split(" ");
-          assert.equal(prompts.filter((prompt) => prompt.includes(`${marker} `)).length, 1, marker);
-        }
-        const whole = prompts.at(-1) ?? "";
-        for (const { index } of asked.slice(0, -1)) assert.ok(whole.includes(`Part${index}!`), whole);
-        assert.ok(session.lastCompaction.summary.includes(`Part${asked.at(-1)?.index}!`));
-        assert.equal(statistics(session.lastCompaction.summary).degraded, 0);
-      }),
-    ]);
+    await t.test("a limit is kept and told of once, and what it cost is made good later", async () => {
+      const file = await opened(project, pi, "limit", { modelCallsPerSession: 2, leafPassConcurrency: 1 }, () => ({ text }));
+      await pi.request("compact");
+      await pi.waitFor(() => warnings(pi).length > 1);
+      await pi.prompt("more ".repeat(300));
+      await pi.request("compact");
+      const session = await project.session(pi);
+      const block = session.lastCompaction.summary;
+      assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block))), session.compactedBy());
+      assert.equal(project.summaryCalls.length, 2);
+      await pi.prompt("and now?");
+      assert.equal(blockOf(project.lastTurn), block);
+      const about = warnings(pi).filter((message) => !message.startsWith("LCM: "));
+      assert.deepEqual(about, [
+        "pi-lossless-context: the limit of 2 model calls in this session is reached (setting `modelCallsPerSession`), so summaries are made without a model for now, and anew once there is room again",
+      ]);
+      assert.match(warnings(pi)[0], /of them without a model, to be made anew later \(the limit of the setting `modelCallsPerSession` is reached\)$/);
+      await pi.stop();
+      pi = project.startPi(["--session", file]);
+      await pi.prompt("still more ".repeat(300));
+      await pi.request("compact");
+      assert.equal(project.summaryCalls.length, 4);
+    });
+
+    await t.test("the next compaction does not begin with waiting for a provider that was just found dead", { skip }, async () => {
+      await opened(project, pi, "dead", {}, () => ({ hang: true }));
+      await pi.request("compact");
+      const asked = project.summaryCalls.length;
+      // Four at once, and who comes in the moment in which these end.
+      assert.ok(asked >= 4 && asked <= 6, `${asked}`);
+      await pi.prompt("more ".repeat(300));
+      await pi.request("compact");
+      assert.equal(project.summaryCalls.length, asked);
+      const session = await project.session(pi);
+      assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(session.lastCompaction.summary))), session.compactedBy());
+      assert.match(warnings(pi).at(-1) ?? "", /\(no model can be asked \(demo\/demo-model failed before and is left alone for \d+ s\)\)$/);
+    });
   });
 }

@@ -2,52 +2,69 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { everything, hostsByVersion, hostsFor, MAIN } from "../../scripts/hosts.mjs";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
+import { OnePi } from "../support/one-pi.mjs";
 
 /** @typedef {import("node:test").TestContext} TestContext */
 /** @typedef {import("../../scripts/hosts.mjs").Host} Host */
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
-
-/** Whether a Pi takes entries from handlers. @param {Host} host */
-export const takesEntries = ({ version }) => version !== "0.74.2";
-
-/** Processes are waited for more than they compute. */
-const AT_ONCE = 3;
+/** @typedef {import("../support/history.mjs").History} History */
 
 /**
- * @typedef {object} Company
- * @property {Host} host
- * @property {string[]} extensions both, in the order in which they are loaded
- * @property {boolean} oursIsLast
+ * On which Pi, and in which order of loading.
+ * @typedef {{ host: Host, oursIsLast: boolean, title: string }} Placing
  */
+
+/** @type {Placing[]} */
+export const placings = hostsFor(hostsByVersion).flatMap((host) => [true, false].map((oursIsLast) => {
+  return { host, oursIsLast, title: `${host.name}, ours loaded ${oursIsLast ? "last" : "first"}` };
+}));
+
+/** Whether a Pi takes entries from handlers. @param {Placing} placing */
+export const takesEntries = ({ host }) => host.version !== "0.74.2";
+
+/** Whether ours is loaded last, where the order makes no difference. @param {Placing} placing */
+export const once = ({ oursIsLast }) => oursIsLast;
 
 /** The file of an extension of this folder. @param {string} name */
 export const theirs = (name) => fileURLToPath(new URL(`./extensions/${name}.mjs`, import.meta.url));
 
+/** Ours and another of this folder. @param {Placing} placing @param {string} name */
+export const bothOf = ({ oursIsLast }, name) => (oursIsLast ? [theirs(name), extension] : [extension, theirs(name)]);
+
+/** One Pi for each placing, in which a file's tests follow each other. @type {Map<Placing, OnePi>} */
+const pis = new Map(placings.map((placing) => {
+  return [placing, new OnePi({ host: placing.host, extensions: bothOf(placing, "crowd"), contextWindow: 2_000_000 })];
+}));
+
 /**
- * A test beside another extension, on several Pis, in both orders of loading; where these should make no difference, only the
- * repository's own Pi is tried with both.
+ * Gives Pi a session with a past of so many exchanges, in which the other extension is awake.
+ * @typedef {(exchanges: number, more?: (past: History) => void) => Promise<{ project: Project, pi: import("../support/project.mjs").Pi }>} Begin
+ */
+
+/**
+ * A test beside another extension, on several Pis, in both orders of loading.
  * @param {string} sentence
  * @param {string} name the other extension's
- * @param {(t: TestContext, company: Company) => Promise<void>} body
- * @param {{ on?: (host: Host) => boolean, orderMatters?: boolean }} [options]
+ * @param {(t: TestContext, begin: Begin, placing: Placing) => Promise<void>} body
+ * @param {{ on?: (placing: Placing) => boolean }} [options]
  */
-export function beside(sentence, name, body, { on = () => true, orderMatters = false } = {}) {
-  test(sentence, { concurrency: AT_ONCE }, async (t) => {
-    const companies = hostsFor(hostsByVersion).filter(on).flatMap((host) => {
-      const orders = host.version === MAIN || (orderMatters && everything) ? [true, false] : [true];
-      return orders.map((oursIsLast) => ({ host, oursIsLast }));
-    });
-    await Promise.all(
-      companies.map(({ host, oursIsLast }) => {
-        const extensions = oursIsLast ? [theirs(name), extension] : [extension, theirs(name)];
-        return t.test(`${host.name}, ours loaded ${oursIsLast ? "last" : "first"}`, (t) => body(t, { host, extensions, oursIsLast }));
-      }),
-    );
+export function beside(sentence, name, body, { on = () => true } = {}) {
+  const here = [...pis].filter(([placing]) => on(placing));
+  test(sentence, { concurrency: here.length }, async (t) => {
+    await Promise.all(here.map(([placing, one]) => t.test(placing.title, (t) => {
+      return body(t, async (exchanges, more) => {
+        const past = await one.past(exchanges);
+        more?.(past);
+        const { project, pi } = await one.sit(past);
+        await pi.prompt(`/awake ${name}`);
+        return { project, pi };
+      }, placing);
+    })));
   });
 }
 

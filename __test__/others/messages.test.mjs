@@ -1,15 +1,17 @@
 /**
- * Beside extensions that change what is said: in the session itself, for the model alone, or on its way there. The store keeps
- * what the session file keeps; a summary speaks of what the model saw.
+ * Beside extensions that change what is said: in the session itself, for the model alone, or on its way there, or whose tool
+ * answers oddly. The store keeps what the session file keeps; a summary speaks of what the model saw.
  */
 import assert from "node:assert/strict";
 import { assertAgreement } from "../support/agreement.mjs";
 import { filler } from "../support/history.mjs";
-import { aProject, eventually } from "../support/project.mjs";
+import { eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
-import { assertCovered, assertShown, beside, takesEntries, talkAndCompact } from "./beside.mjs";
+import { assertCovered, assertShown, beside, once, takesEntries, talkAndCompact } from "./beside.mjs";
+import { answers } from "./extensions/odd-tool.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
 /** What the summariser was shown so far. @param {Project} project */
 const shownToSummariser = (project) => project.summaryCalls.map(({ messages }) => messages.map(({ text }) => text).join("\n")).join("\n");
@@ -23,23 +25,21 @@ const bash = (command) => ({ toolCalls: [{ name: "bash", arguments: { command } 
 /**
  * The store agrees with the session file, and beside what was said has one message more for each edit: what it made of another.
  * @param {Project} project
+ * @param {SessionFile} session
  */
-function assertStoredWithEdits(project) {
-  const [session] = project.sessions();
+function assertStoredWithEdits(project, session) {
   project.inStore((store) => {
-    const stored = store.entries(session.id);
     const expected = session.entries.map((entry) => ({ id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }));
-    assert.deepEqual(stored, expected);
+    assert.deepEqual(store.entries(session.id), expected);
     const edits = session.entries.filter(({ type }) => type === "context_edit").length;
-    assert.equal(store.count("messages"), expected.filter(({ json }) => json !== null).length + edits);
+    const messages = "SELECT message_id FROM entries e JOIN conversations c ON c.id = e.conversation_id WHERE c.session_id = ? AND message_id IS NOT NULL";
+    assert.equal(new Set(store.rows(messages, session.id).map(({ message_id }) => message_id)).size, expected.filter(({ json }) => json !== null).length + edits);
+    assert.deepEqual(store.rows("SELECT id FROM messages WHERE id NOT IN (SELECT message_id FROM entries WHERE message_id IS NOT NULL)"), []);
   });
 }
 
-beside("what another extension replaces before it is stored is stored as replaced", "replacing", async (t, { host, extensions }) => {
-  const project = await aProject(t, { host, extensions });
-  const history = project.history();
-  history.talk(20);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+beside("what another extension replaces before it is stored is stored as replaced", "replacing", async (_t, begin) => {
+  const { project, pi } = await begin(20);
   project.script.turns = [{ ...bash("echo the secret of the tool"), text: "The secret of the assistant." }, { text: "Done, secretly." }];
   await pi.prompt("the secret of the user");
   await eventually(() => assertAgreement(project));
@@ -54,51 +54,15 @@ beside("what another extension replaces before it is stored is stored as replace
   project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "秘密" } }] }];
   await pi.prompt("find what was taken out");
   assert.match(lastAnswer(project), /«秘密»/);
-  await pi.stop();
-  assertAgreement(project);
+  await eventually(() => assertAgreement(project));
   project.inStore((store) => assert.ok(!JSON.stringify(store.entries(session.id)).includes("secret")));
 });
 
-beside("of what another extension edits for the model, summaries tell the edited text and the store keeps the original", "editing", async (t, { host, extensions }) => {
-  const project = await aProject(t, { host, extensions });
-  const history = project.history();
-  history.talk(20);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  project.script.turns = [bash("for n in 1 2 3 4 5 6 7 8 9; do echo original000${n}x; done"), { text: "That was long." }];
-  await pi.prompt("look at all of it");
-  assert.ok(project.lastTurn.raw.includes("edited0000x") && !project.lastTurn.raw.includes("original0005x"));
-  await eventually(() => assertStoredWithEdits(project));
-
-  await talkAndCompact(pi, "later");
-  const session = await project.session(pi);
-  const block = assertCovered(project, session);
-  const [result] = session.entries.filter((entry) => entry.message?.role === "toolResult");
-  assert.ok(session.compactedBy().includes(result.id));
-  assert.ok(JSON.stringify(result).includes("original0005x"), "Pi's own file keeps the original");
-  const shown = shownToSummariser(project);
-  assert.ok(shown.includes("edited0000x: this was long"));
-  assert.ok(!shown.includes("original0005x"));
-  assert.ok(session.entries.some(({ type, targetId }) => type === "context_edit" && targetId === result.id));
-
-  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "original0005x" } }] }];
-  await pi.prompt("but what did it say?");
-  const answer = lastAnswer(project);
-  assertShown(project, block);
-  await eventually(() => assertStoredWithEdits(project));
-  assert.match(answer, /toolResult bash .*original0005x/);
-  const [handle] = answer.match(/m-[0-9a-f]{10}/) ?? [];
-  project.script.turns = [{ toolCalls: [{ name: "lcm_expand", arguments: { summary_id: handle } }] }];
-  await pi.prompt("all of it");
-  assert.match(lastAnswer(project), /original0001x[^]*original0009x/);
-}, { on: takesEntries });
-
-beside("what another extension rewrites on its way to the model is stored as it was said", "rewriting", async (t, { host, extensions }) => {
-  const project = await aProject(t, { host, extensions });
-  const history = project.history();
-  history.talk(20);
-  history.user(`the plain0000x question of the past ${filler("past", 100)}`);
-  history.assistant("the plain0000x answer of the past");
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+beside("what another extension rewrites on its way to the model is stored as it was said", "rewriting", async (_t, begin) => {
+  const { project, pi } = await begin(20, (past) => {
+    past.user(`the plain0000x question of the past ${filler("past", 100)}`);
+    past.assistant("the plain0000x answer of the past");
+  });
   project.script.turns = [bash("echo the plain0000x output"), { text: "My plain0000x words." }];
   await pi.prompt("the plain0000x question");
   await pi.prompt("again");
@@ -116,11 +80,8 @@ beside("what another extension rewrites on its way to the model is stored as it 
   assert.ok(!JSON.stringify(entries).match(/fancy0000x|added on the way/));
 });
 
-beside("what another extension writes into the session is stored where it stands, and nothing twice", "noting", async (t, { host, extensions }) => {
-  const project = await aProject(t, { host, extensions });
-  const history = project.history();
-  history.talk(20);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+beside("what another extension writes into the session is stored where it stands, and nothing twice", "noting", async (_t, begin, placing) => {
+  const { project, pi } = await begin(20);
   await pi.prompt("one");
   const from = project.turns.length;
   await pi.prompt("now go on by yourself");
@@ -139,7 +100,83 @@ beside("what another extension writes into the session is stored where it stands
   assert.ok(triggered, "what made the model go on stands in the session");
   const shown = shownToSummariser(project);
   assert.ok(shown.includes("please go on") && shown.includes("said aside after turn 1"));
-  if (takesEntries(host)) assert.ok(shown.includes("drafted after turn 1"));
-  await pi.stop();
-  assertAgreement(project);
-});
+  if (takesEntries(placing)) assert.ok(shown.includes("drafted after turn 1"));
+  await eventually(() => assertAgreement(project));
+  // On an older Pi ours, where it is loaded first, hears of what is written after a run's last event with the next run only.
+}, { on: (placing) => once(placing) || takesEntries(placing) });
+
+beside("whatever a tool answers is stored, compacted and found again", "odd-tool", async (t, begin) => {
+  const { project, pi } = await begin(20);
+  /** @param {string} name @param {Record<string, unknown>} args */
+  const call = async (name, args) => {
+    project.script.turns = [{ toolCalls: [{ name, arguments: args }] }];
+    await pi.prompt(`call ${name}`);
+    return project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "";
+  };
+
+  for (const what of Object.keys(answers)) {
+    await t.test(`${what}: what stands in the session is stored`, async () => {
+      await call("odd", { what });
+      await eventually(() => assertAgreement(project));
+      const results = (await project.session(pi)).entries.filter((entry) => entry.message?.toolName === "odd");
+      assert.deepEqual(results.at(-1).message.content.map((/** @type {any} */ { type }) => type), answers[what].map(({ type }) => type));
+    });
+  }
+
+  await t.test("they are compacted with everything else, and the summariser is not sent all of it", async () => {
+    await talkAndCompact(pi, "later");
+    const session = await project.session(pi);
+    const block = assertCovered(project, session);
+    const odd = session.entries.filter((entry) => entry.message?.toolName === "odd").map(({ id }) => id);
+    assert.deepEqual(session.compactedBy().filter((id) => odd.includes(id)), odd);
+    const shown = project.summaryCalls.map(({ raw }) => raw).join("\n");
+    for (const marker of ["bell0000x", "caption0001x", "head0000x", "tail0000x", "before0000x"]) assert.ok(shown.includes(marker), marker);
+    assert.ok(!shown.includes("middle0000x") && !shown.includes("iVBORw0KGgo"));
+    assert.ok(shown.length < 40_000, `${shown.length} characters were sent`);
+    assert.match(block, / 0 degraded$/m);
+    await pi.prompt("and now?");
+    assertShown(project, block);
+  });
+
+  await t.test("and each is found again", async () => {
+    for (const marker of ["before0000x", "after0000x", "bell0000x", "caption0001x", "middle0000x"]) {
+      const found = await call("lcm_grep", { query: marker });
+      assert.ok(found.includes(`«${marker}»`), found);
+      const [handle] = found.match(/m-[0-9a-f]{10}/) ?? [];
+      const whole = await call("lcm_expand", { summary_id: handle });
+      assert.ok(marker === "middle0000x" ? whole.includes("head0000x") : whole.includes(marker), whole.slice(0, 2000));
+    }
+    await eventually(() => assertAgreement(project));
+  });
+}, { on: once });
+
+// The last one: what an edit makes of a message is in no session file, so that the store has more than these from here on.
+beside("of what another extension edits for the model, summaries tell the edited text and the store keeps the original", "editing", async (_t, begin) => {
+  const { project, pi } = await begin(20);
+  project.script.turns = [bash("for n in 1 2 3 4 5 6 7 8 9; do echo original000${n}x; done"), { text: "That was long." }];
+  await pi.prompt("look at all of it");
+  assert.ok(project.lastTurn.raw.includes("edited0000x") && !project.lastTurn.raw.includes("original0005x"));
+  await eventually(async () => assertStoredWithEdits(project, await project.session(pi)));
+
+  await talkAndCompact(pi, "later");
+  const session = await project.session(pi);
+  const block = assertCovered(project, session);
+  const [result] = session.entries.filter((entry) => entry.message?.role === "toolResult");
+  assert.ok(session.compactedBy().includes(result.id));
+  assert.ok(JSON.stringify(result).includes("original0005x"), "Pi's own file keeps the original");
+  const shown = shownToSummariser(project);
+  assert.ok(shown.includes("edited0000x: this was long"));
+  assert.ok(!shown.includes("original0005x"));
+  assert.ok(session.entries.some(({ type, targetId }) => type === "context_edit" && targetId === result.id));
+
+  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "original0005x" } }] }];
+  await pi.prompt("but what did it say?");
+  const answer = lastAnswer(project);
+  assertShown(project, block);
+  await eventually(async () => assertStoredWithEdits(project, await project.session(pi)));
+  assert.match(answer, /toolResult bash .*original0005x/);
+  const [handle] = answer.match(/m-[0-9a-f]{10}/) ?? [];
+  project.script.turns = [{ toolCalls: [{ name: "lcm_expand", arguments: { summary_id: handle } }] }];
+  await pi.prompt("all of it");
+  assert.match(lastAnswer(project), /original0001x[^]*original0009x/);
+}, { on: takesEntries });

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { assertAgreement } from "../support/agreement.mjs";
 import { blockOf } from "../support/block.mjs";
 import { filler } from "../support/history.mjs";
-import { aProject, eventually } from "../support/project.mjs";
+import { eventually } from "../support/project.mjs";
 import { assertCovered, assertShown, beside, takesEntries, talkAndCompact } from "./beside.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
@@ -14,15 +14,11 @@ import { assertCovered, assertShown, beside, takesEntries, talkAndCompact } from
 
 /**
  * A session with a past, and the rival in some mood.
- * @param {import("node:test").TestContext} t
- * @param {import("./beside.mjs").Company} company
+ * @param {import("./beside.mjs").Begin} begin
  * @param {string} mood
  */
-async function withRival(t, { host, extensions }, mood) {
-  const project = await aProject(t, { host, extensions });
-  const history = project.history();
-  history.talk(40);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+async function withRival(begin, mood) {
+  const { project, pi } = await begin(40);
   await pi.prompt(`/rival ${mood}`);
   return { project, pi };
 }
@@ -46,15 +42,15 @@ async function assertOursCoversAll(project, pi) {
   await eventually(() => assertAgreement(project));
 }
 
-beside("where two compactions are offered, Pi takes the one of the extension that was loaded last", "rival", async (t, company) => {
-  const { project, pi } = await withRival(t, company, "compact");
+beside("where two compactions are offered, Pi takes the one of the extension that was loaded last", "rival", async (_t, begin, placing) => {
+  const { project, pi } = await withRival(begin, "compact");
   for (const [at, name] of ["first", "second"].entries()) {
     const { summary } = await talkAndCompact(pi, name);
     await pi.prompt("what now?");
     assert.equal(blockOf(project.lastTurn), summary);
     await eventually(() => assertAgreement(project));
     await eventually(() => assert.ok(toldBy(pi).length > 0));
-    if (company.oursIsLast) {
+    if (placing.oursIsLast) {
       assertCovered(project, await project.session(pi));
       await eventually(() => assert.equal(toldBy(pi).length, at + 1));
       for (const told of toldBy(pi)) assert.match(told, /^LCM: \d+ messages in \d+ summar/);
@@ -65,17 +61,17 @@ beside("where two compactions are offered, Pi takes the one of the extension tha
     }
   }
   await assertOursCoversAll(project, pi);
-}, { orderMatters: true });
+});
 
-beside("where another extension cancels, nothing is compacted, and what ours has made by then is used later", "rival", async (t, company) => {
-  const { project, pi } = await withRival(t, company, "cancel");
+beside("where another extension cancels, nothing is compacted, and what ours has made by then is used later", "rival", async (_t, begin, placing) => {
+  const { project, pi } = await withRival(begin, "cancel");
   await pi.prompt("before");
   const { entries } = await project.session(pi);
   await assert.rejects(pi.request("compact"), /cancelled/i);
   assert.deepEqual((await project.session(pi)).entries, entries);
   // The first that cancels ends it: who comes later is not asked.
   const asked = project.summaryCalls.length;
-  assert.equal(asked > 0, !company.oursIsLast);
+  assert.equal(asked > 0, !placing.oursIsLast);
   assert.deepEqual(toldBy(pi), []);
   await eventually(() => assertAgreement(project));
 
@@ -84,11 +80,11 @@ beside("where another extension cancels, nothing is compacted, and what ours has
   assertCovered(project, await project.session(pi));
   if (asked > 0) assert.equal(project.summaryCalls.length, asked);
   assert.match(toldBy(pi).join(), /^LCM: \d+ messages in \d+ summar/);
-}, { orderMatters: true });
+});
 
 const boundary = "a compaction that another extension writes at the end of a turn hides everything from the model and nothing from ours";
-beside(boundary, "rival", async (t, company) => {
-  const { project, pi } = await withRival(t, company, "boundary");
+beside(boundary, "rival", async (_t, begin) => {
+  const { project, pi } = await withRival(begin, "boundary");
   await pi.prompt(`said before the boundary ${filler("boundary", 100)}`);
   await pi.prompt("said after it");
   assert.equal(blockOf(project.lastTurn), "The rival's own words, number 1.");

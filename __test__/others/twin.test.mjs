@@ -12,7 +12,7 @@ import { addon, extension } from "../../scripts/paths.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { copyExtension } from "../support/copies.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
-import { assertCovered, beside, theirs } from "./beside.mjs";
+import { assertCovered, bothOf, placings } from "./beside.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
@@ -32,61 +32,72 @@ function assertUntouched(project) {
   assert.ok(readFileSync(file).equals(readFileSync(`${file}.left`)), "the twin's database is as the twin left it");
 }
 
-beside("beside its twin ours does nothing, and says so once", "twin", async (t, { host, extensions }) => {
-  const project = await aProject(t, { host, extensions });
-  const history = project.history();
-  history.talk(40);
-  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
-  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] }, { text: "Found." }];
-  await pi.prompt("search");
-  assert.equal(project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text, "the twin's lcm_grep answers");
-  assert.equal(new Set(project.lastTurn.toolNames).size, project.lastTurn.toolNames.length);
-
-  const { commands } = await pi.request("get_commands");
-  const names = commands.map((/** @type {any} */ { name }) => name).filter((/** @type {string} */ name) => name.startsWith("lcm"));
-  assert.deepEqual(names.sort(), ["lcm", "lcm-settings"]);
-
-  assert.equal((await pi.request("compact")).summary, "What the twin makes of it.");
-  assert.equal(project.summaryCalls.length, 0);
-
-  await pi.prompt("/lcm");
-  const [told, ...rest] = pi.ui("notify");
-  assert.equal(told.notifyType, "warning");
-  assert.match(told.message, /another extension \(\S*twin\.mjs\) keeps the history already/);
-  assert.deepEqual(rest.map(({ message }) => message), ["the twin's /lcm"]);
-  assert.equal(pi.status("lcm"), undefined);
-
-  await pi.request("new_session");
-  await pi.prompt("in another session");
-  assert.equal(project.lastTurn.system.includes("Lossless Context Management"), false);
-  const warnings = pi.ui("notify").filter(({ notifyType }) => notifyType === "warning");
-  // Before 0.87 Pi loads the extension anew for each session.
-  const times = host.version === "0.74.2" ? 2 : 1;
-  assert.deepEqual(warnings.map(({ message }) => message), Array(times).fill(told.message));
-
-  await pi.stop();
-  assert.equal((await project.runPi(["-p", "in print mode"])).stdout, "Understood.\n");
+/** @param {Project} project */
+function assertNothingOfOurs(project) {
   const { name } = databaseOfTwin(project);
   assert.deepEqual(readdirSync(project.storeDir).sort(), [name, `${name}.left`]);
   assertUntouched(project);
-});
+}
 
-for (const host of hostsFor(hostsByVersion)) {
-  test(`where the twin is gone, its database stays as it was and ours goes beside it, on ${host.name}`, async (t) => {
-    const project = await aProject(t, { host, extensions: [theirs("twin")] });
-    await project.runPi(["-p", "said to the twin"]);
-    const { file } = databaseOfTwin(project);
-    const pi = project.startPi(["--continue"], extension);
-    await pi.prompt("said to ours");
+for (const placing of placings) {
+  const { host, oursIsLast, title } = placing;
+  test(`beside its twin ours does nothing, and says so once, on ${title}`, async (t) => {
+    const project = await aProject(t, { host, extensions: bothOf(placing, "twin") });
+    const history = project.history();
+    history.talk(40);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] }, { text: "Found." }];
+    await pi.prompt("search");
+    assert.equal(project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text, "the twin's lcm_grep answers");
+    assert.equal(new Set(project.lastTurn.toolNames).size, project.lastTurn.toolNames.length);
+
+    const { commands } = await pi.request("get_commands");
+    const names = commands.map((/** @type {any} */ { name }) => name).filter((/** @type {string} */ name) => name.startsWith("lcm"));
+    assert.deepEqual(names.sort(), ["lcm", "lcm-settings"]);
+
+    assert.equal((await pi.request("compact")).summary, "What the twin makes of it.");
+    assert.equal(project.summaryCalls.length, 0);
+
+    await pi.prompt("/lcm");
+    const [told, ...rest] = pi.ui("notify");
+    assert.equal(told.notifyType, "warning");
+    assert.match(told.message, /another extension \(\S*twin\.mjs\) keeps the history already/);
+    assert.deepEqual(rest.map(({ message }) => message), ["the twin's /lcm"]);
+    assert.equal(pi.status("lcm"), undefined);
+
+    await pi.request("new_session");
+    await pi.prompt("in another session");
+    assert.equal(project.lastTurn.system.includes("Lossless Context Management"), false);
+    const warnings = pi.ui("notify").filter(({ notifyType }) => notifyType === "warning");
+    // Before 0.87 Pi loads the extension anew for each session.
+    const times = host.version === "0.74.2" ? 2 : 1;
+    assert.deepEqual(warnings.map(({ message }) => message), Array(times).fill(told.message));
+
     await pi.stop();
-    const [told, ...rest] = pi.ui("notify").map(({ message }) => message);
-    assert.deepEqual(rest, []);
-    assert.ok(told.includes(`${file} belongs to another program`) && told.includes("-2.db"), told);
-    assertUntouched(project);
-    // So that the store is the only one in its folder.
-    rmSync(file);
-    assertAgreement(project);
-    assert.match(JSON.stringify((await project.session()).entries), /said to the twin/);
+    assertNothingOfOurs(project);
+    // One order will do for the rest.
+    if (!oursIsLast) return;
+
+    await t.test("in print mode it is silent", async () => {
+      assert.equal((await project.runPi(["-p", "said to the twin"])).stdout, "Understood.\n");
+      assertNothingOfOurs(project);
+    });
+
+    await t.test("where the twin is gone, its database stays as it was and ours goes beside it", async () => {
+      const { file } = databaseOfTwin(project);
+      const pi = project.startPi(["--continue"], extension);
+      await pi.prompt("said to ours");
+      const session = await project.session(pi);
+      await pi.stop();
+      const [told, ...rest] = pi.ui("notify").map(({ message }) => message);
+      assert.deepEqual(rest, ["LCM: this project has 2 older sessions. /lcm import keeps them too."]);
+      assert.ok(told.includes(`${file} belongs to another program`) && told.includes("-2.db"), told);
+      assertUntouched(project);
+      // So that the store is the only one in its folder.
+      rmSync(file);
+      assertAgreement(project, [session]);
+      assert.match(JSON.stringify(session.entries), /said to the twin/);
+    });
   });
 }
 

@@ -3,7 +3,7 @@
  * brings back what it stands for. All of it is looked at in the requests that the model gets.
  */
 import assert from "node:assert/strict";
-import { rmSync } from "node:fs";
+import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { extension } from "../../scripts/paths.mjs";
@@ -17,8 +17,12 @@ import { sentMessages } from "../support/requests.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 
-const WINDOW = 60_000;
-const LINES = 700;
+const WINDOW = 30_000;
+const LINES = 350;
+/** So many turns of words make the context red. */
+const TURNS = 9;
+const TOOLS = { pruning: "tools", pruneYellow: 0.4, pruneRed: 0.9 };
+const WHOLE_TURNS = { pruning: "turns", pruneYellow: 0.2, pruneRed: 0.4, minMessagesForCompaction: 2 };
 const acting = fileURLToPath(new URL("../support/acting.mjs", import.meta.url));
 
 /** @param {string} name */
@@ -103,127 +107,156 @@ async function recovered(project, pi, args) {
   return text;
 }
 
+/**
+ * What a command answers as data.
+ * @param {Pi} pi
+ * @param {string} line
+ */
+async function asked(pi, line) {
+  const from = pi.events.length;
+  await pi.prompt(`${line} --json`);
+  const answer = () => pi.events.slice(from).find(({ method, message }) => method === "notify" && message.startsWith("{"));
+  return JSON.parse((await pi.waitFor(answer)).message);
+}
+
+/** Nothing in the session is wrong. @param {Pi} pi */
+async function assertSound(pi) {
+  const { checks } = await asked(pi, "/lcm doctor");
+  assert.deepEqual(checks.flatMap((/** @type {any} */ { findings }) => findings ?? []), []);
+}
+
 for (const host of hostsFor(hosts)) {
-  const { version } = host;
-
-  test(`${version}: bulky results of older turns give way, in batches, and each comes back by the call it names`, async (t) => {
-    const project = await aLeanProject(t, host, { pruning: "tools", pruneYellow: 0.4, pruneRed: 0.9 });
+  test(host.name, async (t) => {
+    const project = await aLeanProject(t, host, TOOLS);
+    // A setting says where the store is.
+    project.env.LCM_DB_DIR = "";
+    /** @param {object} lcm @param {string} store */
+    const configure = (lcm, store) => project.configure({ lcm: { ...lcm, dbDir: path.join(project.agentDir, store) } });
+    configure(TOOLS, "store");
     const pi = project.startPi();
-    for (let n = 0; n < 8; n++) await work(project, pi, n);
-    const requests = project.turns;
-    const broken = breaks(requests);
-    assert.ok(broken.length > 0 && broken.length <= 3, `the beginning changes at ${broken}`);
-    for (const request of requests) assertPairs(request);
-    for (const at of broken) {
-      assert.ok(requests[at].raw.length < requests[at - 1].raw.length * 0.7, "a batch frees something");
-      assert.ok(stubsOf(requests[at]).length >= 4);
-    }
-    const last = project.lastTurn;
-    assert.ok(textOf(last.body.messages.findLast((/** @type {any} */ { role }) => role === "tool")).includes(`turn 7b line ${LINES}`), "the newest turn is whole");
-    const stubs = stubsOf(last);
-    assert.match(stubs[0].text, /^\[bash \{"command":"seq -f 'turn 0a line %g' 1 700"\} gave 700 lines, \d+ KB; left out to save context\. All of it: lcm_expand \{"summary_id":"m-[0-9a-f]{10}"\}\]\nturn 0a line 1\n…\nturn 0a line 700$/);
-    assert.equal((await recovered(project, pi, stubs[0].arguments)).trim(), printed("turn 0a").trim());
-    assert.equal((await recovered(project, pi, stubs[3].arguments)).trim(), printed("turn 1b").trim());
 
-    const before = project.lastTurn;
-    const { file } = await project.session(pi);
-    await pi.stop();
-    await project.runPi(["--session", file, "-p", "Are you still there?"]);
-    assert.deepEqual(breaks([before, project.lastTurn]), [], "a later start goes on with the same bytes");
-    const found = JSON.parse(await inSession(project, file, ["-p", "/lcm doctor --json"]));
-    assert.deepEqual(found.checks.flatMap((/** @type {any} */ { findings }) => findings ?? []), []);
+    await t.test("bulky results of older turns give way, in batches, and each comes back by the call it names", async () => {
+      for (let n = 0; n < 8; n++) await work(project, pi, n);
+      const requests = project.turns;
+      const broken = breaks(requests);
+      assert.ok(broken.length > 0 && broken.length <= 3, `the beginning changes at ${broken}`);
+      for (const request of requests) assertPairs(request);
+      for (const at of broken) {
+        assert.ok(said(requests[at]).length < said(requests[at - 1]).length * 0.7, "a batch frees something");
+        assert.ok(stubsOf(requests[at]).length >= 4);
+      }
+      const last = project.lastTurn;
+      assert.ok(textOf(last.body.messages.findLast((/** @type {any} */ { role }) => role === "tool")).includes(`turn 7b line ${LINES}`), "the newest turn is whole");
+      const stubs = stubsOf(last);
+      assert.match(stubs[0].text, /^\[bash \{"command":"seq -f 'turn 0a line %g' 1 350"\} gave 350 lines, \d+ KB; left out to save context\. All of it: lcm_expand \{"summary_id":"m-[0-9a-f]{10}"\}\]\nturn 0a line 1\n…\nturn 0a line 350$/);
+      assert.equal((await recovered(project, pi, stubs[0].arguments)).trim(), printed("turn 0a").trim());
+      assert.equal((await recovered(project, pi, stubs[3].arguments)).trim(), printed("turn 1b").trim());
 
-    const again = project.startPi(["--session", file]);
-    await again.prompt("Go on.");
-    const kept = project.lastTurn;
-    await again.prompt("/act clone");
-    await again.prompt("In the clone.");
-    // A project with another session has the constant text in its system prompt.
-    assert.ok(said(project.lastTurn).startsWith(said(kept)), "and so does a clone");
-    await again.prompt("/act tree Answer 1.");
-    await again.prompt("On another branch.");
-    const branched = project.lastTurn;
-    assert.deepEqual(stubsOf(branched), [], "a branch from before the pruning shows what it showed");
-    assert.ok(branched.raw.includes(`turn 0a line ${LINES - 1}`));
-  });
+      // What was brought back gives way too, once it is no longer the newest; then there is nothing left to prune.
+      for (const text of ["Thanks.", "Thanks again."]) await pi.prompt(text);
+      const before = project.lastTurn;
+      await pi.request("switch_session", { sessionPath: (await project.session(pi)).file });
+      await pi.prompt("Are you still there?");
+      assert.deepEqual(breaks([before, project.lastTurn]), [], "whoever takes it up later goes on with the same bytes");
+      await assertSound(pi);
+    });
 
-  test(`${version}: in red whole older turns give way to one line each`, async (t) => {
-    const project = await aLeanProject(t, host, { pruning: "turns", pruneYellow: 0.2, pruneRed: 0.4 });
-    const pi = project.startPi();
-    for (let n = 0; n < 16; n++) await chat(project, pi, n);
-    const requests = project.turns;
-    const broken = breaks(requests);
-    assert.ok(broken.length > 0 && broken.length <= 4, `the beginning changes at ${broken}`);
-    for (const request of requests) assertPairs(request);
-    const stubs = stubsOf(project.lastTurn);
-    const turn = stubs[0];
-    assert.match(turn.text, /^\[An earlier turn, 5 messages, about [\d,]+ tokens, left out to save context\. The user: "Question 0\? [a-z …]+" The answer began: "Answer 0\." All of it: lcm_expand \{"summary_id":"m-[0-9a-f]{10}","turn":true\}\]$/);
-    assert.ok(!project.lastTurn.raw.includes("call_0a") && project.lastTurn.raw.includes("call_15b"));
-    const whole = await recovered(project, pi, turn.arguments);
-    for (const said of ["Question 0?", "Looking at 0.", "looked at 0a", "looked at 0b", "Answer 0."]) assert.ok(whole.includes(said), said);
+    await t.test("so does a clone, and a branch from before the pruning shows what it showed", async () => {
+      const kept = project.lastTurn;
+      await pi.prompt("/act clone");
+      await pi.prompt("In the clone.");
+      // A project with another session has the constant text in its system prompt.
+      assert.ok(said(project.lastTurn).startsWith(said(kept)));
+      await pi.prompt("/act tree Answer 1.");
+      await pi.prompt("On another branch.");
+      const branched = project.lastTurn;
+      assert.deepEqual(stubsOf(branched), []);
+      assert.ok(branched.raw.includes(`turn 0a line ${LINES - 1}`));
+    });
 
-    const before = project.lastTurn;
-    const { file } = await project.session(pi);
-    await pi.stop();
-    await project.runPi(["--session", file, "-p", "Are you still there?"]);
-    assert.deepEqual(breaks([before, project.lastTurn]), [], "a later start goes on with the same bytes");
+    let file = "";
+    await t.test("in red whole older turns give way to one line each", async () => {
+      configure(WHOLE_TURNS, "store");
+      await pi.request("new_session");
+      const from = project.turns.length;
+      for (let n = 0; n < TURNS; n++) await chat(project, pi, n);
+      const requests = project.turns.slice(from);
+      const broken = breaks(requests);
+      assert.ok(broken.length > 0 && broken.length <= 4, `the beginning changes at ${broken}`);
+      for (const request of requests) assertPairs(request);
+      const stubs = stubsOf(project.lastTurn);
+      const turn = stubs[0];
+      assert.match(turn.text, /^\[An earlier turn, 5 messages, about [\d,]+ tokens, left out to save context\. The user: "Question 0\? [a-z …]+" The answer began: "Answer 0\." All of it: lcm_expand \{"summary_id":"m-[0-9a-f]{10}","turn":true\}\]$/);
+      assert.ok(!project.lastTurn.raw.includes("call_0a") && project.lastTurn.raw.includes(`call_${TURNS - 1}b`));
+      const whole = await recovered(project, pi, turn.arguments);
+      for (const said of ["Question 0?", "Looking at 0.", "looked at 0a", "looked at 0b", "Answer 0."]) assert.ok(whole.includes(said), said);
+      ({ file } = await project.session(pi));
+    });
 
-    const told = JSON.parse(await inSession(project, file, ["-p", "/lcm context --json"]));
-    assert.equal(told.pruned.turns, stubsOf(project.lastTurn).length);
-    assert.equal(told.pruned.messages, told.pruned.turns * 4);
-    assert.deepEqual([told.window, told.yellowAt, told.redAt, told.batch.atLeast, told.pruning], [WINDOW, 12_000, 24_000, 6_000, "turns"]);
-    assert.equal(told.zone, told.tokens >= 12_000 ? "yellow" : "green");
-    assert.ok(told.tokens < 24_000 && told.pruned.tokensSaved > 6_000 && told.cache.changedBy === "pruning" && told.cache.requests > 0);
-    const alias = await inSession(project, file, ["-p", "/ctx-status"]);
-    assert.match(alias, /^Context {2}[\d,]+ of 60,000 tokens \(\d+%\), (green|yellow)\nPruned {3}\d+ whole turns/);
-    assert.equal(alias, await inSession(project, file, ["-p", "/lcm context"]));
-  });
+    await t.test("a later start goes on with the same bytes, and /lcm context tells how it stands", async () => {
+      await pi.request("new_session");
+      const before = project.lastTurn;
+      const stdout = await inSession(project, file, ["-p", "Are you still there?", "/lcm context --json", "/ctx-status", "/lcm context"]);
+      assert.deepEqual(breaks([before, project.lastTurn]), []);
+      const [json, alias, long] = stdout.split(/^(?=Context {2})/m);
+      const told = JSON.parse(json);
+      assert.equal(told.pruned.turns, stubsOf(project.lastTurn).length);
+      assert.equal(told.pruned.messages, told.pruned.turns * 4);
+      assert.deepEqual([told.window, told.yellowAt, told.redAt, told.batch.atLeast, told.pruning], [WINDOW, 6_000, 12_000, 3_000, "turns"]);
+      assert.equal(told.zone, told.tokens >= 6_000 ? "yellow" : "green");
+      assert.ok(told.tokens < 12_000 && told.pruned.tokensSaved > 3_000 && told.cache.changedBy === "pruning" && told.cache.requests > 0);
+      assert.match(alias, /^Context {2}[\d,]+ of 30,000 tokens \(\d+%\), (green|yellow)\nPruned {3}\d+ whole turns/);
+      assert.equal(long, alias);
+    });
 
-  test(`${version}: a compaction tells of what was pruned as it was said, and nothing of it is left over`, async (t) => {
-    const project = await aLeanProject(t, host, { pruning: "turns", pruneYellow: 0.2, pruneRed: 0.4, minMessagesForCompaction: 2 });
-    const pi = project.startPi();
-    for (let n = 0; n < 18; n++) await chat(project, pi, n);
-    assert.ok(stubsOf(project.lastTurn).length > 0);
-    await pi.request("compact");
-    const told = project.summaryCalls.map(({ raw }) => raw).join("\n");
-    for (let n = 0; n < 17; n++) assert.ok(told.includes(`looked at ${n}b`), `the summariser is told of turn ${n}`);
-    assert.ok(!told.includes("left out to save context"));
-    await pi.prompt("Go on.");
-    assertPairs(project.lastTurn);
-    assert.deepEqual(stubsOf(project.lastTurn), []);
-    const session = await project.session(pi);
-    assert.match(session.lastCompaction.summary, /none missing/);
-    await pi.stop();
+    await t.test("a compaction tells of what was pruned as it was said, and nothing of it is left over", async () => {
+      await pi.request("switch_session", { sessionPath: file });
+      await pi.request("compact");
+      const told = project.summaryCalls.map(({ raw }) => raw).join("\n");
+      for (let n = 0; n < TURNS; n++) assert.ok(told.includes(`looked at ${n}b`), `the summariser is told of turn ${n}`);
+      assert.ok(!told.includes("left out to save context"));
+      await pi.prompt("Go on.");
+      assertPairs(project.lastTurn);
+      assert.deepEqual(stubsOf(project.lastTurn), []);
+      const session = await project.session(pi);
+      assert.match(session.lastCompaction.summary, /none missing/);
 
-    // The history is made anew from the session file alone.
-    rmSync(project.storeDir, { recursive: true });
-    const found = JSON.parse(await inSession(project, session.file, ["-p", "/lcm doctor --json"]));
-    assert.deepEqual(found.checks.flatMap((/** @type {any} */ { findings }) => findings ?? []), []);
-    const context = JSON.parse(await inSession(project, session.file, ["-p", "/lcm context --json"]));
-    assert.deepEqual([context.pruned.turns, context.cache.changedBy], [0, "compaction"]);
+      // The history is made anew from the session file alone.
+      configure(WHOLE_TURNS, "another");
+      await pi.request("switch_session", { sessionPath: file });
+      await assertSound(pi);
+      const context = await asked(pi, "/lcm context");
+      assert.deepEqual([context.pruned.turns, context.cache.changedBy], [0, "compaction"]);
+    });
   });
 }
 
 const [old, recent] = ["0.74.2", "1.5.2"].map((version) => hosts.find((host) => host.version === version));
 
-for (const [from, to] of [
-  [old, recent],
-  [recent, old],
-]) {
-  const skip = from && to ? false : "it takes both 0.74.2 and 1.5.2";
-  test(`a session that goes from ${from?.version} to ${to?.version} keeps its stubs`, { skip }, async (t) => {
-    assert.ok(from && to);
-    const project = await aLeanProject(t, from, { pruning: "turns", pruneYellow: 0.2, pruneRed: 0.4 });
-    const pi = project.startPi();
-    for (let n = 0; n < 18; n++) await chat(project, pi, n);
+test("a session that goes from one Pi to another keeps its stubs", { skip: old && recent ? false : "it takes both 0.74.2 and 1.5.2" }, async (t) => {
+  assert.ok(old && recent);
+  const project = await aLeanProject(t, old, WHOLE_TURNS);
+  const pis = [old, recent].map((host) => {
+    project.host = host;
+    return { host, pi: project.startPi() };
+  });
+  /** @type {{ file: string, stubs: { text: string, arguments: any }[] }[]} */
+  const sessions = [];
+  for (const { pi } of pis) {
+    for (let n = 0; n < TURNS; n++) await chat(project, pi, n);
     const stubs = stubsOf(project.lastTurn);
     assert.ok(stubs.length > 0);
-    const { file } = await project.session(pi);
-    await pi.stop();
-    project.host = to;
-    await project.runPi(["--session", file, "-p", "Go on."]);
-    assertPairs(project.lastTurn);
-    assert.deepEqual(stubsOf(project.lastTurn), stubs);
-    assert.ok(!project.lastTurn.raw.includes("call_0a"));
-  });
-}
+    sessions.push({ stubs, file: (await project.session(pi)).file });
+    await pi.request("new_session");
+  }
+  for (const [at, { pi, host }] of pis.toReversed().entries()) {
+    await t.test(`to ${host.version}`, async () => {
+      const { file, stubs } = sessions[at];
+      await pi.request("switch_session", { sessionPath: file });
+      await pi.prompt("Go on.");
+      assertPairs(project.lastTurn);
+      assert.deepEqual(stubsOf(project.lastTurn), stubs);
+      assert.ok(!project.lastTurn.raw.includes("call_0a"));
+    });
+  }
+});

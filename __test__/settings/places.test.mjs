@@ -1,162 +1,155 @@
 /**
  * Where settings may stand, which of them counts, and what becomes of those that cannot be right: seen in what Pi does with
- * them, not in what the loader says.
+ * them, not in what the loader says. Each session reads them anew, so that one Pi shows most of it.
  */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { existsSync, realpathSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
-import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { everything, hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { eventually } from "../support/project.mjs";
 import { databasesIn } from "../support/store.mjs";
-import { aPlace, asksForTrust, ownHosts } from "./starting.mjs";
+import { aPlace, asksForTrust } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 /** @typedef {import("./starting.mjs").Start} Start */
+/** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 
-/**
- * Says a word in print mode, and looks where its history went.
- * @param {Place} place
- * @param {string} dir where it should be
- * @param {Start} [start]
- */
-async function assertStoredIn(place, dir, start) {
-  const { project, home, defaultDir } = place;
-  const { stdout } = await place.run(["-p", "hello"], start);
-  assert.equal(stdout, "Understood.\n");
-  assert.equal(databasesIn(dir).length, 1, `a database in ${dir}`);
-  const places = [defaultDir, ...[home, project.agentDir, project.cwd].flatMap((base) => NAMES.map((name) => path.join(base, name)))];
-  assert.deepEqual(places.filter((other) => !dir.startsWith(other) && existsSync(other)), [], "and nowhere else");
+/** What folders for a history are called below, or would be if a path were taken as it is written. */
+const NAMES = ["absolute-store", "global-store", "project-store", "variable-store", "~", "$HOME"];
+
+/** All that lies anywhere a history could have gone. @param {Place} place */
+function stores({ project, home, defaultDir }) {
+  const named = [home, project.agentDir, project.cwd].flatMap((base) => NAMES.map((name) => path.join(base, name)));
+  return [defaultDir, ...named].filter((dir) => existsSync(dir)).sort();
 }
 
-const NAMES = ["global-store", "project-store", "variable-store", "~", "$HOME"];
+/** What the user was told. @param {Pi} pi */
+const told = (pi) => pi.ui("notify").map(({ message }) => message);
+
+/**
+ * A session to compact: the same each time, but for its words.
+ * @param {Place} place
+ * @param {string} name
+ */
+function aLongOne({ project }, name) {
+  const history = project.history(randomUUID());
+  history.talk(30, { words: 60, name });
+  return history.write(project.sessionDir);
+}
 
 for (const host of hostsFor(hostsByVersion)) {
   // A Pi that does not ask takes no flag for it either.
   const trusted = asksForTrust(host) ? ["--approve"] : [];
 
-  test(`where the history goes, on ${host.name}`, { concurrency: 3 }, async (t) => {
-    // What is read from them is the same everywhere; how they are found, and trusted, is Pi's.
-    const everywhere = true;
-    /** @type {[string, (place: Place) => Promise<void>, boolean?][]} */
+  test(`a session has the settings that stand in the files when it starts, the project's before the global ones, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host);
+    const { project, home, defaultDir } = place;
+    const { agentDir, cwd } = project;
+    /** @type {[string, string, () => void][]} */
     const cases = [
-      ["into Pi's agent folder where nothing is said", (place) => assertStoredIn(place, place.defaultDir), everywhere],
-      ["into the folder of an absolute path", async (place) => {
-        const dir = path.join(place.project.agentDir, "global-store", "of", "many");
-        place.global({ dbDir: dir });
-        await assertStoredIn(place, dir);
-      }],
-      ["into one below the home folder, for a path with ~", (place) => {
-        place.global({ dbDir: "~/global-store" });
-        return assertStoredIn(place, path.join(place.home, "global-store"));
-      }],
-      ["into one below the agent folder, for a relative path in the global settings", (place) => {
-        place.global({ dbDir: "global-store" });
-        return assertStoredIn(place, path.join(place.project.agentDir, "global-store"));
-      }],
-      ["into one below the project, for a relative path in the project's settings, which count before the global ones", (place) => {
-        place.global({ dbDir: "global-store" });
-        place.local({ dbDir: "./project-store" });
-        return assertStoredIn(place, path.join(place.project.cwd, "project-store"), { args: trusted });
-      }, everywhere],
-      ["where a variable says, which counts before all", (place) => {
-        place.global({ dbDir: "global-store" });
-        place.local({ dbDir: "project-store" });
-        return assertStoredIn(place, path.join(place.home, "variable-store"), { args: trusted, env: { LCM_DB_DIR: "~/variable-store" } });
-      }, everywhere],
-      ["below the project, for a relative path in a variable", (place) =>
-        assertStoredIn(place, path.join(place.project.cwd, "variable-store"), { env: { LCM_DB_DIR: "variable-store" } })],
+      ["into Pi's agent folder where nothing is said", defaultDir, () => {}],
+      ["into the folder of an absolute path", path.join(agentDir, "absolute-store"), () => place.global({ dbDir: path.join(agentDir, "absolute-store") })],
+      ["into one below the home folder, for a path with ~", path.join(home, "global-store"), () => place.global({ dbDir: "~/global-store" })],
+      ["into one below the agent folder, for a relative path in the global settings", path.join(agentDir, "global-store"), () => place.global({ dbDir: "global-store" })],
+      ["into one below the project, for a relative path in the project's settings", path.join(cwd, "project-store"), () => place.local({ dbDir: "./project-store", nonsense: 1 })],
     ];
-    const tried = cases.filter(([_sentence, _check, everywhere]) => everywhere || ownHosts.includes(host));
-    await Promise.all(tried.map(([sentence, check]) => t.test(sentence, async (t) => check(await aPlace(t, host)))));
+    await place.rpc(async (pi) => {
+      for (const [at, [sentence, dir, change]] of cases.entries()) {
+        await t.test(`the history goes ${sentence}`, async () => {
+          change();
+          if (at > 0) await pi.request("new_session");
+          await pi.prompt("hello");
+          await eventually(() => assert.equal(databasesIn(dir).length, 1, `a database in ${dir}`));
+          assert.deepEqual(stores(place), cases.slice(0, at + 1).map(([, dir]) => dir).sort(), "and nowhere else");
+        });
+      }
+
+      await t.test("what is no setting is told of, with its file", () => {
+        const [notice, ...rest] = told(pi).filter((message) => message.startsWith("pi-lossless-context: "));
+        assert.deepEqual(rest, []);
+        assert.ok(notice.includes(`nonsense in ${path.join(cwd, ".pi", "settings.json")} is no setting`), notice);
+      });
+
+      await t.test("how finely is summarised", async () => {
+        /** Compacts a history of always the same size; how many calls that takes. @param {string} name */
+        const calls = async (name) => {
+          const before = project.summaryCalls.length;
+          await pi.request("switch_session", { sessionPath: aLongOne(place, name) });
+          const from = told(pi).length;
+          await pi.prompt("/lcm compact");
+          await pi.waitFor(() => told(pi).slice(from).some((message) => /^LCM: 5\d messages in \d+ summar/.test(message)));
+          return project.summaryCalls.length - before;
+        };
+        place.local({});
+        place.global({ leafChunkTokens: 500 });
+        const fine = await calls("fine");
+        place.local({ leafChunkTokens: 2000 });
+        const coarse = await calls("coarse");
+        assert.ok(fine > 2 * coarse && coarse > 1, `${fine}, ${coarse}`);
+      });
+    }, { args: trusted });
   });
 
-  if (asksForTrust(host)) {
-    test(`settings of a project are read if the user trusts it, on ${host.name}`, async (t) => {
-      const place = await aPlace(t, host);
-      const { project } = place;
-      const local = path.join(project.cwd, "project-store");
-      place.local({ dbDir: "project-store", nonsense: 1 });
-      /** What the user is told, once the session is open. @param {Start} [start] */
-      const told = (start) =>
-        place.rpc(async (pi) => {
-          await pi.waitFor(() => pi.status("lcm"));
-          return pi.ui("notify").map(({ message }) => message);
-        }, start);
+  test(`variables count before all, and in print mode nothing is said of those that cannot be right, on ${host.name}`, async (t) => {
+    const place = await aPlace(t, host, { lcm: { dbDir: "global-store", leafChunkTokens: "many" } });
+    place.local({ dbDir: "project-store", leafChunkTokens: 500 });
+    const env = { LCM_DB_DIR: "~/variable-store", LCM_LEAF_CHUNK_TOKENS: "100000", LCM_MAX_DEPTH: "-1" };
+    const { stdout } = await place.run([...trusted, "--session", aLongOne(place, "printed"), "-p", "/lcm compact", "hello"], { env });
+    assert.match(stdout, /^LCM: 5\d messages in 1 summary\b[^\n]*\nUnderstood\.\n$/);
+    assert.deepEqual(stores(place), [path.join(place.home, "variable-store")]);
+    assert.equal(databasesIn(path.join(place.home, "variable-store")).length, 1);
+  });
 
-      assert.deepEqual(await told(), [], "what a stranger's project wants is not even told of");
-      assert.deepEqual(await told({ args: ["--no-approve"] }), []);
-      assert.equal(databasesIn(place.defaultDir).length, 1);
-      assert.ok(!existsSync(local));
-      // Nor may a stranger's project switch us off.
-      place.local({ enabled: false });
-      assert.deepEqual(await told(), []);
-
-      place.local({ dbDir: "project-store", nonsense: 1 });
-      const [notice, ...rest] = await told({ args: ["--approve"] });
-      assert.deepEqual(rest, []);
-      assert.ok(notice.includes(`nonsense in ${path.join(project.cwd, ".pi", "settings.json")} is no setting`), notice);
-      assert.equal(databasesIn(local).length, 1);
-
-      writeFileSync(path.join(project.agentDir, "trust.json"), JSON.stringify({ [realpathSync(project.cwd)]: true }));
-      assert.equal((await told()).length, 1, "a decision that was saved");
-    });
-
-    test(`or if all projects are trusted, on ${host.name}`, async (t) => {
-      const place = await aPlace(t, host, { settings: { defaultProjectTrust: "always" } });
-      place.local({ dbDir: "project-store" });
-      await assertStoredIn(place, path.join(place.project.cwd, "project-store"));
-    });
-  }
-
-  test(`settings that cannot be right, on ${host.name}`, async (t) => {
+  test(`settings that cannot be right are named in one notification, and those of a stranger's project are not read, on ${host.name}`, async (t) => {
     const lcm = { leafChunkTokens: "many", leafChunkToken: 1000, dbDir: 7, status: "no" };
     const env = { LCM_MAX_DEPTH: "-1", LCM_STATUSES: "0", LCM_DEBUG_MODE: "perhaps" };
     const names = [...Object.keys(lcm), ...Object.keys(env)];
     const place = await aPlace(t, host, { lcm });
-
-    await t.test("are named in one notification, all of them, and the defaults hold", async () => {
-      await place.rpc(async (pi) => {
-        await pi.prompt("hello");
-        await pi.waitFor(() => pi.status("lcm"));
-        const [{ message, notifyType }, ...rest] = pi.ui("notify");
-        assert.deepEqual(rest, []);
-        assert.equal(notifyType, "warning");
-        for (const name of names) assert.equal(message.split(`- ${name} `).length, 2, `${name} in ${message}`);
-        assert.ok(message.includes(`${names.length} settings`));
-      }, { env });
-      assert.deepEqual(databasesIn(place.defaultDir), place.filesIn(place.defaultDir));
-      assert.equal(databasesIn(place.defaultDir).length, 1);
-    });
-
-    await t.test("and say nothing where there is nobody to be told", async () => {
-      const { stdout } = await place.run(["-p", "hello"], { env });
-      assert.equal(stdout, "Understood.\n");
-      const json = await place.run(["--mode", "json", "-p", "hello"], { env });
-      const lines = json.stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
-      assert.ok(lines.some(({ type }) => type === "agent_end"));
-      assert.ok(!json.stdout.includes("pi-lossless-context"));
-    });
+    if (asksForTrust(host)) place.local({ dbDir: "project-store", nonsense: 1 });
+    await place.rpc(async (pi) => {
+      await pi.prompt("hello");
+      await pi.waitFor(() => pi.status("lcm"));
+      const [{ message, notifyType }, ...rest] = pi.ui("notify");
+      assert.deepEqual(rest, []);
+      assert.equal(notifyType, "warning");
+      for (const name of names) assert.equal(message.split(`- ${name} `).length, 2, `${name} in ${message}`);
+      assert.ok(message.includes(`${names.length} settings`), "what a stranger's project wants is not even told of");
+      if (!asksForTrust(host)) return;
+      // Nor may a stranger's project switch us off.
+      place.local({ enabled: false });
+      const shown = pi.ui("setStatus").length;
+      await pi.request("new_session");
+      await pi.prompt("hello");
+      await pi.waitFor(() => pi.ui("setStatus").slice(shown).some(({ statusText }) => statusText?.startsWith("LCM: 2 msgs")));
+    }, { env });
+    assert.deepEqual(stores(place), [place.defaultDir], "the defaults hold");
+    assert.deepEqual(databasesIn(place.defaultDir), place.filesIn(place.defaultDir));
+    assert.equal(databasesIn(place.defaultDir).length, 1);
   });
-}
 
-for (const host of ownHosts) {
-  test("the strongest setting says how finely is summarised", async (t) => {
-    const place = await aPlace(t, host, { lcm: { leafChunkTokens: 500 } });
-    const { project } = place;
-    /** Compacts a copy of one and the same history; how many calls that takes. @param {Start} [start] */
-    const calls = async (start) => {
-      const before = project.summaryCalls.length;
-      const history = project.history(`019a4f00-0000-7000-8000-00000000000${project.sessions().length}`);
-      history.talk(30, { words: 60, name: `run${"abcdef"[project.sessions().length]}` });
-      const { stdout } = await place.run(["--session", history.write(project.sessionDir), "-p", "/lcm compact"], start);
-      assert.match(stdout, /^LCM: 5\d messages in \d+ summar/);
-      return project.summaryCalls.length - before;
-    };
-    const fine = await calls();
-    place.local({ leafChunkTokens: 2000 });
-    const middle = await calls({ args: ["--approve"] });
-    const coarse = await calls({ args: ["--approve"], env: { LCM_LEAF_CHUNK_TOKENS: "100000" } });
-    assert.equal(coarse, 1);
-    assert.ok(fine > 2 * middle && middle > coarse, `${fine}, ${middle}, ${coarse}`);
+  test(`json mode says nothing of settings that cannot be right, and reads a project's as Pi's trust in it has it, on ${host.name}`, async (t) => {
+    /** @type {[string, Record<string, unknown>, Start][]} */
+    const ways = [
+      ["where the user has trusted the project before", {}, {}],
+      ["where all projects are trusted", { defaultProjectTrust: "always" }, {}],
+      ["but not where trust is refused for once", {}, { args: ["--no-approve"] }],
+    ];
+    // To the extension, which asks Pi, they are all one; a Pi that knows no trust takes no flag for it either.
+    const tried = everything && asksForTrust(host) ? ways : ways.slice(0, 1);
+    for (const [where, settings, start] of tried) {
+      await t.test(where, async (t) => {
+        const place = await aPlace(t, host, { settings, lcm: { leafChunkTokens: "many" } });
+        const { agentDir, cwd } = place.project;
+        place.local({ dbDir: "project-store" });
+        if (!settings.defaultProjectTrust) writeFileSync(path.join(agentDir, "trust.json"), JSON.stringify({ [realpathSync(cwd)]: true }));
+        const { stdout } = await place.run(["--mode", "json", "-p", "hello"], { ...start, env: { LCM_MAX_DEPTH: "-1" } });
+        const lines = stdout.trimEnd().split("\n").map((line) => JSON.parse(line));
+        assert.ok(lines.some(({ type }) => type === "agent_end"));
+        assert.ok(!stdout.includes("pi-lossless-context"));
+        assert.deepEqual(stores(place), [start.args ? place.defaultDir : path.join(cwd, "project-store")]);
+      });
+    }
   });
 }

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { runPi, startPi } from "../../demo/rpc.mjs";
-import { hosts, MAIN } from "../../scripts/hosts.mjs";
 import { extension } from "../../scripts/paths.mjs";
 import { aProject } from "../support/project.mjs";
 
@@ -12,9 +11,6 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 /** @typedef {Record<string, string | undefined>} Environment */
-
-/** The main one, if it is tested: for what is ours alone. */
-export const ownHosts = hosts.filter(({ version }) => version === MAIN);
 
 /** Those that ask whether a project is trusted. @param {Host} host */
 export const asksForTrust = ({ version }) => version !== "0.74.2";

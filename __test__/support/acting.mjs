@@ -1,7 +1,10 @@
 /**
  * An extension that is loaded beside ours, for modes and moments in which Pi has no command of its own: `/act WHAT [WHICH]`
- * does what another extension, or the user in the TUI, could do. Entries are chosen by what they say.
+ * does what another extension, or the user in the TUI, could do. Entries are chosen by what they say. It also counts the
+ * sessions that Pi announces.
  */
+import { appendFileSync, readFileSync } from "node:fs";
+import path from "node:path";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} Context */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
@@ -27,6 +30,7 @@ const actions = {
 
 /** @param {ExtensionAPI} pi */
 export default function acting(pi) {
+  pi.on("session_start", () => appendFileSync(startsOf(process.env.PI_CODING_AGENT_DIR ?? ""), "\n"));
   pi.registerCommand("act", {
     description: "What a test wants done",
     handler: async (line, ctx) => {
@@ -35,6 +39,12 @@ export default function acting(pi) {
     },
   });
 }
+
+/** @param {string} agentDir */
+const startsOf = (agentDir) => path.join(agentDir, "session-starts.txt");
+
+/** How often a session was said to start. @param {string} agentDir */
+export const startsIn = (agentDir) => readFileSync(startsOf(agentDir), "utf8").length;
 
 /**
  * @param {Context} ctx

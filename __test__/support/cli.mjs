@@ -1,9 +1,11 @@
-/** Running `pi-lcm` as a shell does. */
+/** Running `pi-lcm` as a shell does, and asking its engine without a process of its own. */
 import assert from "node:assert/strict";
 import path from "node:path";
 import { cleanEnvironment } from "../../demo/rpc.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { collect } from "../../scripts/proc.mjs";
+import { loadEngine, viewerTemplate } from "../../shim/loader.js";
+import { unwrap } from "../../shim/pi.js";
 
 /** @typedef {import("./project.mjs").Project} Project */
 
@@ -11,8 +13,8 @@ import { collect } from "../../scripts/proc.mjs";
 export const program = path.join(root, "bin", "pi-lcm.js");
 
 /**
- * Somebody's shell: a folder, Pi's folder, the folder of databases.
- * @typedef {{ cwd: string, agentDir: string, storeDir?: string, sessionDir?: string, env?: Record<string, string | undefined> }} Shell
+ * Somebody's shell: a folder, Pi's folder, the folder of databases; the width of a terminal, for the engine alone.
+ * @typedef {{ cwd: string, agentDir: string, storeDir?: string, sessionDir?: string, env?: Record<string, string | undefined>, columns?: number }} Shell
  */
 
 /** @param {Shell} shell */
@@ -30,12 +32,25 @@ export function lcm(shell, ...args) {
 }
 
 /**
- * What it answers as data; it must be silent beside that.
+ * The same line, answered by the engine in this process: what of it stands on which stream, and the exit code.
+ * @param {Shell} shell
+ * @param {...string} args
+ * @returns {Promise<{ code: number, stdout: string, stderr: string }>}
+ */
+export async function answer(shell, ...args) {
+  const { cwd, agentDir, columns } = shell;
+  const request = { arguments: args, cwd, agentDir, environment: environmentOf(shell), columns, viewerTemplate };
+  const { output, complaint, code } = unwrap(await loadEngine().Outside.begin().run(JSON.stringify(request)));
+  return { code, stdout: output && `${output}\n`, stderr: complaint && `${complaint}\n` };
+}
+
+/**
+ * What the engine answers as data; it must be silent beside that.
  * @param {Shell} shell
  * @param {...string} args
  */
 export async function ask(shell, ...args) {
-  const { stdout, stderr } = await lcm(shell, "--json", ...args);
+  const { stdout, stderr } = await answer(shell, "--json", ...args);
   assert.equal(stderr, "");
   return JSON.parse(stdout);
 }

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { assertAgreement } from "./agreement.mjs";
 import { eventually } from "./project.mjs";
@@ -17,12 +18,12 @@ import { DatabaseSync, Store } from "./store.mjs";
 /** The model says that it has heard the user. @param {Received} request */
 export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });
 
-/** What the project's database is called. @param {Project} project @param {string} [ending] of those beside it */
+/** What the project's database is called. @param {{ cwd: string }} project @param {string} [ending] of those beside it */
 export function databaseOf(project, ending = "") {
   return `${createHash("sha256").update(project.cwd).digest("hex").slice(0, 16)}${ending}.db`;
 }
 
-/** Where it lies. @param {Project} project @param {string} [ending] */
+/** Where it lies. @param {{ cwd: string, storeDir: string }} project @param {string} [ending] */
 export const databaseFile = (project, ending) => path.join(project.storeDir, databaseOf(project, ending));
 
 /**
@@ -37,24 +38,76 @@ export async function talk(project, pi, text) {
   assert.equal(saidBy(entries.findLast(({ message }) => message?.role === "assistant"), "assistant"), heard(text));
 }
 
-/** What the user was told that is wrong. @param {Pi} pi @returns {string[]} */
-export function warnings(pi) {
-  return pi.ui("notify").filter(({ notifyType }) => notifyType !== "info").map(({ message }) => message);
+/**
+ * What the user was told that is wrong.
+ * @param {Pi} pi
+ * @param {number} [from] how many events are not looked at
+ * @returns {string[]}
+ */
+export function warnings(pi, from = 0) {
+  const told = pi.events.slice(from).filter(({ method, notifyType }) => method === "notify" && notifyType !== "info");
+  return told.map(({ message }) => message);
 }
 
 /**
  * The one thing that the user was told is wrong.
  * @param {Pi} pi
  * @param {RegExp} sentence
+ * @param {number} [from]
  */
-export function assertToldOnce(pi, sentence) {
-  const told = warnings(pi);
+export function assertToldOnce(pi, sentence, from) {
+  const told = warnings(pi, from);
   assert.equal(told.length, 1, `one sentence is expected:\n${told.join("\n")}`);
   assert.match(told[0], sentence);
 }
 
-/** Waits until the user was told something. @param {Pi} pi */
-export const toldSomething = (pi) => pi.waitFor(() => warnings(pi).length > 0);
+/** Waits until the user was told something. @param {Pi} pi @param {number} [from] */
+export const toldSomething = (pi, from) => pi.waitFor(() => warnings(pi, from).length > 0);
+
+/**
+ * The session ends, and Pi opens it again with us switched off: nobody has the store open, as if Pi had ended.
+ * @param {Project} project
+ * @param {Pi} pi
+ */
+export async function pause(project, pi) {
+  const file = path.join(project.agentDir, "settings.json");
+  const settings = readFileSync(file, "utf8");
+  const { lcm, ...others } = JSON.parse(settings);
+  writeFileSync(file, JSON.stringify({ ...others, lcm: { ...lcm, enabled: false } }));
+  await goOn(project, pi);
+  writeFileSync(file, settings);
+  const logs = () => readdirSync(project.storeDir).filter((name) => name.endsWith("-wal"));
+  await eventually(() => assert.deepEqual(logs(), [], "the log is put away"));
+}
+
+/**
+ * The session ends, and starts again as it does when Pi starts.
+ * @param {Project} project
+ * @param {Pi} pi
+ * @returns {Promise<number>} how many events there were before
+ */
+export async function goOn(project, pi) {
+  const from = pi.events.length;
+  await pi.request("switch_session", { sessionPath: (await project.session(pi)).file });
+  return from;
+}
+
+/**
+ * Keeps what is stored and what is in the sessions.
+ * @param {Project} project
+ * @returns {() => void} brings it back
+ */
+export function keep({ agentDir, storeDir, sessionDir }) {
+  const kept = mkdtempSync(path.join(agentDir, "kept-"));
+  const folders = [storeDir, sessionDir].map((dir) => ({ dir, copy: path.join(kept, path.basename(dir)) }));
+  for (const { dir, copy } of folders) cpSync(dir, copy, { recursive: true });
+  return () => {
+    for (const { dir, copy } of folders) {
+      rmSync(dir, { recursive: true });
+      cpSync(copy, dir, { recursive: true });
+    }
+  };
+}
 
 /** Pi leaves as it always does. @param {Pi} pi */
 export async function leave(pi) {
@@ -65,19 +118,38 @@ export async function leave(pi) {
 /**
  * A start with nothing in its way: nothing is told, and then all is stored and as it must be.
  * @param {Project} project
- * @param {object} [where]
- * @param {string[]} [where.args] Pi's
- * @param {string} [where.name] of the database
- * @param {RegExp} [where.told] what is told all the same
+ * @param {Whole & { args?: string[] }} [options] `args`: Pi's
  */
-export async function assertWhole(project, { args = ["--continue"], name, told } = {}) {
+export async function assertWhole(project, { args = ["--continue"], ...whole } = {}) {
   const pi = project.startPi(args);
+  await assertWholeIn(project, pi, whole);
+  await leave(pi);
+  assertSound(project, whole.name);
+}
+
+/**
+ * @typedef {object} Whole
+ * @property {string} [name] of the database
+ * @property {RegExp} [told] what is told all the same
+ * @property {number} [from] how many events were before
+ */
+
+/**
+ * The same in a Pi whose session has just started.
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {Whole} [whole]
+ */
+export async function assertWholeIn(project, pi, { name, told, from } = {}) {
   await talk(project, pi, "and afterwards");
   await eventually(() => assertAgreement(project, undefined, name));
   assert.match(await doctor(pi), /\n\nAll is as it must be\.$/);
-  if (told) assertToldOnce(pi, told);
-  else assert.deepEqual(warnings(pi), []);
-  await leave(pi);
+  if (told) assertToldOnce(pi, told, from);
+  else assert.deepEqual(warnings(pi, from), []);
+}
+
+/** SQLite finds nothing wrong either. @param {Project} project @param {string} [name] of the database */
+export function assertSound(project, name) {
   project.inStore((store) => assert.equal(store.rows("PRAGMA integrity_check")[0].integrity_check, "ok"), name);
 }
 

@@ -3,10 +3,13 @@
  * cache, its global folder, what Pi lets it install) lies in the project's temporary folder.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { constants, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import os from "node:os";
 import path from "node:path";
+import { gzipSync } from "node:zlib";
 import { runPi } from "../../demo/rpc.mjs";
-import { manifestOf, pack, packMain, packPlatform } from "../../scripts/pack.mjs";
+import { manifestOf, packMain } from "../../scripts/pack.mjs";
 import { addon, platformTriple, root } from "../../scripts/paths.mjs";
 import { addonOf, PACKAGE, platforms } from "../../scripts/platforms.mjs";
 import { bringTarball } from "../../scripts/tarballs.mjs";
@@ -55,43 +58,92 @@ const here = platforms.find(({ name }) => name === platformTriple());
 export async function aRelease(folder) {
   assert.ok(here, `there are packages for ${platformTriple()}`);
   const main = await packMain(folder);
-  return { version: main.manifest.version, main, engine: await packPlatform(here, addon(), folder) };
+  const engine = wrap(manifestOf(here), folder, (stage) => copyFileSync(addon(), path.join(stage, addonOf(here.name)), constants.COPYFILE_FICLONE));
+  return { version: main.manifest.version, main, engine };
 }
 
 /**
- * A release that differs from this tree in its version alone. The engine has its own compiled in; a module around it gives
- * the other one.
+ * A release that differs from another one in its version alone. The engine has its own compiled in: the package borrows this
+ * tree's and gives it the other one.
  * @param {string} folder for the tarballs
+ * @param {Release} release
  * @param {string} version
- * @returns {Promise<Release>}
+ * @returns {Release}
  */
-export async function aLaterRelease(folder, version) {
-  assert.ok(here, `there are packages for ${platformTriple()}`);
-  const manifest = { ...manifestOf(here), version, main: "renumbered.js", files: ["*.node", "renumbered.js"] };
-  const engine = await pack(manifest, folder, (stage) => {
-    copyFileSync(addon(), path.join(stage, addonOf(here.name)));
-    const renumbered = `module.exports = { ...require("./${addonOf(here.name)}"), version: () => "${version}" };\n`;
-    writeFileSync(path.join(stage, "renumbered.js"), renumbered);
+export function aLaterRelease(folder, { main: { manifest, tarball } }, version) {
+  const engines = Object.keys(manifest.optionalDependencies).map((name) => [name, version]);
+  const main = wrap({ ...manifest, version, optionalDependencies: Object.fromEntries(engines) }, folder, (stage) => {
+    tar("-xzf", path.relative(stage, tarball), stage, "--strip-components=1");
   });
-  return { version, main: await packMain(folder, version), engine };
+  return { version, main, engine: aBorrowedEngine(folder, version) };
+}
+
+/**
+ * An engine's package that is a module around this tree's, for tests which install engines without asking what is in them:
+ * npm would spend most of its time on the bytes.
+ * @param {string} folder for the tarball
+ * @param {string} version
+ */
+export function aBorrowedEngine(folder, version) {
+  assert.ok(here, `there are packages for ${platformTriple()}`);
+  return wrap({ ...manifestOf(here), version, main: "borrowed.js" }, folder, (stage) => {
+    const module = `module.exports = { ...require(${JSON.stringify(addon())}), version: () => "${version}" };\n`;
+    writeFileSync(path.join(stage, "borrowed.js"), module);
+  });
+}
+
+/**
+ * A package as npm packs it, but not compressed, which takes seconds for an engine. That npm packs all of it is for
+ * packing.test.mjs to say.
+ * @param {Record<string, any>} manifest
+ * @param {string} folder for the tarball
+ * @param {(stage: string) => void} fill puts everything else beside it
+ * @returns {Packed}
+ */
+function wrap(manifest, folder, fill) {
+  const stage = mkdtempSync(path.join(folder, "stage-"));
+  mkdirSync(path.join(stage, "package"));
+  fill(path.join(stage, "package"));
+  writeFileSync(path.join(stage, "package", "package.json"), JSON.stringify(manifest));
+  tar("-cf", "package.tar", stage, "package");
+  const tarball = path.join(stage, `${manifest.name}-${manifest.version}.tgz`);
+  writeFileSync(tarball, gzipSync(readFileSync(path.join(stage, "package.tar")), { level: 0 }));
+  return { manifest, tarball, unpacked: 0 };
+}
+
+/**
+ * @param {string} action
+ * @param {string} file relative, since some tars take the colon of `C:` for another machine's name
+ * @param {string} cwd
+ * @param {...string} rest
+ */
+function tar(action, file, cwd, ...rest) {
+  const { status, stderr } = spawnSync("tar", [action, file, ...rest], { cwd, encoding: "utf8" });
+  assert.equal(status, 0, stderr);
 }
 
 /**
  * A project whose Pi installs from a registry by an npm.
  * @param {TestContext} t
- * @param {{ host: Host, npm: Npm, registry: Registry, npmrc?: string }} options `npmrc`: more lines of the user's
+ * @param {{ host: Host, npm: Npm, registry: Registry, usual: string }} options `usual`: the project's name
  */
-export async function aUser(t, { host, npm, registry, npmrc = "" }) {
-  const project = await aProject(t, { host, extensions: [], script: { otherwise: echo } });
+export async function aUser(t, { host, npm, registry, usual }) {
+  const project = await aProject(t, { host, extensions: [], script: { otherwise: echo }, usual });
   const folder = path.dirname(project.agentDir);
   const [bin, temporary, home] = [path.join(folder, "bin"), path.join(folder, "tmp"), path.join(project.agentDir, "home")];
   for (const made of [bin, temporary, home]) mkdirSync(made, { recursive: true });
+  // Pi keeps what it has translated of an extension where it always does, by the extension's path.
+  const translated = path.join(os.tmpdir(), "jiti");
+  mkdirSync(translated, { recursive: true });
+  symlinkSync(translated, path.join(temporary, "jiti"), "junction");
   const cli = path.join(npmFolder(npm), "bin", "npm-cli.js");
   if (process.platform === "win32") writeFileSync(path.join(bin, "npm.cmd"), `@"${host.node}" "${cli}" %*\r\n`);
   else writeFileSync(path.join(bin, "npm"), `#!/bin/sh\nexec "${host.node}" "${cli}" "$@"\n`, { mode: 0o755 });
   const settings = { registry: registry.url, prefix: path.join(folder, "global"), cache: path.join(folder, "cache") };
   const lines = Object.entries({ ...settings, "update-notifier": false }).map(([name, value]) => `${name}=${value}\n`);
-  writeFileSync(path.join(home, ".npmrc"), lines.join("") + npmrc);
+  /** The user's settings of npm. @param {string} more lines */
+  const npmrc = (more) => writeFileSync(path.join(home, ".npmrc"), lines.join("") + more);
+  npmrc("");
   // Pi is to reach for the registry, and for nothing else: there is nothing else on this machine's loopback.
   project.env = { PATH: [bin, process.env.PATH].join(path.delimiter), TMPDIR: temporary, PI_OFFLINE: "" };
 
@@ -102,11 +154,10 @@ export async function aUser(t, { host, npm, registry, npmrc = "" }) {
     assert.equal(code, 0, `pi ${args.join(" ")} failed:\n${stdout}${stderr}`);
     return stdout;
   };
-  return { project, pi, home };
+  return { project, pi, home, npmrc };
 }
 
-/** The package as Pi has it installed, and nothing where it has not. @param {string} list what `pi list` prints */
-export function installedIn(list) {
-  const place = list.split("\n").map((line) => line.trim()).find((line) => path.isAbsolute(line) && line.endsWith(PACKAGE));
-  return place && JSON.parse(readFileSync(path.join(place, "package.json"), "utf8"));
+/** Where Pi has installed the package, and nothing where it has not. @param {string} list what `pi list` prints */
+export function placeIn(list) {
+  return list.split("\n").map((line) => line.trim()).find((line) => path.isAbsolute(line) && line.endsWith(PACKAGE));
 }

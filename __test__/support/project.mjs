@@ -4,7 +4,7 @@
  * on stderr, nothing on stdout but Pi's own JSON.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
@@ -39,27 +39,46 @@ import { openTerminal } from "./terminal.mjs";
  * @property {Record<string, unknown>} [settings] more of Pi's settings
  * @property {Host} [host] another Pi than the repository's own
  * @property {string[]} [extensions] what is loaded: ours alone, unless the test says otherwise
+ * @property {string} [usual] the name of the project's folder, see `temporaryFolder`
  */
 
-/** A fresh temporary folder, deleted after the test. @param {TestContext} t */
-export function temporaryFolder(t) {
-  const { folder, remove } = makeFolder();
+/**
+ * A fresh temporary folder, deleted after the test.
+ * @param {TestContext} t
+ * @param {string} [usual] for a folder that has this name each time: Pi translates an extension once for each path
+ */
+export function temporaryFolder(t, usual) {
+  const { folder, remove } = makeFolder(usual);
   t.after(remove);
   return folder;
 }
 
-function makeFolder() {
+/** @param {string} [usual] */
+function makeFolder(usual) {
   // Real: the store goes by the project's real path, and a system's temporary folder may be a link.
-  const folder = realpathSync(mkdtempSync(path.join(os.tmpdir(), "lcm-test-")));
+  const temporary = realpathSync(os.tmpdir());
+  const folder = usual ? firstFree(path.join(temporary, `lcm-test-${usual}`)) : mkdtempSync(path.join(temporary, "lcm-test-"));
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }) };
+}
+
+/** Makes a folder, with a number behind its name where others have it. @param {string} wanted */
+function firstFree(wanted, number = 0) {
+  const folder = number === 0 ? wanted : `${wanted}-${number}`;
+  try {
+    mkdirSync(folder);
+    return folder;
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EEXIST") throw error;
+    return firstFree(wanted, number + 1);
+  }
 }
 
 /**
  * @param {TestContext} t
  * @param {ProjectOptions} [options]
  */
-export async function aProject(t, { script = {}, contextWindow, keepRecentTokens = 200, settings = {}, host, extensions = [extension] } = {}) {
-  const { folder, remove } = makeFolder();
+export async function aProject(t, { script = {}, contextWindow, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
+  const { folder, remove } = makeFolder(usual);
   const server = await startModelServer({ reply: playing(script) });
   const project = new Project({ folder, server, script, host, extensions });
   t.after(async () => {
@@ -178,6 +197,28 @@ export class Project {
   /** A history to prepare a session file with. @param {string} [id] */
   history(id) {
     return new History({ cwd: this.cwd, id });
+  }
+
+  /** Changes Pi's settings, for the sessions that begin or are taken up from now on. @param {Record<string, unknown>} changed */
+  configure(changed) {
+    const file = path.join(this.agentDir, "settings.json");
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), ...changed }));
+  }
+
+  /**
+   * Lets a Pi that is there take up a session, which costs a twentieth of another start. What was scripted, asked and told
+   * before is forgotten, so that each session is looked at by itself.
+   * @param {Pi} pi
+   * @param {History} history with an id of its own
+   * @returns {Promise<string>} its file
+   */
+  async takeUp(pi, history) {
+    const file = history.write(this.sessionDir);
+    Object.assign(this.script, { turns: undefined, otherwise: undefined, summary: undefined });
+    this.server.requests.length = 0;
+    pi.events.length = 0;
+    await pi.request("switch_session", { sessionPath: file });
+    return file;
   }
 
   /**

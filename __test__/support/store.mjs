@@ -151,6 +151,37 @@ export class Store {
   }
 }
 
+/** So long nobody else gets to write: well below the engine's patience. */
+const HELD_MS = 2_000;
+
+/**
+ * Slows down whoever writes much into a database: after each write that gets through, the next must wait.
+ * @param {string} file
+ * @returns {() => Promise<void>} ends it
+ */
+export function slowed(file) {
+  const database = new DatabaseSync(file);
+  const version = () => database.prepare("PRAGMA data_version").get()?.data_version;
+  let end = (/** @type {string} */ _how) => {};
+  const ended = new Promise((resolve) => (end = resolve));
+  const pause = (/** @type {number} */ ms) => Promise.race([ended, new Promise((resolve) => setTimeout(resolve, ms, "go on"))]);
+  const held = (async () => {
+    for (let before = version(), next; next !== "ended"; ) {
+      next = await pause(5);
+      if (version() === before) continue;
+      database.exec("BEGIN IMMEDIATE");
+      next = await pause(HELD_MS);
+      database.exec("COMMIT");
+      before = version();
+    }
+    database.close();
+  })();
+  return async () => {
+    end("ended");
+    await held;
+  };
+}
+
 /** @param {string} dir */
 export function databasesIn(dir) {
   return existsSync(dir) ? readdirSync(dir).filter((name) => name.endsWith(".db")) : [];

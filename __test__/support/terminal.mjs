@@ -140,6 +140,13 @@ export class Terminal {
     for (const key of keys) this.#child.write(KEYS[key]);
   }
 
+  /** Makes the window narrower or wider; the program hears of it and draws anew. @param {number} cols */
+  resize(cols) {
+    const { rows } = this.#emulator;
+    this.#emulator.resize(cols, rows);
+    this.#child.resize(cols, rows);
+  }
+
   /**
    * Types a line and sends it off, once the editor shows it: an Enter that comes too early may find the editor empty, or a
    * list of suggestions open.

@@ -6,7 +6,6 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import puppeteer from "puppeteer-core";
 
 /** @typedef {import("puppeteer-core").Page} Page */
 
@@ -27,9 +26,15 @@ export const noBrowser = executablePath ? false : "there is no Chromium here: on
 let starting;
 
 /** One browser for all tests of a file. */
-async function browser() {
-  starting ??= puppeteer.launch({ executablePath, headless: true, args: [...(process.getuid?.() === 0 ? ["--no-sandbox"] : []), "--disable-gpu", "--force-color-profile=srgb", "--font-render-hinting=none"], env: { ...process.env, TZ: "UTC" } });
+function browser() {
+  starting ??= launch();
   return starting;
+}
+
+async function launch() {
+  // Takes its time, and is for nothing where there is no browser.
+  const { default: puppeteer } = await import("puppeteer-core");
+  return puppeteer.launch({ executablePath, headless: true, args: [...(process.getuid?.() === 0 ? ["--no-sandbox"] : []), "--disable-gpu", "--force-color-profile=srgb", "--font-render-hinting=none"], env: { ...process.env, TZ: "UTC" } });
 }
 
 export async function closeBrowser() {

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { inSession } from "../commands/asking.mjs";
+import { ask } from "../support/cli.mjs";
 import { aProject } from "../support/project.mjs";
 
 /** @typedef {import("node:test").TestContext} TestContext */
@@ -31,7 +32,7 @@ export async function exportedAll(t, writes, command = "export --html --all") {
     write(history);
     return history.write(project.sessionDir);
   });
-  for (const session of sessions.slice(0, -1)) await inSession(project, session, ["-p", "/lcm stats"]);
+  for (const session of sessions.slice(0, -1)) await ask(project, "import", session);
   const said = await inSession(project, /** @type {string} */ (sessions.at(-1)), ["-p", `/lcm ${command} page.html`]);
   assert.match(said, /written to .*page\.html/);
   return { file: path.join(project.cwd, "page.html"), sessions };

@@ -5,7 +5,6 @@
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
-import { buildSessionContext } from "@earendil-works/pi-coding-agent";
 import { closeBrowser, dataIn, noBrowser, open, text, texts } from "./browser.mjs";
 import { exportedDemo } from "./demo.mjs";
 
@@ -69,6 +68,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
   });
 
   test("time travel shows the block and the kept messages of each compaction, as Pi shows them", async () => {
+    const { buildSessionContext } = await import("@earendil-works/pi-coding-agent");
     const entries = readFileSync(made.session, "utf8").trim().split("\n").map((line) => JSON.parse(line));
     const compactions = entries.filter(({ type }) => type === "compaction");
     const { page, close } = await open(made.file);

@@ -4,11 +4,11 @@
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
-import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { databaseFile, echo } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
+import { heard } from "../support/seats.mjs";
 import { jsonOf } from "../support/session-file.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 import { noTerminal } from "../support/terminal.mjs";
@@ -20,10 +20,25 @@ const secret = "quokka7741";
 const end = "okka7741";
 const telling = `the pass phrase is ${secret} and stays so`;
 
-/** A project in whose one session a secret was told and heard. @param {import("node:test").TestContext} t @param {any} [options] */
+/**
+ * Writes a session in which a secret was told and heard.
+ * @param {Project} project
+ * @param {string} [first] what was said before
+ * @param {string} [id]
+ */
+function writeSecret(project, first = "hello there", id) {
+  const history = project.history(id);
+  for (const said of [first, telling, "and so it goes on"]) {
+    history.user(said);
+    history.assistant(heard(said));
+  }
+  return history.write(project.sessionDir);
+}
+
+/** A project with such a session, for Pi to go on with. @param {import("node:test").TestContext} t @param {any} [options] */
 async function aSecret(t, options = {}) {
   const project = await aProject(t, { script: { otherwise: echo }, ...options });
-  for (const said of [["hello there"], ["-c", telling], ["-c", "and so it goes on"]]) await project.runPi(["-p", ...said]);
+  writeSecret(project);
   assert.equal(saying(project).length, 2);
   return project;
 }
@@ -53,11 +68,9 @@ function assertGone(project) {
 
 /** It stays away when the session is opened again, and its file imported. @param {Project} project */
 async function assertStaysAway(project) {
-  const { stdout } = await project.runPi(["-p", "-c", "/lcm doctor"]);
-  assert.match(stdout, /2 of them purged[^]*All is as it must be\./);
   const [session] = project.sessions();
-  await project.runPi(["-p", `/lcm import ${session.file}`]);
-  await project.runPi(["-p", "-c", "what now?"]);
+  const { stdout } = await project.runPi(["-p", "-c", "/lcm doctor", `/lcm import ${session.file}`, "what now?"]);
+  assert.match(stdout, /2 of them purged[^]*All is as it must be\.[^]*Heard: what now\?/);
   assertGone(project);
   assert.equal(saying(project).length, 2, "Pi's own file is Pi's");
 }
@@ -66,26 +79,27 @@ for (const host of hostsFor(hostsByVersion)) {
   test(`in print mode --yes purges, and without it is told what would be, on ${host.name}`, async (t) => {
     const project = await aSecret(t, { host });
     const [one, other] = saying(project);
-    const copied = await project.runPi(["-p", "-c", "/lcm backup"]);
-    const [, backup] = /copied to (.*\.bak): [^]*whole/.exec(copied.stdout) ?? [];
-    assert.ok(backup, copied.stdout);
+    const asked = await project.runPi(["-p", "-c", "/lcm backup", `/lcm purge ${one}`]);
+    const [, backup] = /copied to (.*\.bak): [^]*whole/.exec(asked.stdout) ?? [];
+    assert.ok(backup, asked.stdout);
     assert.ok(readFileSync(backup).length > 10_000);
     if (process.platform !== "win32") assert.equal(statSync(backup).mode & 0o777, 0o600);
-
-    const asked = await project.runPi(["-p", "-c", `/lcm purge ${one}`]);
-    assert.match(asked.stdout, new RegExp(`^This would remove for good: 1 message[^]*/lcm purge ${one} --yes does it`));
+    assert.match(asked.stdout, new RegExp(`\nThis would remove for good: 1 message[^]*/lcm purge ${one} --yes does it`));
     assert.equal(project.inStore((store) => store.count("messages WHERE kind = 4")), 0);
-    for (const entry of [one, other]) {
-      const { stdout } = await project.runPi(["-p", "-c", `/lcm purge ${entry} --yes`]);
-      assert.match(stdout, /^Removed for good: 1 message[^]*Nothing of it is left in the database/);
-      for (const named of [backup, project.sessions()[0].file, "the session that is open"]) assert.ok(stdout.includes(named), `${named} in ${stdout}`);
+
+    const { stdout } = await project.runPi(["-p", "-c", ...[one, other].map((entry) => `/lcm purge ${entry} --yes`)]);
+    const answers = stdout.split(/^(?=Removed for good)/m);
+    assert.equal(answers.length, 2, stdout);
+    for (const answer of answers) {
+      assert.match(answer, /^Removed for good: 1 message[^]*Nothing of it is left in the database/);
+      for (const named of [backup, project.sessions()[0].file, "the session that is open"]) assert.ok(answer.includes(named), `${named} in ${answer}`);
     }
     assertGone(project);
     await assertStaysAway(project);
   });
 }
 
-test("in rpc mode the user is asked, and a no is a no", async (t) => {
+test("in rpc mode", async (t) => {
   const project = await aSecret(t);
   /** @type {any[]} */
   const asked = [];
@@ -94,20 +108,40 @@ test("in rpc mode the user is asked, and a no is a no", async (t) => {
     asked.push(dialog);
     return answer;
   });
-  for (const entry of saying(project)) {
-    answer = false;
-    await pi.prompt(`/lcm purge ${entry}`);
-    assert.match(asked.at(-1).title, /^Remove 1 message for good\?/);
-    assert.match(asked.at(-1).message, /^This would remove for good/);
-    assert.ok(!pi.ui("notify").some(({ message }) => message.startsWith("Removed")) || entry !== saying(project)[0]);
-    answer = true;
-    await pi.prompt(`/lcm purge ${entry}`);
-    await pi.waitFor(() => pi.ui("notify").at(-1)?.message.startsWith("Removed for good"));
-  }
-  assert.equal(asked.length, 4);
-  await pi.stop();
-  assertGone(project);
-  await assertStaysAway(project);
+  const removed = () => pi.ui("notify").filter(({ message }) => message.startsWith("Removed for good"));
+
+  await t.test("the user is asked, and a no is a no", async () => {
+    for (const [at, entry] of saying(project).entries()) {
+      answer = false;
+      await pi.prompt(`/lcm purge ${entry}`);
+      assert.match(asked.at(-1).title, /^Remove 1 message for good\?/);
+      assert.match(asked.at(-1).message, /^This would remove for good/);
+      assert.equal(removed().length, at);
+      answer = true;
+      await pi.prompt(`/lcm purge ${entry}`);
+      await pi.waitFor(() => removed().length > at);
+    }
+    assert.equal(asked.length, 4);
+    await eventually(() => assertGone(project));
+  });
+
+  await t.test("a session is purged by its id, and a fork of it does not bring it back", async () => {
+    const file = writeSecret(project, "hello once more", "019a4f00-0000-7001-8000-000000000000");
+    await pi.prompt(`/lcm import ${file}`);
+    await pi.waitFor(() => pi.ui("notify").some(({ message }) => message.includes("6 messages new")));
+    await pi.prompt("/lcm purge 019a4f00-0000-7001 --yes");
+    const { message } = await pi.waitFor(() => removed()[2]);
+    assert.match(message, /^Removed for good: 6 messages of/);
+    await pi.request("switch_session", { sessionPath: file });
+    await pi.request("clone");
+    await pi.prompt("in the fork");
+    const fork = await project.session(pi);
+    assert.equal(fork.header.parentSession, file);
+    assert.ok(fork.entries.some((entry) => jsonOf(entry)?.includes(secret)), "Pi's own file is Pi's");
+    await pi.stop();
+    const bytes = readFileSync(databaseFile(project));
+    assert.ok(bytes.includes("hello there") && !bytes.includes(end) && !bytes.includes("once more"));
+  });
 });
 
 test("in the TUI the user is asked, and work goes on", { skip: noTerminal }, async (t) => {
@@ -135,15 +169,4 @@ test("in the TUI the user is asked, and work goes on", { skip: noTerminal }, asy
   await terminal.send("/quit");
   await terminal.exit;
   await eventually(() => assertGone(project));
-  await assertStaysAway(project);
-});
-
-test("a session is purged by its id, and a fork of it does not bring it back", async (t) => {
-  const project = await aSecret(t);
-  const [session] = project.sessions();
-  const { stdout } = await project.runPi(["-p", `/lcm purge ${session.id.slice(0, 18)} --yes`]);
-  assert.match(stdout, /^Removed for good: [67] messages of/);
-  await project.runPi(["-p", "--fork", session.file, "in the fork"]);
-  const bytes = readFileSync(path.join(databaseFile(project)));
-  assert.ok(!bytes.includes(end) && !bytes.includes("goes on"));
 });

@@ -8,6 +8,7 @@ import { renameSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { ask } from "../support/cli.mjs";
 import { databaseOf, echo } from "../support/faults.mjs";
 import { aProject } from "../support/project.mjs";
 import { databasesIn } from "../support/store.mjs";
@@ -28,8 +29,9 @@ function said(project, database) {
 for (const host of hostsFor(hostsByVersion)) {
   test(`the history of a moved folder is found again in the new one, on ${host.name}`, async (t) => {
     const project = await aProject(t, { script: { otherwise: echo }, host });
-    const pi = project.startPi();
-    for (let turn = 0; turn < 8; turn++) await pi.prompt(`quokka number ${turn} ${"and so it goes on ".repeat(30)}`);
+    const history = project.history();
+    history.talk(8);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
     await pi.request("compact");
     await pi.stop();
     const old = databaseOf(project);
@@ -39,38 +41,23 @@ for (const host of hostsFor(hostsByVersion)) {
     renameSync(from, `${from}-moved`);
     project.cwd = `${from}-moved`;
 
-    const lost = await project.runPi(["-p", "/lcm stats"]);
-    assert.match(lost.stdout, /This project +0 messages/);
-    const wrong = await project.runPi(["-p", "/lcm relink /nowhere/at/all"]);
-    assert.match(wrong.stdout, /^no history of \/nowhere\/at\/all lies in [^]*there are those of /);
-    const { stdout } = await project.runPi(["-p", `/lcm relink ${from}`]);
-    assert.match(stdout, /is part of this project's now: 1 session, \d+ messages \(\d+ new\), \d+ summar/);
-    assert.ok(stdout.includes(path.join(project.storeDir, old)), stdout);
+    project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "mark0004x", session: "project" } }] }];
+    const { stdout } = await project.runPi(["-p", "/lcm stats", "/lcm relink /nowhere/at/all", `/lcm relink ${from}`, "look for it", "/lcm doctor"]);
+    const [lost, wrong, found, doctor] = stdout.split(/^(?=no history of |The history of |Database +ok)/m);
+    assert.match(lost, /This project +0 messages/);
+    assert.match(wrong, /^no history of \/nowhere\/at\/all lies in [^]*there are those of /);
+    assert.match(found, /is part of this project's now: 1 session, \d+ messages \(\d+ new\), \d+ summar/);
+    assert.ok(found.includes(path.join(project.storeDir, old)), found);
+    assert.match(project.lastTurn.raw, /«mark0004x» please/);
+    assert.match(doctor, /All is as it must be\./);
     const after = said(project, databaseOf(project));
     assert.deepEqual(after.summaries, before.summaries);
     const known = new Set(after.messages);
     assert.deepEqual(before.messages.filter((lineage) => !known.has(lineage)), []);
     assert.equal(project.summaryCalls.length, calls, "no model was asked");
     assert.deepEqual(said(project, old), before, "the old one stays");
-
-    project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "quokka number 3", session: "project" } }] }];
-    await project.runPi(["-p", "look for it"]);
-    assert.match(project.lastTurn.raw, /quokka number 3/);
-    const doctor = await project.runPi(["-p", "/lcm doctor"]);
-    assert.match(doctor.stdout, /All is as it must be\./);
   });
 }
-
-test("while another Pi works in the old folder, its history is left to that", async (t) => {
-  const project = await aProject(t, { script: { otherwise: echo } });
-  const pi = project.startPi();
-  await pi.prompt("hello");
-  const from = project.cwd;
-  project.cwd = project.sessionDir;
-  const { stdout } = await project.runPi(["-p", `/lcm relink ${from}`]);
-  assert.match(stdout, /^another Pi works in /);
-  await pi.stop();
-});
 
 /** Why there can be no repository here, or undefined. */
 const noGit = (() => {
@@ -91,17 +78,24 @@ test("worktrees share a history with projectIdentity = git, and a change of it i
   const tree = `${main}-tree`;
   git("worktree", "add", "-q", tree);
   project.cwd = tree;
-  await project.runPi(["-p", "said in the tree alone"]);
+  const old = project.startPi();
+  await old.prompt("said in the tree alone");
+
   project.env.LCM_PROJECT_IDENTITY = "git";
   const pi = project.startPi();
   const notices = () => pi.ui("notify").map(({ message }) => message);
   await pi.waitFor(() => notices().some((message) => message.includes("/lcm relink")));
   assert.ok(notices()[0].includes(`that of ${tree} lies in `), notices()[0]);
+  await t.test("while another Pi works with the old history, it is left to that", async () => {
+    await pi.prompt(`/lcm relink ${tree}`);
+    await pi.waitFor(() => notices().some((message) => message.startsWith("another Pi works in ")));
+    await old.stop();
+  });
   await pi.prompt(`/lcm relink ${tree}`);
   await pi.prompt("said in both");
   await pi.stop();
-  project.cwd = main;
-  const { stdout } = await project.runPi(["-p", "/lcm stats"]);
-  assert.match(stdout, /This project +4 messages, 2 sessions/);
-  assert.deepEqual(databasesIn(project.storeDir).length, 2);
+  const { agentDir, storeDir, sessionDir, env } = project;
+  const stats = await ask({ cwd: main, agentDir, storeDir, sessionDir, env }, "stats");
+  assert.deepEqual(stats.project, { messages: 4, sessions: 2 });
+  assert.equal(databasesIn(project.storeDir).length, 2);
 });

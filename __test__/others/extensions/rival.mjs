@@ -9,7 +9,7 @@ export default function rival(pi) {
   let times = 0;
   const summary = () => `The rival's own words, number ${++times}.`;
 
-  pi.registerCommand("rival", { description: "What a test wants", handler: async (line) => void (mood = line.trim()) });
+  pi.registerCommand("rival", { description: "What a test wants", handler: async (line) => void ([mood, times] = [line.trim(), 0]) });
 
   pi.on("session_before_compact", ({ preparation: { firstKeptEntryId, tokensBefore } }) => {
     if (mood === "cancel") return { cancel: true };

@@ -1,0 +1,26 @@
+/**
+ * Several extensions of this folder in one, all asleep but the one that `/awake NAME` names, so that one Pi serves the tests of
+ * each: an extension that sleeps hears of nothing.
+ */
+import editing from "./editing.mjs";
+import noting from "./noting.mjs";
+import oddTool from "./odd-tool.mjs";
+import replacing from "./replacing.mjs";
+import rewriting from "./rewriting.mjs";
+import rival from "./rival.mjs";
+
+const extensions = { editing, noting, "odd-tool": oddTool, replacing, rewriting, rival };
+
+/** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
+export default function crowd(pi) {
+  let awake = "";
+  pi.registerCommand("awake", { description: "What a test wants", handler: async (name) => void (awake = name) });
+  for (const [name, extension] of Object.entries(extensions)) {
+    /** @type {any} */
+    const lent = Object.create(pi);
+    lent.on = (/** @type {any} */ event, /** @type {(...args: any[]) => any} */ handler) => {
+      pi.on(event, (/** @type {any[]} */ ...args) => (awake === name ? handler(...args) : undefined));
+    };
+    extension(lent);
+  }
+}

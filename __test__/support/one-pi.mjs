@@ -1,0 +1,73 @@
+/**
+ * A project with one Pi for several tests, each in a session of its own: a start costs twenty times what a session does.
+ */
+import { after } from "node:test";
+import { aProject } from "./project.mjs";
+
+/** @typedef {import("./project.mjs").Project} Project */
+/** @typedef {import("./project.mjs").Pi} Pi */
+/** @typedef {import("./history.mjs").History} History */
+
+/** @type {OnePi[]} */
+const all = [];
+
+// With the file, not with a suite: Node does not count a suite that fails only here.
+after(async () => {
+  const ends = await Promise.allSettled(all.map((one) => one.end()));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
+});
+
+/** It ends with the test file. */
+export class OnePi {
+  /** @type {Promise<Project> | undefined} */
+  #project;
+  /** @type {Pi | undefined} */
+  #pi;
+  /** @type {(() => unknown)[]} */
+  #ends = [];
+  #pasts = 0;
+
+  /** @param {import("./project.mjs").ProjectOptions} options */
+  constructor(options) {
+    this.options = options;
+    all.push(this);
+  }
+
+  project() {
+    // It lasts longer than any one test.
+    const context = /** @type {any} */ ({ after: (/** @type {() => unknown} */ end) => this.#ends.push(end) });
+    return (this.#project ??= aProject(context, this.options));
+  }
+
+  /**
+   * A past that no other session has, not even its beginning: what sessions have in common is stored once.
+   * @param {number} exchanges
+   */
+  async past(exchanges) {
+    const project = await this.project();
+    const number = ++this.#pasts;
+    const history = project.history(`019a4f00-0000-7000-8000-${String(number).padStart(12, "0")}`);
+    history.user(`past number ${number}`);
+    history.assistant("So it is.");
+    history.talk(exchanges);
+    return history;
+  }
+
+  /** Pi in a new session, or in one with a past. @param {History} [past] */
+  async sit(past) {
+    const project = await this.project();
+    if (!this.#pi) this.#pi = project.startPi(past ? ["--session", past.write(project.sessionDir)] : []);
+    else if (past) await project.takeUp(this.#pi, past);
+    else await this.#pi.request("new_session");
+    return { project, pi: this.#pi };
+  }
+
+  /** Whoever has ended Pi says so, and the next one starts another. */
+  gone() {
+    this.#pi = undefined;
+  }
+
+  async end() {
+    for (const end of this.#ends) await end();
+  }
+}

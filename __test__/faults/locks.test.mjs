@@ -66,6 +66,8 @@ describe("at the same database", { concurrency: 3 }, () => {
 
       await t.test("it keeps the lock for writing: the user hears of it, and then all is stored", async () => {
         await goOn(project, pi);
+        await talk(project, pi, "back");
+        await eventually(() => assertAgreement(project));
         const before = storedIn(project);
         const writer = intrude(t, project, "BEGIN IMMEDIATE");
         for (const text of ["one", "two", "three"]) await talk(project, pi, text);

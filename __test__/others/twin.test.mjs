@@ -88,6 +88,7 @@ for (const placing of placings) {
       const pi = project.startPi(["--continue"], extension);
       await pi.prompt("said to ours");
       const session = await project.session(pi);
+      await pi.waitFor(() => pi.ui("notify").length > 1);
       await pi.stop();
       const [told, ...rest] = pi.ui("notify").map(({ message }) => message);
       assert.deepEqual(rest, ["LCM: this project has 2 older sessions. /lcm import keeps them too."]);

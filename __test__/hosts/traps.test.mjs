@@ -75,6 +75,11 @@ for (const host of hosts) {
         await pi.prompt(`Where is it? ${filler("where", 100)}`);
         await pi.prompt("Thank you, 再見.");
         await pi.prompt("/act trigger a note");
+        // The command's end is not that of the run it starts.
+        await eventually(async () => {
+          assert.equal(project.turns.length, from + 5);
+          assert.equal((await pi.request("get_state")).isStreaming, false);
+        });
         await pi.prompt("That is all.");
         const requests = project.turns.slice(from);
         assert.equal(requests.length, 6);

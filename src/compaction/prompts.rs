@@ -210,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(crate::tests::extent::cases(256))]
 
         #[test]
         fn no_text_closes_the_fence_or_fills_itself_in(

@@ -361,6 +361,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::tests::extent::cases(256))]
         #[test]
         fn whatever_is_asked_the_bounds_hold(asked in prop::collection::vec((0_u8..4, 0_u32..12, ".{0,260}"), 0..40)) {
             let mut notes = Notes::default();

@@ -106,6 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tests::extent::cases;
 
     fn pages(text: &str, tokens: usize) -> Vec<Slice> {
         let mut pages = Vec::new();
@@ -119,6 +120,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
         #[test]
         fn pages_joined_are_the_text_and_none_is_over_its_budget(
             lines in prop::collection::vec("[a-z0-9 {}é日\u{1f600}]{0,60}|</content>|\\PC{0,20}", 0..60),

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::asking::ask;
+use super::extent::everything;
 use super::support::{Compact, ScriptedModel, Session, compacted};
 use crate::ids::{ConversationId, Hash};
 use crate::ingest::Handover;
@@ -142,7 +143,9 @@ impl Patient {
         assert!(!after.contains("WRONG") && after.ends_with("All is as it must be."), "{report}");
         let now = messages_of(&self.database());
         assert!(before.iter().all(|message| now.contains(message)), "{report}");
-        assert!(self.doctor().await.ends_with("All is as it must be."));
+        if everything() {
+            assert!(self.doctor().await.ends_with("All is as it must be."));
+        }
         report
     }
 }

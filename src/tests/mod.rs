@@ -17,7 +17,7 @@ mod expand;
 mod expand_around;
 mod expand_inside;
 mod export;
-mod extent;
+pub(crate) mod extent;
 mod filters;
 mod fold;
 mod grep;

@@ -1,29 +1,25 @@
-/** Stands in for `node:test` while tests are listed: notes what would run, and runs nothing. See `collect-tests.mjs`. */
+/**
+ * Stands in for `node:test` while tests are listed: notes what there is, and runs nothing. See `collect-tests.mjs`.
+ *
+ * A test counts wherever it is listed, also where this machine lacks what it needs: the list is the same on all machines. One
+ * without a body only tells what is left out.
+ */
 
-/** @typedef {{ path: string[], skipped: boolean }} Listed */
-
-/** @type {Listed[]} */
+/** The titles of the suites around a test, and its own. @type {string[][]} */
 export const listed = [];
 
-/** @type {{ name: string, skipped: boolean }[]} */
+/** @type {string[]} */
 let around = [];
 
-/** @param {unknown[]} args as of `test` @returns {{ name: string, skipped: boolean, body: unknown }} */
-function read(args) {
-  const options = /** @type {{ skip?: unknown } | undefined} */ (args.find((arg) => typeof arg === "object"));
-  return { name: String(args[0]), skipped: Boolean(options?.skip), body: args.find((arg) => typeof arg === "function") };
+/** @param {string} name @param {...unknown} rest as of `test` */
+export function test(name, ...rest) {
+  if (rest.some((arg) => typeof arg === "function")) listed.push([...around, name]);
 }
 
-/** @param {...unknown} args */
-export function test(...args) {
-  const { name, skipped } = read(args);
-  listed.push({ path: [...around.map((suite) => suite.name), name], skipped: skipped || around.some((suite) => suite.skipped) });
-}
-
-/** @param {...unknown} args */
-export function describe(...args) {
-  const { body, ...suite } = read(args);
-  around = [...around, suite];
+/** @param {string} name @param {...unknown} rest */
+export function describe(name, ...rest) {
+  const body = rest.find((arg) => typeof arg === "function");
+  around = [...around, name];
   if (typeof body === "function") body();
   around = around.slice(0, -1);
 }

@@ -4,7 +4,8 @@
  * on stderr, nothing on stdout but Pi's own JSON.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
@@ -58,7 +59,7 @@ function makeFolder(usual) {
   // Real: the store goes by the project's real path, and a system's temporary folder may be a link.
   const temporary = realpathSync(os.tmpdir());
   const folder = usual ? firstFree(path.join(temporary, `lcm-test-${usual}`)) : mkdtempSync(path.join(temporary, "lcm-test-"));
-  return { folder, remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }) };
+  return { folder, remove: () => rm(folder, { recursive: true, force: true, maxRetries: 3 }) };
 }
 
 /** Makes a folder, with a number behind its name where others have it. @param {string} wanted */
@@ -86,7 +87,7 @@ export async function aProject(t, { script = {}, contextWindow, keepRecentTokens
       await project.stopAll();
     } finally {
       await server.close();
-      remove();
+      await remove();
     }
   });
   const own = { compaction: { keepRecentTokens }, retry: { enabled: false } };

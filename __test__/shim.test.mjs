@@ -117,8 +117,8 @@ function escape(t) {
 }
 
 /**
- * Looks into a copy of the store. The engine has the store open in this very process: to a second SQLite library the locks of
- * its own process are none, it would cut the index of the log to nothing, and the engine would die reading it.
+ * Reads a copy of the store. The engine has the store open in this process; a second SQLite library would ignore its locks and
+ * truncate the WAL index, and the engine would crash with SIGBUS.
  * @param {string} dir
  * @param {(store: Store) => void} check
  */

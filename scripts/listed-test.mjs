@@ -1,8 +1,8 @@
 /**
- * Stands in for `node:test` while tests are listed: notes what there is, and runs nothing. See `collect-tests.mjs`.
+ * Replaces `node:test` while tests are listed: records their titles and runs nothing. See `collect-tests.mjs`.
  *
- * A test counts wherever it is listed, also where this machine lacks what it needs: the list is the same on all machines. One
- * without a body only tells what is left out.
+ * A test is listed even if this machine would skip it, so that the list is the same on all machines. A test without a body is
+ * a placeholder for what is left out, and is not listed.
  */
 
 /** The titles of the suites around a test, and its own. @type {string[][]} */

@@ -1,5 +1,5 @@
 /**
- * A project with one Pi for several tests, each in a session of its own: a start costs twenty times what a session does.
+ * One project and one Pi that several tests share, each in its own session: starting Pi costs twenty times as much as a session.
  */
 import { after } from "node:test";
 import { aProject } from "./project.mjs";
@@ -62,7 +62,7 @@ export class OnePi {
     return { project, pi: this.#pi };
   }
 
-  /** Whoever has ended Pi says so, and the next one starts another. */
+  /** Call this after ending Pi: the next test starts another. */
   gone() {
     this.#pi = undefined;
   }

@@ -13,7 +13,7 @@ import { copyExtension } from "./support/copies.mjs";
 import { FakeHost, reply } from "./support/fake-host.mjs";
 import { History } from "./support/history.mjs";
 import { eventually, temporaryFolder } from "./support/project.mjs";
-import { Store } from "./support/store.mjs";
+import { copyDatabases, Store } from "./support/store.mjs";
 
 /** @typedef {import("node:test").TestContext} TestContext */
 
@@ -124,7 +124,7 @@ function escape(t) {
  */
 function inStore(dir, check) {
   const copy = mkdtempSync(path.join(dir, "copy-"));
-  for (const name of readdirSync(dir).filter((name) => /\.db(-wal)?$/.test(name))) copyFileSync(path.join(dir, name), path.join(copy, name));
+  copyDatabases(dir, copy);
   const store = new Store(copy);
   try {
     check(store);

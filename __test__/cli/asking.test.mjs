@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import path from "node:path";
 import { before, describe, test } from "node:test";
@@ -15,7 +15,7 @@ import { aDisk, noDisk } from "../support/disks.mjs";
 import { databaseFile, echo, talk } from "../support/faults.mjs";
 import { History } from "../support/history.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
-import { DatabaseSync } from "../support/store.mjs";
+import { copyDatabases, DatabaseSync } from "../support/store.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
 /** @typedef {import("../support/cli.mjs").Shell} Shell */
@@ -290,9 +290,9 @@ test("a Pi that works in the project is not disturbed, what it says is seen at o
 
   // What a Pi leaves that is killed now.
   const killed = { ...shell, storeDir: temporaryFolder(t) };
-  const [file, copy] = [databaseFile(project), databaseFile(killed)];
+  const copy = databaseFile(killed);
   await eventually(() => {
-    for (const ending of ["", "-wal"]) copyFileSync(file + ending, copy + ending);
+    copyDatabases(project.storeDir, killed.storeDir);
     const database = new DatabaseSync(copy, { readOnly: true });
     database.close();
   });

@@ -4,13 +4,14 @@
  * those that died start again, at times to be killed at once, and then everything must be there.
  */
 import assert from "node:assert/strict";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { assertAgreement } from "./agreement.mjs";
-import { assertNothingGone, databaseFile, databaseOf, doctor, echo, storedIn, warnings } from "./faults.mjs";
+import { assertNothingGone, doctor, echo, storedIn, warnings } from "./faults.mjs";
 import { filler } from "./history.mjs";
 import { aProject, eventually } from "./project.mjs";
+import { copyDatabases } from "./store.mjs";
 
 /** @typedef {import("./project.mjs").Project} Project */
 /** @typedef {import("./project.mjs").Pi} Pi */
@@ -96,10 +97,7 @@ async function assertAllThere(project, workers, stored) {
 /** What is stored now, read from a copy: it is for Pi to find what a kill left behind. @param {Project} project */
 function copyOf(project) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-copy-"));
-  for (const ending of ["", "-wal"]) {
-    const file = databaseFile(project) + ending;
-    if (existsSync(file)) copyFileSync(file, path.join(folder, databaseOf(project) + ending));
-  }
+  copyDatabases(project.storeDir, folder);
   try {
     return storedIn(project, undefined, folder);
   } finally {

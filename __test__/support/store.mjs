@@ -3,7 +3,7 @@
  *
  * Coverage above all is computed here anew, from the edges down to the messages, and not taken from any counter.
  */
-import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import { root } from "../../scripts/paths.mjs";
@@ -185,6 +185,17 @@ export function slowed(file) {
 /** @param {string} dir */
 export function databasesIn(dir) {
   return existsSync(dir) ? readdirSync(dir).filter((name) => name.endsWith(".db")) : [];
+}
+
+/**
+ * Copies databases with their logs as they lie on the disk now, which is what a killed Pi leaves. Not with `copyFile`, which
+ * never returns if the file shrinks meanwhile, as a log does when it is emptied: libuv waits for the rest.
+ * @param {string} from a folder
+ * @param {string} to a folder
+ */
+export function copyDatabases(from, to) {
+  const files = databasesIn(from).flatMap((name) => [name, `${name}-wal`]);
+  for (const name of files) if (existsSync(path.join(from, name))) writeFileSync(path.join(to, name), readFileSync(path.join(from, name)));
 }
 
 /** Node 22 warns of its own sqlite module, once, while it is loaded; any other warning must still be seen. */

@@ -105,19 +105,13 @@ export declare class Engine {
    */
   prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * What is to be appended at the end of a turn, from what is there already: no model is asked. `end` is JSON: `leafId`, and
-   * where known `contextTokens`, `contextWindow`, `model`, and `shownFrom`, the first entry that the branch's last compaction
-   * left raw. The answer is JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text, degraded}}}` or
-   * `{"error"}`.
+   * What is to be appended now, from what is there already: no model is asked. `live` is JSON: `leafId`, and where known
+   * `contextTokens`, `contextWindow`, `model`, `shownFrom`, the first entry that the branch's last compaction left raw, `edited`,
+   * entries that others edit, `cost` and `summarizer`, prices of the session's model and of the one that writes summaries,
+   * `usage` of the request that was just answered, `promptTokens`, `isCold`, whether the provider's cache has expired, and `canFold`.
+   * The answer is JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text, degraded}}}` or `{"error"}`.
    */
-  boundary(end: string): Promise<string>;
-  /**
-   * What of older turns is to give way to stubs now: nothing in most cases. `live` is JSON: `leafId`, and where known `shownFrom`,
-   * the first entry that the last compaction left raw, `contextTokens`, `contextWindow`, `model`. The answer is JSON: `{"ok":
-   * [{"type": "context_edit", "targetId", "replacement"}]}` or `{"error"}`; a replacement is `{"content", "lcm"}`, or null where
-   * nothing is shown any more.
-   */
-  prune(live: string): Promise<string>;
+  boundary(live: string): Promise<string>;
   /** How far the compaction is that is under way, in a line for the footer, or null. */
   compactionProgress(): string | null;
   /**
@@ -136,7 +130,7 @@ export declare class Engine {
    * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
    * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, `live`, the
-   * context as for `prune`, and `viewerTemplate`, the file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
+   * context as for `boundary`, and `viewerTemplate`, the file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
    * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
    * done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
    * `sendMessage`.

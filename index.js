@@ -6,12 +6,12 @@
  * Pi from starting, so nothing is loaded at the top level.
  */
 
-import { atAgentEnd, atTurnEnd, compactionOf, landed, prepare, shownFrom } from "./shim/boundary.js";
+import { atAgentEnd, atPrompt, atTurnEnd, compactionOf, landed, prepare, shownFrom } from "./shim/boundary.js";
 import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withModels } from "./shim/models.js";
-import { cancellable, failureOf, messageOf, modelOf, modeOf, patience, promptTokens, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
-import { hasOwnStubs, prune, withStubs } from "./shim/pruning.js";
+import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, promptTokens, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { hasOwnStubs, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
@@ -122,6 +122,7 @@ export default function losslessContext(pi) {
     registerTools(pi, JSON.parse(native.toolSpecs(settings.notes)), current);
     registerCommands(pi, JSON.parse(native.commandSpecs()), { native, session: () => session, current, tell, lastReport: () => lastReport });
     session = open(native, ctx, settings);
+    session.stubs = hasOwnStubs(session.manager);
     showStubs(session);
   }
 
@@ -139,7 +140,7 @@ export default function losslessContext(pi) {
   /**
    * @param {Native} native
    * @param {ExtensionContext} ctx
-   * @param {{ status: boolean, background: boolean, pruning: string }} settings
+   * @param {ReturnType<typeof settingsFor>["settings"]} settings
    */
   function open(native, ctx, settings) {
     const manager = ctx.sessionManager;
@@ -197,9 +198,7 @@ export default function losslessContext(pi) {
       leaving: new AbortController(),
       preamble: null,
       offered: null,
-      footer: settings.status,
-      background: settings.background,
-      pruning: settings.pruning !== "off",
+      ...choices(settings),
       counting: false,
       stale: false,
       compacting: false,
@@ -276,7 +275,7 @@ export default function losslessContext(pi) {
     if (session.live && engine.known() < session.manager.getEntries().length) session.live = false;
     goOn(session, engine)?.catch((error) => tell(ctx, error));
     await settle(event, ctx, session);
-    if (["tui", "rpc"].includes(modeOf(ctx))) await atAgentEnd(/** @type {any} */ (event), ctx, session, engine);
+    if (["tui", "rpc"].includes(modeOf(ctx))) await atAgentEnd(pi, /** @type {any} */ (event), ctx, session, engine);
   };
 
   /**
@@ -284,8 +283,8 @@ export default function losslessContext(pi) {
    *
    * @param {Session} session
    */
-  function showStubs({ manager }) {
-    if (puts || !hasOwnStubs(manager)) return;
+  function showStubs({ stubs }) {
+    if (puts || !stubs) return;
     puts = true;
     pi.on("context", withSession((event, _ctx, session) => {
       const messages = withStubs(session, event.messages);
@@ -320,11 +319,14 @@ export default function losslessContext(pi) {
     withSession(async (event, ctx, session) => {
       const engine = await handOverNew(event, ctx, session);
       const usage = ctx.getContextUsage?.();
-      const compacted = await atTurnEnd(event, ctx, session, engine, usage);
-      const appended = compacted ?? (await prune(pi, event, ctx, session, engine, usage));
-      if (!appended) showStubs(session);
-      if (!appended) prepare(ctx, session, engine, usage).catch(() => {});
-      return /** @type {any} */ (appended);
+      const appended = atTurnEnd(pi, event, ctx, session, engine, usage).then((due) => {
+        showStubs(session);
+        if (!due) prepare(ctx, session, engine, usage).catch(() => {});
+        return due;
+      });
+      // A Pi that takes no entries has nothing to wait for, and would end before others have heard of the run's end.
+      if (!session.takesEntries) return void appended.catch((error) => tell(ctx, error));
+      return /** @type {any} */ (await appended);
     }),
   );
   pi.on("turn_start", withSession(settle));
@@ -350,8 +352,9 @@ export default function losslessContext(pi) {
 
   pi.on(
     "before_agent_start",
-    withSession(async (event, _ctx, session) => {
-      await session.engine;
+    withSession(async (event, ctx, session) => {
+      await atPrompt(pi, ctx, session, await session.engine);
+      showStubs(session);
       if (!session.preamble) return undefined;
       /** @type {{ sections?: Record<string, string>, forceSystemPrompt?: string } | undefined} */
       const options = event.systemPromptOptions;

@@ -378,7 +378,7 @@ test("what waits for the past of a long session can be stopped", async (t) => {
  * @param {(context: any, options: any) => Promise<any>} answer
  */
 function working(t, answer) {
-  const lcm = { backgroundSessionModel: true, leafChunkTokens: 500 };
+  const lcm = { compactionModels: ["fake/fake-model"], leafChunkTokens: 500 };
   const { host } = hosted(t, { answer, settings: { lcm, compaction: { keepRecentTokens: 200 } } });
   host.plain.getContextUsage = () => ({ tokens: 190_000, contextWindow: 200_000 });
   host.history.talk(20);

@@ -10,6 +10,9 @@ import http from "node:http";
 import path from "node:path";
 import { wires } from "./wire.mjs";
 
+/** What the model costs, in dollars for a million tokens. */
+const COST = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
+
 /** The sentence by which a request of the extension's summariser is known. */
 export const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
 
@@ -89,24 +92,26 @@ export async function startModelServer({ reply, log }) {
  * @param {"openai" | "anthropic"} [options.api]
  * @param {number} [options.contextWindow]
  * @param {number} [options.maxTokens]
+ * @param {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [options.cost] dollars for a million tokens; not
+ *   free by default, so that whoever adds up usage sees it
+ * @param {{ id: string, [key: string]: unknown }[]} [options.models] more models, like the first but for what is given
  * @param {Record<string, unknown>} [options.settings] more keys for settings.json
  */
-export function writeAgentDir(dir, { url, api = "openai", contextWindow = 200_000, maxTokens = 8192, settings = {} }) {
+export function writeAgentDir(dir, { url, api = "openai", contextWindow = 200_000, maxTokens = 8192, cost = COST, models = [], settings = {} }) {
   const model = {
     id: "demo-model",
     name: "scripted demo model",
     input: ["text", "image"],
     contextWindow,
     maxTokens,
-    // Not free, so that whoever adds up usage sees its cost.
-    cost: { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 },
+    cost,
   };
   const provider = {
     name: "Scripted demo model",
     baseUrl: api === "openai" ? `${url}/v1` : url,
     api: api === "openai" ? "openai-completions" : "anthropic-messages",
     apiKey: "no-key-needed",
-    models: [model],
+    models: [model, ...models.map((other) => ({ ...model, ...other }))],
   };
   const own = { defaultProvider: "demo", defaultModel: "demo-model", enableInstallTelemetry: false };
   mkdirSync(dir, { recursive: true });

@@ -1,29 +1,36 @@
 /**
- * What the extension appends to a session by itself: at the end of a turn, without stopping anything.
+ * What the extension appends to a session by itself, without stopping anything: stubs and folds, as the engine's policy decides.
  *
- * Since 0.87 Pi takes entries there, and they hold for the next request of the same run. On an older Pi the agent must have
- * ended; then Pi is asked for a compaction of its own, which comes back to us. Whether anything is due, the engine knows; what
- * is not ready is not waited for.
+ * Since 0.87 Pi takes entries at the end of a turn, and they hold for the next request of the same run. On an older Pi stubs stand
+ * in entries of ours, and for a fold the agent must have ended; then Pi is asked for a compaction of its own, which comes back to
+ * us. What is not ready is not waited for.
  */
 
 import { withModels } from "./models.js";
-import { modelOf, unwrap, windowOf } from "./pi.js";
+import { modelOf, promptTokens, unwrap, windowOf } from "./pi.js";
+import { append } from "./pruning.js";
 
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Engine} Engine */
 /** @typedef {import("./tree.js").Session} Session */
 
-/** A draft of an entry, as Pi takes it at a boundary. @typedef {{ type: string, summary?: string, firstKeptEntryId?: string | null, details?: unknown }} Draft */
+/** A draft of an entry, as Pi takes it at a boundary. @typedef {{ type: string, summary?: string, firstKeptEntryId?: string | null, details?: unknown, targetId?: string, replacement?: any }} Draft */
 /** What the engine has for it. @typedef {{ entries: Draft[], report?: { text: string, degraded: boolean } }} Due */
 /** How full the context is. @typedef {ReturnType<ExtensionContext["getContextUsage"]>} Usage */
 
 /** Answers that are whole: others Pi may have to ask for again, and a compaction behind them would keep it from that. */
-export const WHOLE = ["stop", "toolUse"];
+const WHOLE = ["stop", "toolUse"];
+
+/** How long a provider's cache keeps a prompt, and how long where Pi asks for more. */
+const RETENTION_MS = 5 * 60_000;
+const LONG_RETENTION_MS = 60 * 60_000;
 
 /** The leaf of a session that was looked at last, and what its context began with. @type {WeakMap<Session, { leafId: string, from: string | undefined }>} */
 const lookedAt = new WeakMap();
 
 /**
+ * @param {ExtensionAPI} pi
  * @param {{ message?: any, entries?: Draft[] }} event of the turn's end
  * @param {ExtensionContext} ctx
  * @param {Session} session
@@ -31,31 +38,57 @@ const lookedAt = new WeakMap();
  * @param {Usage} usage
  * @returns {Promise<{ entries: Draft[] } | undefined>}
  */
-export async function atTurnEnd(event, ctx, session, engine, usage) {
+export async function atTurnEnd(pi, event, ctx, session, engine, usage) {
   session.takesEntries = event.entries !== undefined;
-  if (!event.entries || !WHOLE.includes(event.message?.stopReason)) return undefined;
-  // Another extension's.
-  if (event.entries.some(({ type }) => type === "compaction")) return undefined;
-  const { entries } = await due(ctx, session, engine, usage);
-  return entries.length > 0 ? { entries: [...event.entries, ...entries] } : undefined;
+  if (!WHOLE.includes(event.message?.stopReason)) return undefined;
+  const others = event.entries ?? [];
+  // Another extension's: what it covers is its business.
+  if (others.some(({ type }) => type === "compaction")) return undefined;
+  const { entries } = await due(pi, ctx, session, engine, usage, {
+    edited: others.flatMap(({ type, targetId }) => (type === "context_edit" ? [targetId] : [])),
+    usage: event.message.usage,
+    isCold: isCold(event.message),
+    canFold: session.takesEntries,
+  });
+  if (entries.length === 0) return undefined;
+  if (event.entries) return { entries: [...event.entries, ...entries] };
+  append(pi, session, engine, entries);
+  return undefined;
 }
 
 /**
- * The same for a Pi that takes no entries, once the agent has ended. Pi tells others of that end when this is done, and what is
- * typed meanwhile waits for `session.early`.
+ * Before a prompt is sent: where the provider's cache has expired meanwhile, everything is written again anyway. Pi takes no entries
+ * here, so stubs stand in entries of ours.
  *
+ * @param {ExtensionAPI} pi
+ * @param {ExtensionContext} ctx
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+export async function atPrompt(pi, ctx, session, engine) {
+  const last = lastAnswer(session);
+  if (!last || !(isCold(last) || `${last.provider}/${last.model}` !== modelOf(ctx))) return;
+  const { entries } = await due(pi, ctx, session, engine, ctx.getContextUsage?.(), { isCold: true, canFold: false });
+  if (entries.length > 0) append(pi, session, engine, entries);
+}
+
+/**
+ * A fold on a Pi that takes no entries, once the agent has ended. Pi tells others of that end when this is done, and what is typed
+ * meanwhile waits for `session.early`.
+ *
+ * @param {ExtensionAPI} pi
  * @param {{ messages?: any[] }} event
  * @param {ExtensionContext} ctx
  * @param {Session} session
  * @param {Engine} engine
  */
-export async function atAgentEnd(event, ctx, session, engine) {
+export async function atAgentEnd(pi, event, ctx, session, engine) {
   if (session.takesEntries !== false || !WHOLE.includes(event.messages?.at(-1)?.stopReason)) return;
-  const { entries } = await due(ctx, session, engine, ctx.getContextUsage?.());
+  await due(pi, ctx, session, engine, ctx.getContextUsage?.(), { canFold: true });
   // The agent is told to be idle only after this event.
   await new Promise((resolve) => setImmediate(resolve));
   const isFree = ctx.isIdle() && !ctx.hasPendingMessages() && !session.prompted && !session.closing;
-  if (entries.length === 0 || !isFree || session.manager.getLeafId() !== session.offered?.leafId) {
+  if (!session.offered?.draft || !isFree || session.manager.getLeafId() !== session.offered.leafId) {
     session.offered = null;
     return;
   }
@@ -66,22 +99,76 @@ export async function atAgentEnd(event, ctx, session, engine) {
 }
 
 /**
+ * @param {ExtensionAPI} pi
  * @param {ExtensionContext} ctx
  * @param {Session} session
  * @param {Engine} engine
  * @param {Usage} usage
+ * @param {{ edited?: any[], usage?: unknown, isCold?: boolean, canFold: boolean }} moment
  * @returns {Promise<Due>}
  */
-async function due(ctx, session, engine, usage) {
-  const leafId = session.manager.getLeafId();
+async function due(pi, ctx, session, engine, usage, moment) {
+  // An older Pi does not wait for the one before.
+  await session.deciding?.catch(() => {});
+  const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
-  if (!session.live || session.closing || !leafId || !usage?.tokens) return { entries: [] };
-  const end = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx), shownFrom: shownFrom(session) };
+  if (!session.lean || !session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
+  const request = { ...live, ...moment, summarizer: summarizerCost(ctx, session), promptTokens: promptTokens(pi, ctx) };
+  session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */
-  const answer = unwrap(await engine.boundary(JSON.stringify(end)));
+  const answer = unwrap(await session.deciding);
   const draft = answer.entries.find(({ type }) => type === "compaction");
-  if (draft && answer.report) session.offered = { summary: draft.summary ?? "", ...answer.report, leafId, draft, tokensBefore: usage.tokens };
+  if (draft && answer.report) session.offered = { summary: draft.summary ?? "", ...answer.report, leafId: live.leafId, draft, tokensBefore: live.contextTokens };
   return answer;
+}
+
+/**
+ * The context, as far as Pi knows it.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {Session} session
+ * @param {Usage} [usage] as Pi tells it
+ */
+export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
+  return {
+    leafId: session.manager.getLeafId() ?? "",
+    shownFrom: shownFrom(session),
+    contextTokens: usage?.tokens ?? undefined,
+    contextWindow: windowOf(ctx, usage),
+    model: modelOf(ctx),
+    cost: ctx.model?.cost,
+  };
+}
+
+/**
+ * What the tokens of the model cost that writes summaries: the first of the setting that Pi has a key for, else the session's own.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {Session} session
+ */
+function summarizerCost({ model, modelRegistry }, { summarizers }) {
+  for (const name of summarizers) {
+    const [, provider = "", id = ""] = name.match(/^([^/]*)\/([^]*)$/) ?? [];
+    const known = modelRegistry.find(provider, id);
+    if (known && modelRegistry.hasConfiguredAuth(known)) return known.cost;
+  }
+  return model?.cost;
+}
+
+/** Has the provider forgotten the prompt that this answers? @param {{ timestamp?: number }} answer */
+function isCold({ timestamp }) {
+  const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
+  return timestamp !== undefined && Date.now() - timestamp > retention;
+}
+
+/** The model's last answer on the branch. @param {Session} session @returns {any} */
+function lastAnswer({ manager }) {
+  for (let id = manager.getLeafId(); id; ) {
+    const entry = manager.getEntry(id);
+    if (entry?.type === "message" && entry.message.role === "assistant") return entry.message;
+    id = entry?.parentId ?? null;
+  }
+  return undefined;
 }
 
 /**

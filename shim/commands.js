@@ -4,10 +4,10 @@
  * The engine knows the sub-commands; here is only what needs Pi for it.
  */
 
+import { liveOf } from "./boundary.js";
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
-import { compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
-import { liveOf } from "./pruning.js";
+import { choices, compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./searching.js";
 import { settingsDialogs, settingsPanel } from "./settings.js";
 import { showImport, showStatus } from "./status.js";
@@ -246,7 +246,7 @@ function changing({ native, session, tell }, ctx) {
 async function reconfigure(session, settings) {
   const engine = await session.engine;
   unwrap(engine.reconfigure(JSON.stringify(settings)));
-  [session.footer, session.background, session.pruning] = [settings.status, settings.background, settings.pruning !== "off"];
+  Object.assign(session, choices(settings));
 }
 
 /**

@@ -40,10 +40,19 @@ export function sourcesOf(ctx) {
 /**
  * @param {Native} native
  * @param {ExtensionContext} ctx
- * @returns {{ settings: { enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, pruning: string, notes: boolean, recallOnNew: boolean }, notice: string | null }}
+ * @returns {{ settings: { enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }, notice: string | null }}
  */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
+}
+
+/**
+ * What of the settings the shim goes by.
+ *
+ * @param {ReturnType<typeof settingsFor>["settings"]} settings
+ */
+export function choices({ status, background, context, compactionModels }) {
+  return { footer: status, background, lean: context === "lean", summarizers: compactionModels };
 }
 
 /**

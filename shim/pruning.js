@@ -1,67 +1,36 @@
 /**
- * A lean context: at the end of a turn, what the engine says gives way to stubs. They stand in the session, as Pi's own context
- * edits where it has them; else as entries of ours, from which they are put into every request.
+ * Stubs of ours in a Pi that does not show them by itself: entries from which they are put into every request. A Pi with context
+ * edits needs that only for those that were made before a prompt, where it takes no entries.
  */
 
-import { WHOLE, shownFrom } from "./boundary.js";
-import { modelOf, quietly, unwrap, windowOf } from "./pi.js";
+import { shownFrom } from "./boundary.js";
+import { quietly } from "./pi.js";
 import { walk } from "./tree.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
-/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Engine} Engine */
 /** @typedef {import("./tree.js").Session} Session */
 /** @typedef {{ content: any, lcm?: { hides?: number } } | null} Replacement */
-/** @typedef {{ type: "context_edit", targetId: string, replacement: Replacement }} Draft */
 
 /** The entries that hold a stub where Pi has no context edits. */
 const STUB = "lcm_stub";
 
 /**
- * What is to be pruned now, for the host to append; where it can't, that is done.
+ * Appends stubs as entries of ours.
  *
  * @param {ExtensionAPI} pi
- * @param {any} event of the end of a turn
- * @param {ExtensionContext} ctx
  * @param {Session} session
  * @param {Engine} engine
- * @param {import("./boundary.js").Usage} usage
- * @returns {Promise<{ entries: any[] } | undefined>}
+ * @param {import("./boundary.js").Draft[]} drafts
  */
-export async function prune(pi, event, ctx, session, engine, usage) {
-  if (!session.pruning || !session.live || !WHOLE.includes(event.message?.stopReason)) return undefined;
-  // Another extension's: what it covers need not be pruned.
-  if (event.entries?.some((/** @type {{ type: string }} */ { type }) => type === "compaction")) return undefined;
+export function append(pi, session, engine, drafts) {
   const { manager } = session;
-  const edited = (event.entries ?? []).flatMap((/** @type {any} */ { type, targetId }) => (type === "context_edit" ? [targetId] : []));
-  const live = { ...liveOf(ctx, session, usage), edited };
-  /** @type {Draft[]} */
-  const drafts = unwrap(await engine.prune(JSON.stringify(live)));
-  if (drafts.length === 0) return undefined;
-  if (Array.isArray(event.entries)) return { entries: [...event.entries, ...drafts] };
+  const stubs = drafts.filter(({ type }) => type === "context_edit");
   // The branch may be another one by now, or the session.
-  if (manager.getSessionId() !== session.id || !drafts.every(({ targetId }) => isOnBranch(manager, targetId))) return undefined;
-  quietly(() => drafts.forEach(({ targetId, replacement }) => pi.appendEntry(STUB, { targetId, replacement })));
+  if (stubs.length === 0 || manager.getSessionId() !== session.id || !stubs.every(({ targetId }) => isOnBranch(manager, targetId ?? ""))) return;
+  quietly(() => stubs.forEach(({ targetId, replacement }) => pi.appendEntry(STUB, { targetId, replacement })));
+  session.stubs = true;
   walk(session, engine);
-  return undefined;
-}
-
-/**
- * The context, as far as Pi knows it.
- *
- * @param {ExtensionContext} ctx
- * @param {Session} session
- * @param {import("./boundary.js").Usage} [usage] as Pi tells it
- */
-export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
-  const leafId = session.manager.getLeafId() ?? "";
-  return {
-    leafId,
-    shownFrom: shownFrom(session),
-    contextTokens: usage?.tokens ?? undefined,
-    contextWindow: windowOf(ctx, usage),
-    model: modelOf(ctx),
-  };
 }
 
 /** @param {Session["manager"]} manager @param {string} target */

@@ -33,7 +33,10 @@ import { unwrap } from "./pi.js";
  *   the compaction under way; with a draft, one that the extension began by itself at `leafId`
  * @property {boolean} footer whether the footer is wanted
  * @property {boolean} background whether summaries may be written ahead of a compaction
- * @property {boolean} pruning whether anything may give way to stubs
+ * @property {boolean} lean whether the context is kept lean
+ * @property {string[]} summarizers models that write summaries, as `provider/id`
+ * @property {Promise<string>} [deciding] what is to be appended, as long as that is being decided
+ * @property {boolean} [stubs] there are stubs that Pi does not show by itself
  * @property {boolean} counting for the footer; `stale` when it has to be done once more
  * @property {boolean} stale
  * @property {boolean} compacting the footer tells of that

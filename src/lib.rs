@@ -10,7 +10,8 @@
 //! its topmost valid summaries and uncovered messages. The *kept tail* is what Pi keeps raw after a compaction, the
 //! *block* the text the model gets in place of what was compacted; the *assembler* writes it. *Drill-down* is the way
 //! from a summary to what it was made from. A *degraded* summary was made without a model. A *turn* is a
-//! user's message up to the next one, a *stub* what the model is shown in place of a message or turn that was *pruned*. A message's
+//! user's message up to the next one, a *stub* what the model is shown in place of a result that was *pruned*; a *fold* is a
+//! compaction that the extension begins by itself. A message's
 //! *lineage* is the chain hash of itself and all before it: its identity.
 //!
 //! # Floors
@@ -23,9 +24,9 @@
 //! | 6 | [`binding`]: the only home of napi |
 //! | 5 | [`engine`]: one open session; plain data in and out |
 //! | 4 | [`tools`], [`commands`]: what is asked and answered, in words |
-//! | 3 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: a lean context; [`doctor`]: is all as it must be? |
+//! | 3 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
 //! | 2 | [`store`]: the only home of SQL; [`llm`]: asking a model |
-//! | 1 | [`model`]: Pi's JSON, read; [`dag`]: validity and frontier; [`config`]: the settings |
+//! | 1 | [`model`]: Pi's JSON, read; [`dag`]: validity and frontier; [`config`]: the settings; [`policy`]: what leaves the context, and when |
 //! | 0 | [`error`], [`ids`], [`log`], [`tokens`], [`text`] |
 //!
 //! # Three walks
@@ -48,6 +49,7 @@ pub mod tokens;
 pub mod config;
 pub mod dag;
 pub mod model;
+pub mod policy;
 
 pub mod llm;
 pub mod store;

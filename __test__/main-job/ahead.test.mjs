@@ -77,14 +77,6 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     assert.equal(project.summaryCalls.length, ready);
   });
 
-  await t.test("the session's own model writes ahead if it may", async () => {
-    project.configure({ lcm: { ...AHEAD, compactionModels: [], backgroundSessionModel: true } });
-    await project.takeUp(pi, longSession(project, "own"));
-    await pi.prompt("Where are we?");
-    await underWay(project);
-    await settled(project);
-  });
-
   await t.test("below the threshold, or without a model for it, nothing is spent", async () => {
     const without = [{ name: "short", exchanges: 30, lcm: {} }, { name: "off", lcm: { background: false } }, { name: "modelless", lcm: { compactionModels: [] } }];
     for (const { name, exchanges, lcm } of without) {

@@ -1,8 +1,8 @@
 /**
- * Early compaction on the real Pi: once the context is fuller than `compactAt` the extension compacts by itself, between two
- * turns where Pi can do that, after the run elsewhere; from what is ready, so that nobody waits.
+ * Folds on the real Pi: once it pays, the extension compacts by itself, between two turns where Pi can do that, after the run
+ * elsewhere; from what is ready, so that nobody waits.
  *
- * The sessions of a project say the same: what is summarised of the first is ready in all of them.
+ * The sessions of a project say the same: what is summarized of the first is ready in all of them.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -19,9 +19,11 @@ import { noTerminal } from "../support/terminal.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
-/** Pi compacts beyond 40,000 - 10,000 tokens, the extension beyond 12,000. */
-const CONTEXT = { contextWindow: 40_000, compaction: { reserveTokens: 10_000, keepRecentTokens: 1_500 } };
-const EARLY = { compactAt: { "demo/demo-model": 12_000, "*": "off" }, compactionModels: ["demo/demo-model"], leafChunkTokens: 1_500 };
+/** Pi compacts beyond 200,000 - 10,000 tokens. */
+const CONTEXT = { contextWindow: 200_000, compaction: { reserveTokens: 10_000, keepRecentTokens: 1_500 } };
+/** Without a cache each request pays for all of the context, and long texts cost more than their summaries: a fold pays at once. */
+const UNCACHED = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
+const LEAN = { compactionModels: ["demo/demo-model"], leafChunkTokens: 500 };
 
 /**
  * @param {import("node:test").TestContext} t
@@ -29,13 +31,14 @@ const EARLY = { compactAt: { "demo/demo-model": 12_000, "*": "off" }, compaction
  */
 function aLongProject(t, host) {
   const { contextWindow, compaction } = CONTEXT;
-  return aProject(t, { host, contextWindow, settings: { compaction, lcm: EARLY } });
+  return aProject(t, { host, contextWindow, cost: UNCACHED, settings: { compaction, lcm: LEAN } });
 }
 
-/** A session whose context is beyond `compactAt`. @param {Project} project @param {string} id @param {string} [name] of what is said in it */
-function longSession(project, id, name) {
+/** A session with long texts and a tail. @param {Project} project @param {string} id @param {string} [name] of what is said in it */
+function longSession(project, id, name = "mark") {
   const history = project.history(id);
-  history.talk(36, { words: 100, name });
+  history.talk(3, { words: 5_000, name: `long ${name}` });
+  history.talk(33, { words: 100, name });
   return history;
 }
 
@@ -70,11 +73,12 @@ function assertCovers(project, session, block) {
 }
 
 for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
-  test(`on ${host.name} a context that has grown full is compacted early`, async (t) => {
+  test(`on ${host.name} the past is folded when it pays`, async (t) => {
     const project = await aLongProject(t, host);
     const pi = project.startPi(["--session", longSession(project, "first").write(project.sessionDir)]);
 
     await t.test("once, without stopping anything and without a model call", async () => {
+      await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       await pi.prompt("Where are we?");
       const written = await ready(project);
       assert.equal(compactions(await project.session(pi)).length, 0, "nothing is compacted before it is ready");
@@ -106,7 +110,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       }
       const told = pi.ui("notify").map(({ message }) => message).filter((message) => message.startsWith("LCM: "));
       assert.equal(told.length, 1, told.join("\n"));
-      assert.match(told[0], /^LCM: compacted early: \d+ messages in \d+ summaries \(\d+ new\), [\d,]+ → about [\d,]+ tokens$/);
+      assert.match(told[0], /^LCM: folded: \d+ messages in \d+ summaries \(\d+ new\), [\d,]+ → about [\d,]+ tokens$/);
       await eventually(() => assertAgreement(project));
       await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));
       await pi.request("prompt", { message: "/lcm doctor" });
@@ -166,7 +170,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       await terminal.waitFor((screen) => screen.includes("half a sentence"), "what is typed");
       endIt(project);
       await terminal.waitFor((screen) => screen.includes("Slow but done."), "the end of the run");
-      await terminal.waitFor((screen) => screen.includes("compacted early: "), "what it came to");
+      await terminal.waitFor((screen) => screen.includes("folded: "), "what it came to");
       await terminal.waitFor((screen) => screen.includes("half a sentence"), "what was typed is in the editor");
       terminal.press("enter");
       await eventually(() => assert.equal(project.lastTurn.messages.at(-1)?.text, "half a sentence"));
@@ -177,12 +181,13 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
   });
 }
 
-test("nothing is compacted early where that is not wanted, or nothing is ready", async (t) => {
+test("nothing is folded where that is not wanted, or nothing is ready", async (t) => {
   const project = await aLongProject(t, hosts[hosts.length - 1]);
   const pi = project.startPi(["--session", longSession(project, "late", "late").write(project.sessionDir)]);
   const compacted = async () => compactions(await project.session(pi)).length;
 
   await t.test("the agent does not wait for a model that takes its time", async () => {
+    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
     project.script.summary = () => ({ hang: true });
     const underWay = () => eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are being written"));
     project.script.turns = [bash("echo one"), async () => (await underWay(), bash("echo two")), { text: "Well." }];
@@ -193,19 +198,20 @@ test("nothing is compacted early where that is not wanted, or nothing is ready",
 
   await t.test("beyond Pi's own threshold the compaction is Pi's", async () => {
     await project.takeUp(pi, longSession(project, "own", "own"));
+    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
     await pi.prompt("Where are we?");
     await ready(project);
-    project.script.turns = [{ ...bash("echo one"), usage: { input: 30_500, output: 10 } }, { text: "Well." }];
+    project.script.turns = [{ ...bash("echo one"), usage: { input: 190_500, output: 10 } }, { text: "Well." }];
     await pi.prompt("Something large");
     assert.equal(await compacted(), 1);
     assert.ok(pi.events.some(({ type, reason }) => type === "compaction_start" && reason === "threshold"), "it is Pi's own");
   });
 
-  // From here on it could: all is summarised.
-  for (const changed of [{ background: false }, { compactAt: "off" }, { compactAt: { "other/model": 0.1 } }]) {
+  // From here on it could: all is summarized.
+  for (const changed of [{ context: "full" }]) {
     const shown = JSON.stringify(changed);
     await t.test(`with ${shown} the extension begins nothing`, async () => {
-      project.configure({ lcm: { ...EARLY, ...changed } });
+      project.configure({ lcm: { ...LEAN, ...changed } });
       await project.takeUp(pi, longSession(project, shown.replace(/\W+/g, "-"), "own"));
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       await pi.prompt("Where are we?");

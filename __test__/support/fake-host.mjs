@@ -48,7 +48,8 @@ export class FakeHost {
     const streamSimple = (_model, context, how) => ({ result: async () => answer?.(context, how) });
     const modelRegistry = {
       streamSimple,
-      find: () => undefined,
+      find: (/** @type {string} */ provider, /** @type {string} */ id) => (`${provider}/${id}` === "fake/fake-model" ? model : undefined),
+      hasConfiguredAuth: () => true,
       getApiKeyAndHeaders: async () => ({ ok: true, apiKey: "a-key" }),
       isUsingOAuth: () => false,
       getRegisteredProviderIds: () => [],

@@ -8,12 +8,14 @@
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** Dollars for a million tokens, of a model as coding agents use it. */
+/** Dollars for a million tokens, of a model as coding agents use it, and of one that is good enough for summaries. */
 export const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 };
+export const CHEAP = { id: "cheap-model", cost: { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 } };
 
 /**
  * @typedef {object} Reading
  * @property {"turn" | "summary"} kind
+ * @property {boolean} isCheap asked of the cheap model
  * @property {number} cached tokens that the request before had
  * @property {number} fresh tokens
  * @property {number} output
@@ -43,8 +45,9 @@ export class Meter {
     // A summary is asked for once: nothing comes after it that could use what was kept.
     const same = kind === "turn" ? commonStart(parts, this.#before) : 0;
     if (kind === "turn") this.#before = parts;
+    const isCheap = request.body.model === CHEAP.id;
     /** @type {Reading} */
-    const reading = { kind, cached: sum(parts.slice(0, same)), fresh: sum(parts.slice(same)), output: tokens(said) };
+    const reading = { kind, isCheap, cached: sum(parts.slice(0, same)), fresh: sum(parts.slice(same)), output: tokens(said) };
     this.readings.push(reading);
     return reading;
   }
@@ -52,12 +55,13 @@ export class Meter {
   /** Of all requests. */
   total() {
     const total = { cached: 0, fresh: 0, output: 0, dollars: 0 };
-    for (const { kind, cached, fresh, output } of this.readings) {
+    for (const { kind, isCheap, cached, fresh, output } of this.readings) {
       total.cached += cached;
       total.fresh += fresh;
       total.output += output;
-      const price = kind === "turn" ? PRICES.cacheWrite : PRICES.input;
-      total.dollars += (cached * PRICES.cacheRead + fresh * price + output * PRICES.output) / 1e6;
+      const prices = isCheap ? CHEAP.cost : PRICES;
+      const price = kind === "turn" ? prices.cacheWrite : prices.input;
+      total.dollars += (cached * prices.cacheRead + fresh * price + output * prices.output) / 1e6;
     }
     return total;
   }

@@ -1,4 +1,4 @@
-//! `/lcm context`: how full the model's context is, what was pruned of it, what happens next, and how the cache holds.
+//! `/lcm context`: how full the model's context is, what was decided about it and why, and how the cache holds.
 
 use std::fmt;
 
@@ -6,23 +6,25 @@ use serde::Serialize;
 
 use super::spent::{Cache, Change};
 use super::{Answer, Asked, Command, args};
-use crate::config::{Pruning, Settings};
+use crate::config;
 use crate::dag::{Step, Visible, visible};
 use crate::error::Result;
-use crate::pruning::{Limits, Live, Piece, Zone, plan};
+use crate::policy::{Action, Decided, Ledger, Reason};
+use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::store::View;
-use crate::text::{count, grouped};
+use crate::text::{count, dollars, grouped};
 
 const NAME: &str = "context";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "how full the context is, what was pruned, what happens next",
+    help: "how full the context is, what was decided about it and why, what happens next",
     usage: &[(
         "context",
-        "tells the context's tokens and zone, what of it was pruned, what happens at how many tokens, and how the provider's \
-         cache has held since the prompt's beginning last changed; /ctx-status is the same",
+        "tells the context's tokens, what of it gave way to stubs, what was decided last and why, what the session has cost and would \
+         have cost with Pi alone, and how the provider's cache has held since the prompt's beginning last changed; /ctx-status is \
+         the same",
     )],
     arguments: &[],
     is_long: false,
@@ -36,24 +38,28 @@ struct Context {
     /// None while Pi does not know.
     tokens: Option<usize>,
     window: Option<usize>,
-    zone: Option<Zone>,
-    pruning: Pruning,
-    yellow_at: Option<usize>,
-    red_at: Option<usize>,
-    /// What a batch frees at least, and what it could free now.
-    batch: Batch,
+    /// The setting.
+    context: config::Context,
     pruned: Pruned,
-    /// In the order in which it comes.
-    next: Vec<Next>,
+    /// Oldest first.
+    decided: Vec<Decided>,
+    /// Tokens at which Pi compacts by itself, where it does.
+    pi_compacts_at: Option<usize>,
+    /// Since the session was opened; in dollars where the model has prices.
+    cost: Cost,
     /// Since the prompt's beginning last changed.
     cache: Stable,
 }
 
-#[derive(Default, Serialize)]
+/// What the session has cost.
+#[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Batch {
-    at_least: Option<usize>,
-    now: usize,
+struct Cost {
+    requests: usize,
+    paid: f64,
+    with_pi_alone: f64,
+    /// The model costs nothing by the token: prices of a common model stand in for its own.
+    is_stand_in: bool,
 }
 
 /// What stands in the context in a shorter form.
@@ -65,13 +71,6 @@ struct Pruned {
     /// Of these turns, beside the users'.
     messages: usize,
     tokens_saved: usize,
-}
-
-/// What happens at so many tokens.
-#[derive(Serialize)]
-struct Next {
-    at: usize,
-    what: &'static str,
 }
 
 #[derive(Serialize)]
@@ -88,13 +87,31 @@ struct Stable {
 
 async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     args::none(NAME, &asked.rest)?;
-    let (scope, live, settings) = (asked.scope.clone(), asked.live.clone(), asked.settings.clone());
-    let read = move |view: &View<'_>| Context::read(view, &scope, &live, &settings);
-    Ok(Answer::of(&asked.store().read(read).await?))
+    let (scope, live) = (asked.scope.clone(), asked.live.clone());
+    let read = move |view: &View<'_>| Shown::read(view, &scope, &live);
+    let Shown { pruned, cache } = asked.store().read(read).await?;
+    let (live, settings, doing) = (asked.live, asked.settings, asked.doing);
+    let threshold = live.context_window.and_then(|window| window.checked_sub(settings.pi.reserve_tokens));
+    Ok(Answer::of(&Context {
+        tokens: live.context_tokens,
+        window: live.context_window,
+        context: settings.context,
+        pruned,
+        decided: doing.decided.clone(),
+        pi_compacts_at: threshold.filter(|_| settings.pi.enabled),
+        cost: Cost::of(doing.ledger, live),
+        cache,
+    }))
 }
 
-impl Context {
-    fn read(view: &View<'_>, scope: &Scope, live: &Live, settings: &Settings) -> Result<Self> {
+/// What the session says.
+struct Shown {
+    pruned: Pruned,
+    cache: Stable,
+}
+
+impl Shown {
+    fn read(view: &View<'_>, scope: &Scope, live: &Live) -> Result<Self> {
         let branch = match &scope.leaf {
             Some(leaf) => view.branch(scope.conversation, leaf)?,
             None => Vec::new(),
@@ -103,26 +120,12 @@ impl Context {
         let from = first.and_then(|first| branch.iter().position(|entry| entry.entry_id == *first));
         let mut shown = visible(&branch);
         shown.retain(|message| message.index >= from.unwrap_or_default());
-        let model = live.model.as_deref();
-        let limits = live.context_window.map(|window| Limits::of(settings, model, window));
-        let mut batch = Batch { at_least: limits.map(|limits| limits.least), now: 0 };
-        if let (Some(limits), Some(tokens)) = (limits, live.context_tokens) {
-            batch.now = plan(&Piece::read_all(view, &shown)?, &limits, tokens).freed;
-        }
         let change = branch.iter().rposition(|entry| Change::by(&entry.step).is_some());
         let since = &branch[change.map_or(0, |at| at + 1)..];
         let (cache, is_told) = Cache::read(view, since)?;
         let is_request = |step: &Step| matches!(step, Step::Message(message) if message.role == "user");
         Ok(Self {
-            tokens: live.context_tokens,
-            window: live.context_window,
-            zone: limits.zip(live.context_tokens).map(|(limits, tokens)| limits.zone(tokens)),
-            pruning: settings.pruning,
-            yellow_at: limits.and_then(|limits| limits.yellow),
-            red_at: limits.and_then(|limits| limits.red),
-            batch,
             pruned: Pruned::of(&shown),
-            next: next(live, settings, limits.as_ref()),
             cache: Stable {
                 changed_by: change.and_then(|at| Change::by(&branch[at].step)),
                 requests: cache.requests,
@@ -132,13 +135,21 @@ impl Context {
             },
         })
     }
+}
 
-    /// Is it full enough for a batch, which is not worth it yet?
-    fn waits(&self) -> Option<usize> {
-        let is_in = self.pruning != Pruning::Off && self.zone.is_some_and(|zone| zone > Zone::Green);
-        self.batch.at_least.filter(|_| is_in)
+impl Cost {
+    fn of(ledger: Ledger, live: &Live) -> Self {
+        Self {
+            requests: ledger.requests,
+            paid: ledger.paid / MILLION,
+            with_pi_alone: ledger.alone / MILLION,
+            is_stand_in: live.cost.input <= 0.0,
+        }
     }
 }
+
+/// Costs are told in millionths.
+const MILLION: f64 = 1_000_000.0;
 
 impl Pruned {
     fn of(shown: &[Visible]) -> Self {
@@ -156,90 +167,93 @@ impl Pruned {
     }
 }
 
-/// What is still to come as the context grows.
-fn next(live: &Live, settings: &Settings, limits: Option<&Limits>) -> Vec<Next> {
-    let (Some(window), Some(limits)) = (live.context_window, limits) else { return Vec::new() };
-    let is_pruned = settings.pruning != Pruning::Off;
-    let red = match settings.pruning {
-        Pruning::Turns => "red: whole older turns give way to one line each",
-        _ => "red: smaller results of tools in older turns give way too",
-    };
-    let steps = [
-        (
-            limits.yellow.filter(|_| is_pruned),
-            "yellow: bulky results of tools in older turns give way to stubs",
-        ),
-        (limits.red.filter(|_| is_pruned), red),
-        (settings.compact_at.tokens(live.model.as_deref(), window), "the extension compacts (compactAt)"),
-        (window.checked_sub(settings.pi.reserve_tokens).filter(|_| settings.pi.enabled), "Pi compacts"),
-    ];
-    let tokens = live.context_tokens.unwrap_or_default();
-    let to_come =
-        |(at, what): (Option<usize>, &'static str)| at.filter(|at| *at > tokens).map(|at| Next { at, what });
-    let mut next: Vec<Next> = steps.into_iter().filter_map(to_come).collect();
-    next.sort_by_key(|next| next.at);
-    next
-}
-
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.tokens, self.window, self.zone) {
-            (Some(tokens), Some(window), Some(zone)) => {
+        match (self.tokens, self.window) {
+            (Some(tokens), Some(window)) => {
                 let share = tokens * 100 / window.max(1);
-                writeln!(
-                    f,
-                    "Context  {} of {} tokens ({share}%), {}",
-                    grouped(tokens),
-                    grouped(window),
-                    zone.as_str()
-                )?;
+                write!(f, "Context  {} of {} tokens ({share}%)", grouped(tokens), grouped(window))?;
             }
-            _ => writeln!(f, "Context  how full it is, Pi knows with the model's next answer")?,
+            _ => write!(f, "Context  how full it is, Pi knows with the model's next answer")?,
         }
-        self.fmt_pruning(f)?;
-        for (at, Next { at: tokens, what }) in self.next.iter().enumerate() {
-            writeln!(
-                f,
-                "{}  from {} tokens on: {what}",
-                if at == 0 { "Next   " } else { "       " },
-                grouped(*tokens)
-            )?;
+        writeln!(f, ", {}", self.context.as_str())?;
+        writeln!(f, "Stubs    {}", self.pruned)?;
+        for (at, told) in self.decided.iter().rev().enumerate() {
+            writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, Said(told))?;
+        }
+        if let Some(at) = self.pi_compacts_at {
+            writeln!(f, "Next     from {} tokens on Pi compacts", grouped(at))?;
+        }
+        if self.cost.requests > 0 {
+            writeln!(f, "Cost     {}", self.cost)?;
         }
         write!(f, "Cache    {}", self.cache)
     }
 }
 
-impl Context {
-    fn fmt_pruning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Pruned { results, turns, messages, tokens_saved } = &self.pruned;
-        write!(f, "Pruned   ")?;
-        match (results + turns, self.pruning) {
-            (0, Pruning::Off) => writeln!(f, "nothing: the setting `pruning` is off")?,
-            (0, mode) => writeln!(f, "nothing yet ({})", mode.as_str())?,
-            (_, mode) => {
-                let stubs = (*results > 0).then(|| count(*results, "result"));
-                let whole = (*turns > 0).then(|| {
-                    format!("{} with {}", count(*turns, "whole turn"), count(*messages, "more message"))
-                });
-                let what: Vec<String> = stubs.into_iter().chain(whole).collect();
-                writeln!(
-                    f,
-                    "{}: about {} tokens saved ({})",
-                    what.join(", "),
-                    grouped(*tokens_saved),
-                    mode.as_str()
-                )?;
+/// A decision in a sentence.
+struct Said<'a>(&'a Decided);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Decided { request, decision, .. } = self.0;
+        let frees = grouped(decision.frees);
+        let [costs, carried, saves] =
+            [decision.costs.max(0.0), decision.carried, decision.saves].map(|cost| dollars(cost / MILLION));
+        write!(f, "after {}: ", count(*request, "request"))?;
+        match decision.action {
+            Action::Stub(_) => write!(f, "results gave way to stubs, {frees} tokens")?,
+            Action::Fold(_) => write!(f, "the past was folded, {frees} tokens")?,
+            Action::Summarize(_) => write!(f, "the past is summarized, to be folded: {frees} tokens")?,
+            Action::Leave => write!(f, "left as it is")?,
+        }
+        match decision.reason {
+            Reason::NothingToGain => write!(f, ": nothing can be taken out yet"),
+            Reason::NotYet => {
+                write!(f, ": carrying {frees} tokens has cost {carried}, taking them out would cost {costs}")
             }
-        }
-        match self.waits() {
-            Some(least) => writeln!(
+            Reason::NotAffordable => {
+                write!(f, ": taking {frees} tokens out costs {costs}, too much if the session ended now")
+            }
+            Reason::Due => write!(
                 f,
-                "         {} tokens could be freed now; the next batch frees {} or more",
-                grouped(self.batch.now),
-                grouped(least)
+                " (carrying them has cost {carried}, the change costs {costs} and saves {saves} a request)"
             ),
-            None => Ok(()),
+            Reason::Cold => write!(f, " (the cache had expired, so the change costs nothing)"),
         }
+    }
+}
+
+impl fmt::Display for Pruned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { results, turns, messages, tokens_saved } = self;
+        if results + turns == 0 {
+            return write!(f, "none");
+        }
+        let stubs = (*results > 0).then(|| count(*results, "result"));
+        let whole = (*turns > 0)
+            .then(|| format!("{} with {}", count(*turns, "whole turn"), count(*messages, "more message")));
+        let what: Vec<String> = stubs.into_iter().chain(whole).collect();
+        write!(f, "{}, about {} tokens less", what.join(", "), grouped(*tokens_saved))
+    }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { requests, paid, with_pi_alone, is_stand_in } = self;
+        let (less, word) = match with_pi_alone - paid {
+            saved if saved < 0.0 => (-saved, "more"),
+            saved => (saved, "less"),
+        };
+        write!(
+            f,
+            "{} in {} since it was opened; with Pi alone about {}, so {} {word}",
+            dollars(*paid),
+            count(*requests, "request"),
+            dollars(*with_pi_alone),
+            dollars(less)
+        )?;
+        if *is_stand_in { write!(f, ", at the prices of a common model") } else { Ok(()) }
     }
 }
 

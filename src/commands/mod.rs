@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ingest::import::{Folders, Home};
+use crate::policy::{Decided, Ledger};
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::describe::{Overview, overview};
@@ -119,8 +120,12 @@ pub struct Asked<'a> {
 }
 
 /// What is under way in a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Doing {
+    /// What was decided last about the context, oldest first.
+    pub decided: Vec<Decided>,
+    /// What the session has cost since it was opened.
+    pub ledger: Ledger,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
     /// How far the compaction is.

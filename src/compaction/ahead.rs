@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
@@ -33,19 +34,34 @@ pub struct Ahead {
     /// The session's model, as `provider/id`.
     #[serde(default)]
     pub model: Option<String>,
+    /// All that comes before this entry is about to be folded; without it, whole chunks are made of what comes before Pi's tail.
+    #[serde(skip)]
+    pub fold_before: Option<String>,
 }
 
-/// Makes what can be made ahead, a few summaries at a time, until `pause` is told; says whether any model call failed.
+/// What came of work ahead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prepared {
+    /// A model call failed.
+    pub failed: bool,
+    /// What the model calls used together, as Pi reports usage.
+    pub usage: Option<Value>,
+}
+
+/// Makes what can be made ahead, a few summaries at a time, until `pause` is told.
 ///
 /// # Errors
 /// When the store fails.
 ///
 /// # Cancel safety
 /// As with a compaction: finished summaries stay, and nothing else.
-pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<bool> {
+pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<Prepared> {
     let at_once = work.settings.leaf_pass_concurrency;
-    let kept = kept(work.store, &work.memory, work.conversation, work.settings, &ahead.leaf_id).await?;
-    let Some(kept) = kept else { return Ok(false) };
+    let kept = match &ahead.fold_before {
+        Some(entry) => Some(entry.clone()),
+        None => kept(work.store, &work.memory, work.conversation, work.settings, &ahead.leaf_id).await?,
+    };
+    let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {
         leaf: ahead.leaf_id.clone(),
         window: ahead.context_window,
@@ -53,17 +69,24 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
         model: ahead.model.clone(),
     };
     let job = Job::begin(work, target).await?;
-    let made = make(&job, &Part::Before(kept), at_once, pause).await;
+    let made = make(&job, &Part::Before(kept), ahead.fold_before.is_some(), at_once, pause).await;
     job.keep_measures().await;
     match made {
         Err(error) if error.code() != Code::Cancelled => Err(error),
-        _ => Ok(job.summarizer.last_failure().is_some()),
+        _ => Ok(Prepared { failed: job.summarizer.last_failure().is_some(), usage: job.summarizer.usage() }),
     }
 }
 
-async fn make(job: &Job<'_>, part: &Part, at_once: usize, pause: &CancellationToken) -> Result<()> {
+async fn make(
+    job: &Job<'_>,
+    part: &Part,
+    to_the_end: bool,
+    at_once: usize,
+    pause: &CancellationToken,
+) -> Result<()> {
     let branch = job.read(part).await?;
-    let chunks = whole(&branch, job.uncovered(&branch));
+    let chunks = job.uncovered(&branch);
+    let chunks = if to_the_end { chunks } else { whole(&branch, chunks) };
     let recent = newest(&chunks);
     // What was made without a model is made anew by the next compaction in any case.
     let chunks = [chunks, job.cut().extracted(&branch)].concat();

@@ -122,7 +122,7 @@ impl Cut {
     }
 
     /// Tokens of a message as the summariser sees it, long output shortened.
-    fn shown_tokens(self, seen: &BranchMessage) -> usize {
+    pub(super) fn shown_tokens(self, seen: &BranchMessage) -> usize {
         let most = self.shown(seen).0;
         // People paste whole files: what they say is kept longer than what tools say.
         seen.tokens.min(if seen.role == "toolResult" { most } else { most * 4 })

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::{Level, ProjectIdentity, Pruning, Settings, Share};
+use super::{Context, ProjectIdentity, Settings, Share};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -44,19 +44,12 @@ pub enum Kind {
         /// Its place.
         field: fn(&mut Settings) -> &mut Share,
     },
-    /// How full a context is.
-    Level {
-        /// Without a word from the user, a share of the window; none is off.
-        default: Option<f64>,
-        /// Its place.
-        field: fn(&mut Settings) -> &mut Level,
-    },
     /// What is pruned.
-    Pruning {
+    Context {
         /// Without a word from the user.
-        default: Pruning,
+        default: Context,
         /// Its place.
-        field: fn(&mut Settings) -> &mut Pruning,
+        field: fn(&mut Settings) -> &mut Context,
     },
     /// A folder.
     Folder {
@@ -101,12 +94,9 @@ impl Definition {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
             Kind::Share { .. } => "a number from 0 to 1".into(),
-            Kind::Level { .. } => "\"off\", a share of the model's window (above 0, at most 1), a number of tokens, or an \
-                                   object with one of these for each model, by \"provider/id\", and for all others, by \"*\""
-                .into(),
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
-            Kind::Pruning { .. } => "\"off\", \"tools\" or \"turns\"".into(),
+            Kind::Context { .. } => "\"lean\" or \"full\"".into(),
             Kind::Models { .. } => "models as \"provider/id\"".into(),
         }
     }
@@ -149,6 +139,14 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Identity { default: ProjectIdentity::Cwd, field: |s| &mut s.project_identity },
     },
     Definition {
+        key: "context",
+        also: &[],
+        help: "`lean` keeps the context as small as the model's prices make worthwhile: results of tools that the model has seen \
+               give way to stubs, and the past is folded into the block. Nothing is lost, and every stub names the call that brings \
+               back what it stands for. `full` leaves the context alone until Pi compacts. See context.md.",
+        kind: Kind::Context { default: Context::Lean, field: |s| &mut s.context },
+    },
+    Definition {
         key: "compactionModels",
         also: &[],
         help: "The models that write the summaries, as `provider/id`. The first one that Pi knows and has a key for is \
@@ -162,7 +160,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "leafChunkTokens",
         also: &[],
-        help: "About how many tokens of conversation become one leaf summary. Less gives finer summaries and more model \
+        help: "About how many tokens of conversation become one leaf summary; four times as many where a lean context is folded. Less gives finer summaries and more model \
                calls.",
         kind: Kind::Number { default: 4_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
     },
@@ -211,7 +209,7 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "maxSummaryTokens",
         also: &[],
         help: "The largest block, in tokens: what the model gets in place of what was compacted. Never more than an eighth \
-               of the model's window.",
+               of the model's window, and half of this where a lean context is folded.",
         kind: Kind::Number { default: 8_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
     },
     Definition {
@@ -230,54 +228,15 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "background",
         also: &[],
         help: "While the agent works, summaries are written of what a compaction will ask for anyway, so that it takes no time \
-               when it comes. Off, all of it is done at the compaction.",
+               when it comes. Off, all of it is done at the compaction, and a lean context is not folded.",
         kind: Kind::Switch { default: true, field: |s| &mut s.background },
     },
     Definition {
         key: "softThreshold",
         also: &[],
-        help: "How full the context must be for that, as a share of where Pi compacts by itself, or of `compactAt` where that comes \
-               first. Below it nothing is spent.",
+        help: "How full the context must be for that, as a share of where Pi compacts by itself. Below it nothing is spent. In a lean \
+               context the summaries that a fold needs are written when it is due.",
         kind: Kind::Share { default: 0.6, field: |s| &mut s.soft_threshold },
-    },
-    Definition {
-        key: "backgroundSessionModel",
-        also: &[],
-        help: "May the session's own model write summaries in the background, when none of `compactionModels` can? It may cost \
-               more than they do, and has limits that the agent needs itself.",
-        kind: Kind::Switch { default: false, field: |s| &mut s.background_session_model },
-    },
-    Definition {
-        key: "compactAt",
-        also: &[],
-        help: "How full the context may grow before the extension compacts by itself: at the end of a turn, without stopping the \
-               agent or waiting for a model, from what was summarised ahead. 0.7 is a good start. It needs `background`; beyond it \
-               the session's own model may write summaries too, as for any compaction. What is not summarised yet is left for the end \
-               of a later turn, and it comes again only after the context has grown by a fifth of this. Beyond Pi's own threshold Pi \
-               compacts as ever. A Pi before 0.87 can do it only once the agent has ended. In the environment an object stands as \
-               JSON.",
-        kind: Kind::Level { default: None, field: |s| &mut s.compact_at },
-    },
-    Definition {
-        key: "pruning",
-        also: &[],
-        help: "What of older turns gives way to short stubs while the context is full: `tools`, bulky results of tools; `turns`, whole \
-               turns too. The newest turn is never touched, nothing is lost, and each stub names the call that brings back what it \
-               stands for; see context.md.",
-        kind: Kind::Pruning { default: Pruning::Off, field: |s| &mut s.pruning },
-    },
-    Definition {
-        key: "pruneYellow",
-        also: &[],
-        help: "How full the context must be for `pruning` to shorten the results of tools in older turns.",
-        kind: Kind::Level { default: Some(0.4), field: |s| &mut s.prune_yellow },
-    },
-    Definition {
-        key: "pruneRed",
-        also: &[],
-        help: "How full the context must be for `pruning` to shorten smaller results too and, with `turns`, to put one line in place \
-               of whole older turns.",
-        kind: Kind::Level { default: Some(0.65), field: |s| &mut s.prune_red },
     },
     Definition {
         key: "directModelCalls",

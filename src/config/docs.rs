@@ -17,12 +17,11 @@ pub fn reference() -> String {
             Kind::Switch { default, .. } => format!("`{default}`"),
             Kind::Number { default, .. } => format!("`{default}`"),
             Kind::Share { default, .. } => format!("`{default}`"),
-            Kind::Level { default, .. } => default.map_or("`off`".into(), |share| format!("`{share}`")),
             Kind::Folder { default, .. } => {
                 format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
             }
             Kind::Identity { default, .. } => format!("`{}`", default.as_str()),
-            Kind::Pruning { default, .. } => format!("`{}`", default.as_str()),
+            Kind::Context { default, .. } => format!("`{}`", default.as_str()),
             Kind::Models { default, .. } => {
                 format!(
                     "`[{}]`",

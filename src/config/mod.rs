@@ -8,7 +8,6 @@ mod definitions;
 mod docs;
 mod edit;
 mod host;
-mod level;
 mod saving;
 mod sources;
 mod value;
@@ -16,7 +15,6 @@ mod value;
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use docs::reference;
 pub use host::{is_trusted, session_folders};
-pub use level::Level;
 pub use saving::{Setting, Takes, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};
 
@@ -83,20 +81,9 @@ pub struct Settings {
     pub background: bool,
     /// `softThreshold`
     pub soft_threshold: Share,
-    /// `backgroundSessionModel`
-    pub background_session_model: bool,
-    /// `compactAt`
+    /// `context`
     #[serde(default)]
-    pub compact_at: Level,
-    /// `pruning`
-    #[serde(default)]
-    pub pruning: Pruning,
-    /// `pruneYellow`
-    #[serde(default)]
-    pub prune_yellow: Level,
-    /// `pruneRed`
-    #[serde(default)]
-    pub prune_red: Level,
+    pub context: Context,
     /// Pi's own, from beside `lcm`.
     pub pi: PiCompaction,
 }
@@ -123,27 +110,24 @@ impl ProjectIdentity {
     }
 }
 
-/// What of older turns gives way to stubs.
+/// How large the context may grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Pruning {
-    /// Nothing.
+pub enum Context {
+    /// As small as the model's prices make worthwhile.
     #[default]
-    Off,
-    /// Bulky results of tools.
-    Tools,
-    /// Whole turns too.
-    Turns,
+    Lean,
+    /// As large as Pi lets it.
+    Full,
 }
 
-impl Pruning {
+impl Context {
     /// As it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Off => "off",
-            Self::Tools => "tools",
-            Self::Turns => "turns",
+            Self::Lean => "lean",
+            Self::Full => "full",
         }
     }
 }
@@ -201,6 +185,15 @@ impl Default for PiCompaction {
 }
 
 impl Settings {
+    /// The same for a fold: it comes often, so its block is small, and much of what it stands for was large results of tools, so
+    /// its summaries stand for more.
+    #[must_use]
+    pub fn of_folds(&self) -> Self {
+        let (leaf_chunk_tokens, max_summary_tokens) =
+            (self.leaf_chunk_tokens * 4, self.max_summary_tokens / 2);
+        Self { leaf_chunk_tokens, max_summary_tokens, ..self.clone() }
+    }
+
     /// The defaults, for a Pi whose agent folder is `agent_dir`.
     #[must_use]
     pub fn defaults(agent_dir: &Path) -> Self {
@@ -212,13 +205,9 @@ impl Settings {
                 Kind::Share { default, field } => {
                     *field(&mut settings) = Share::new(default).unwrap_or_default();
                 }
-                Kind::Level { default, field } => {
-                    let share = default.and_then(Share::new);
-                    *field(&mut settings) = share.map_or(Level::Off, Level::Share);
-                }
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
                 Kind::Identity { default, field } => *field(&mut settings) = default,
-                Kind::Pruning { default, field } => *field(&mut settings) = default,
+                Kind::Context { default, field } => *field(&mut settings) = default,
                 Kind::Models { default, field } => {
                     *field(&mut settings) = default.iter().map(ToString::to_string).collect();
                 }

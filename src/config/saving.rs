@@ -54,8 +54,6 @@ pub enum Takes {
     Number,
     /// A number from 0 to 1.
     Share,
-    /// Off, a share, tokens, or one of these for each model.
-    Level,
     /// A folder.
     Folder,
     /// A list of models.
@@ -78,10 +76,9 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
             Kind::Switch { .. } => Takes::Switch,
             Kind::Number { .. } => Takes::Number,
             Kind::Share { .. } => Takes::Share,
-            Kind::Level { .. } => Takes::Level,
             Kind::Folder { .. } => Takes::Folder,
             Kind::Models { .. } => Takes::Models,
-            Kind::Identity { .. } | Kind::Pruning { .. } => Takes::Word,
+            Kind::Identity { .. } | Kind::Context { .. } => Takes::Word,
         },
         default: defaults[definition.key].clone(),
         value: held[definition.key].clone(),
@@ -256,9 +253,8 @@ mod tests {
         assert_eq!(path, world.1.cwd.join(".pi/settings.json"));
         assert_eq!((stands.value, stands.source), (serde_json::json!(["a/b", "c/d"]), Origin::Project));
 
-        let level = Some(r#"{"a/b_c": 0.5, "*": "off"}"#);
-        let (_, stands) = change(&world.1, "compactAt", level, Origin::Project).unwrap();
-        assert_eq!(stands.value, serde_json::json!({"*": "off", "a/b_c": 0.5}));
+        let (_, stands) = change(&world.1, "context", Some("full"), Origin::Project).unwrap();
+        assert_eq!(stands.value, serde_json::json!("full"));
 
         let (_, stands) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
         assert_eq!((stands.value, stands.source), (5.into(), Origin::Default));

@@ -15,6 +15,9 @@ use crate::text::one_line;
 /// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
 const ALIKE: f64 = 0.8;
 
+/// Settings of earlier versions that `context` has made needless.
+const RETIRED: &[&str] = &["backgroundSessionModel", "compactAt", "pruneRed", "pruneYellow", "pruning"];
+
 /// Where a setting's value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -107,6 +110,13 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
         values.sort_by_key(|(name, _)| by_right(name));
         for (name, value) in values {
             let Some(definition) = layer.definition(name) else {
+                if RETIRED.iter().any(|retired| *retired == name || variable(retired) == *name) {
+                    problems.push(format!(
+                        "{name} {} is no longer needed: `context` decides by itself",
+                        layer.place
+                    ));
+                    continue;
+                }
                 problems.push(format!(
                     "{name} {} is no setting{}",
                     layer.place,
@@ -343,16 +353,13 @@ mod tests {
                 }
                 Kind::Number { range, .. } => (json!(range.start()), range.start().to_string()),
                 Kind::Share { .. } => (json!(0.25), "0.25".into()),
-                Kind::Level { .. } => {
-                    (json!({"*": 9000, "a_b/c": 0.5}), "{\"*\": 9000, \"a_b/c\": 0.5}".into())
-                }
                 Kind::Folder { .. } => {
                     // On Windows a path is absolute only with its drive.
                     let folder = std::env::temp_dir().join("elsewhere");
                     (json!(folder), folder.to_string_lossy().into_owned())
                 }
                 Kind::Identity { .. } => (json!("git"), "Git".into()),
-                Kind::Pruning { .. } => (json!("tools"), "Tools".into()),
+                Kind::Context { .. } => (json!("full"), "Full".into()),
                 Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
             };
             for name in [&[definition.key], definition.also].concat() {

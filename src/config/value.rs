@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Definition, Kind, Level, Settings, Share};
+use super::{Definition, Kind, Settings, Share};
 
 /// Where paths begin.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,6 @@ pub(super) fn put(
             *field(settings) = number(value).filter(|n| range.contains(n)).ok_or(())?;
         }
         Kind::Share { field, .. } => *field(settings) = value.as_f64().and_then(Share::new).ok_or(())?,
-        Kind::Level { field, .. } => *field(settings) = Level::read(value).ok_or(())?,
         Kind::Folder { field, .. } => {
             let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
             *field(settings) = folder(path, places).ok_or(())?;
@@ -39,7 +38,7 @@ pub(super) fn put(
         Kind::Identity { field, .. } => {
             *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
         }
-        Kind::Pruning { field, .. } => {
+        Kind::Context { field, .. } => {
             *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
         }
         Kind::Models { field, .. } => {
@@ -65,18 +64,8 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
         Kind::Share { .. } => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
-        Kind::Level { .. } => level(text).unwrap_or_else(|_| text.into()),
-        Kind::Identity { .. } | Kind::Pruning { .. } => text.to_ascii_lowercase().into(),
+        Kind::Identity { .. } | Kind::Context { .. } => text.to_ascii_lowercase().into(),
         Kind::Folder { .. } | Kind::Models { .. } => text.into(),
-    }
-}
-
-/// An object stands as JSON; a number may have `_` between its digits.
-fn level(text: &str) -> serde_json::Result<Value> {
-    if text.starts_with('{') {
-        serde_json::from_str(text)
-    } else {
-        serde_json::from_str(&text.replace('_', ""))
     }
 }
 

@@ -139,7 +139,13 @@ impl Path {
         self.compactions.binary_search(&place).is_ok()
     }
 
-    /// Where the last compaction stands, of whatever kind, or the last stub: from there on the context has only grown.
+    /// Where the last compaction stands, of whatever kind.
+    #[must_use]
+    pub fn last_compaction(&self) -> Option<usize> {
+        self.compactions.last().copied()
+    }
+
+    /// The same, or where the last stub stands: from there on the context has only grown.
     #[must_use]
     pub fn last_change(&self) -> usize {
         self.compactions.last().copied().max(self.last_stub).unwrap_or_default()

@@ -124,57 +124,39 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// How much work ahead is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// A compaction will come.
-    Soon,
-    /// One waits for it, at the end of a turn: what is asked for now is asked of the models that a compaction would ask.
-    Now,
-}
-
-/// Is the context full enough for work ahead?
-pub(super) fn need(settings: &Settings, ahead: &Ahead) -> Option<Need> {
-    let (tokens, window) = (ahead.context_tokens?, ahead.context_window?);
-    let pi = window.saturating_sub(settings.pi.reserve_tokens);
-    let own = settings.compact_at.tokens(ahead.model.as_deref(), window).unwrap_or(usize::MAX);
-    match () {
-        () if !settings.background || tokens == 0 => None,
-        () if tokens >= own => Some(Need::Now),
-        () => (tokens >= settings.soft_threshold.of(pi.min(own))).then_some(Need::Soon),
-    }
+/// Will Pi compact soon?
+pub(super) fn is_soon(settings: &Settings, ahead: &Ahead) -> bool {
+    let (Some(tokens), Some(window)) = (ahead.context_tokens, ahead.context_window) else { return false };
+    let threshold = window.saturating_sub(settings.pi.reserve_tokens);
+    settings.background && tokens > 0 && tokens >= settings.soft_threshold.of(threshold)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Level;
 
     #[test]
     fn work_ahead_is_due_above_the_threshold_only() {
         let settings = Settings::defaults(std::path::Path::new("/nowhere"));
-        let need = |settings: &Settings, tokens, window| {
+        let is_soon = |settings: &Settings, tokens, window| {
             let ahead = Ahead {
                 leaf_id: "e1".into(),
                 context_tokens: tokens,
                 context_window: window,
                 model: Some("a/b".into()),
+                fold_before: None,
             };
-            need(settings, &ahead)
+            is_soon(settings, &ahead)
         };
         let full = (200_000 - 16_384) * 6 / 10;
-        assert_eq!(need(&settings, Some(full + 1), Some(200_000)), Some(Need::Soon));
+        assert!(is_soon(&settings, Some(full + 1), Some(200_000)));
         for (tokens, window) in
             [(Some(full - 1), Some(200_000)), (None, Some(200_000)), (Some(199_000), None)]
         {
-            assert_eq!(need(&settings, tokens, window), None);
+            assert!(!is_soon(&settings, tokens, window));
         }
-        let off = Settings { background: false, ..settings.clone() };
-        assert_eq!(need(&off, Some(190_000), Some(200_000)), None);
-        let early = Settings { compact_at: Level::Tokens(50_000), ..settings };
-        assert_eq!(need(&early, Some(29_999), Some(200_000)), None);
-        assert_eq!(need(&early, Some(30_000), Some(200_000)), Some(Need::Soon));
-        assert_eq!(need(&early, Some(50_000), Some(200_000)), Some(Need::Now));
+        let off = Settings { background: false, ..settings };
+        assert!(!is_soon(&off, Some(190_000), Some(200_000)));
     }
 
     #[tokio::test]

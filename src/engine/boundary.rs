@@ -1,41 +1,36 @@
-//! The end of a turn: what the extension appends to the session there by itself. Nobody waits for it: it is made from what is
-//! there already, or not at all.
+//! What the extension appends to the session by itself: stubs and folds, as the policy decides. Nobody waits for it: it is made
+//! from what is there already, or not at all.
 
+mod lean;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Engine, lock, read_json};
-use crate::compaction::{Early, Session, TurnEnd, early};
-use crate::config::Settings;
+use crate::compaction::{self, At, Early, Looked, Session, early};
+use crate::config::{Context, Settings};
 use crate::error::Result;
 use crate::log::Field;
-use crate::model::CompactionDetails;
+use crate::policy::{self, Action};
+use crate::pruning::{self, Live};
+use crate::store::View;
+pub(super) use lean::Lean;
+
+/// How long the end of a turn waits for what was said to be stored.
+const PATIENCE: Duration = Duration::from_millis(250);
 
 /// What is to be appended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Boundary {
-    /// In this order. A compaction stands alone: where one is due, nothing else is changed.
-    pub entries: Vec<Draft>,
+    /// In this order, as Pi takes them. A compaction stands alone: where one is due, nothing else is changed.
+    pub entries: Vec<Value>,
     /// Of the compaction, in one line for the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
-}
-
-/// An entry, as Pi takes it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Draft {
-    /// The block takes the place of what comes before the entry `first_kept_entry_id`.
-    #[serde(rename_all = "camelCase")]
-    Compaction {
-        /// The block.
-        summary: String,
-        /// The first entry that stays raw.
-        first_kept_entry_id: Option<String>,
-        /// The new summaries and what they span.
-        details: Box<CompactionDetails>,
-    },
 }
 
 /// What a compaction came to.
@@ -63,98 +58,98 @@ impl Drop for Alone<'_> {
 }
 
 impl Engine {
-    /// What is to be appended at the end of a turn. `end` is [`TurnEnd`] as JSON. What was handed over before is part of it.
+    /// What is to be appended now. `live` is [`Live`] as JSON. What was handed over before is part of it.
     ///
     /// # Errors
     /// When the store fails; then nothing is to be appended.
-    pub async fn boundary(&self, end: &str) -> Result<Boundary> {
-        let end: TurnEnd = read_json("the end of the turn", end)?;
-        let early = self.early(&end).await?;
-        Ok(early.map(Boundary::from).unwrap_or_default())
+    pub async fn boundary(&self, live: &str) -> Result<Boundary> {
+        let live: Live = read_json("the context", live)?;
+        let settings = Arc::new(self.settings().of_folds());
+        if settings.context == Context::Full || lock(&self.progress).is_some() {
+            return Ok(Boundary::default());
+        }
+        let Some(_alone) = Alone::begin(&self.is_at_boundary) else { return Ok(Boundary::default()) };
+        // Another Pi may be writing. The agent does not wait for that: the end of the next turn looks again.
+        match tokio::time::timeout(PATIENCE, self.flush()).await {
+            Ok(flushed) => flushed?,
+            Err(_) => return Ok(Boundary::default()),
+        }
+        if self.persistor.is_behind() {
+            return Ok(Boundary::default());
+        }
+        let started = Instant::now();
+        let shown = {
+            let (memory, conversation) = (Arc::clone(&self.memory), self.persistor.conversation());
+            let settings = Arc::clone(&settings);
+            let looked = Looked {
+                leaf: live.leaf_id.clone(),
+                first: live.shown_from.clone(),
+                last: lock(&self.lean).last_leaf(),
+                window: live.context_window,
+            };
+            let read =
+                move |view: &View<'_>| compaction::shown(view, &memory, conversation, &settings, &looked);
+            self.store.read(read).await?
+        };
+        let decision = lock(&self.lean).decide(&live, &shown, &settings);
+        let boundary = match decision.action {
+            Action::Leave | Action::Summarize(_) => Boundary::default(),
+            Action::Fold(cut) => {
+                self.fold(&live, &settings, shown.visible[cut].entry_id.clone()).await?.unwrap_or_default()
+            }
+            Action::Stub(from) => {
+                let places = policy::giving_way(&shown.items, from);
+                let read = move |view: &View<'_>| pruning::stubs(view, &shown.visible, &places, &live.edited);
+                let (drafts, _) = self.store.read(read).await?;
+                Boundary { entries: drafts.iter().map(pruning::Draft::to_json).collect(), report: None }
+            }
+        };
+        let fields = [
+            ("entries", Field::Count(boundary.entries.len())),
+            ("frees", Field::Count(decision.frees)),
+            ("took", Field::Took(started.elapsed())),
+        ];
+        self.log.event("boundary", &fields);
+        Ok(boundary)
     }
 
-    /// The compaction that `compactAt` asks for, if it is ready.
-    async fn early(&self, end: &TurnEnd) -> Result<Option<Early>> {
-        let settings = self.settings();
-        let Some(threshold) = due(&settings, end) else { return Ok(None) };
-        let Some(_alone) = Alone::begin(&self.is_at_boundary) else { return Ok(None) };
-        if lock(&self.progress).is_some() {
-            return Ok(None);
-        }
-        self.flush().await?;
-        if self.persistor.is_behind() {
-            return Ok(None);
-        }
-        let started = std::time::Instant::now();
+    async fn fold(&self, live: &Live, settings: &Settings, first_kept: String) -> Result<Option<Boundary>> {
         let session = Session {
             store: &self.store,
             conversation: self.persistor.conversation(),
-            memory: std::sync::Arc::clone(&self.memory),
-            settings: &settings,
+            memory: Arc::clone(&self.memory),
+            settings,
         };
-        let ready = early(session, end, threshold).await;
-        let outcome = match &ready {
-            Ok(Some(_)) => "compacted",
-            Ok(None) => "not ready",
-            Err(error) => error.code().as_str(),
+        let at = At {
+            leaf_id: live.leaf_id.clone(),
+            first_kept,
+            context_tokens: live.context_tokens.unwrap_or_default(),
+            context_window: live.context_window,
+            model: live.model.clone(),
         };
-        let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
-        self.log.event("boundary", &fields);
-        if matches!(ready, Ok(Some(_))) {
+        let made = early(session, at).await?;
+        if made.is_some() {
             self.has_history.store(true, Ordering::Relaxed);
         }
-        ready
+        Ok(made.map(Boundary::from))
     }
 }
 
 impl From<Early> for Boundary {
     fn from(Early { compaction, report, degraded }: Early) -> Self {
-        let draft = Draft::Compaction {
-            summary: compaction.summary,
-            first_kept_entry_id: compaction.first_kept_entry_id,
-            details: Box::new(compaction.details),
-        };
+        let draft = serde_json::json!({
+            "type": "compaction",
+            "summary": compaction.summary,
+            "firstKeptEntryId": compaction.first_kept_entry_id,
+            "details": compaction.details,
+        });
         Self { entries: vec![draft], report: Some(Report { text: report, degraded }) }
     }
-}
-
-/// The threshold, in tokens, if the context is beyond it. Not beyond Pi's own: there Pi compacts by itself.
-fn due(settings: &Settings, end: &TurnEnd) -> Option<usize> {
-    let (tokens, window) = (end.context_tokens?, end.context_window?);
-    let threshold = settings.compact_at.tokens(end.model.as_deref(), window)?;
-    let pi_compacts = settings.pi.enabled && tokens > window.saturating_sub(settings.pi.reserve_tokens);
-    (settings.background && tokens >= threshold && !pi_compacts).then_some(threshold)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Level, Share};
-
-    #[test]
-    fn a_compaction_is_due_between_the_threshold_and_pis_own() {
-        let mut settings = Settings::defaults(std::path::Path::new("/nowhere"));
-        let due = |settings: &Settings, tokens| {
-            let end = TurnEnd {
-                leaf_id: "e1".into(),
-                context_tokens: tokens,
-                context_window: Some(100_000),
-                model: Some("a/b".into()),
-                shown_from: None,
-            };
-            due(settings, &end)
-        };
-        assert_eq!(due(&settings, Some(75_000)), None);
-        settings.compact_at = Share::new(0.7).map(Level::Share).unwrap();
-        assert_eq!(due(&settings, Some(69_999)), None);
-        assert_eq!(due(&settings, Some(70_000)), Some(70_000));
-        assert_eq!(due(&settings, None), None);
-        assert_eq!(due(&settings, Some(90_000)), None);
-        settings.pi.enabled = false;
-        assert_eq!(due(&settings, Some(90_000)), Some(70_000));
-        settings.background = false;
-        assert_eq!(due(&settings, Some(75_000)), None);
-    }
 
     #[test]
     fn one_at_a_time() {

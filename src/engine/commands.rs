@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, read_json};
+use super::{Engine, lock, read_json};
 use crate::commands::rest::Rest;
 use crate::commands::{self, Answer, Asked, Doing, Manner};
 use crate::config::{Settings, Sources};
@@ -107,7 +107,13 @@ impl Engine {
     }
 
     fn doing(&self, settings: &Settings) -> Doing {
+        let (decided, ledger) = {
+            let lean = lock(&self.lean);
+            (lean.told.iter().copied().collect(), lean.ledger)
+        };
         Doing {
+            decided,
+            ledger,
             background: if settings.background { self.background.state() } else { "off" },
             compaction: self.compaction_progress(),
             import: self.import_progress(),

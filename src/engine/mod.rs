@@ -7,7 +7,6 @@ mod commands;
 mod elsewhere;
 mod outside;
 mod preamble;
-mod pruning;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,7 +19,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::{import::Importer, size};
-use crate::compaction::{self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Progress, Request, Work};
+use crate::compaction::{
+    self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Prepared, Progress, Request, Work,
+};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::Home;
@@ -31,8 +32,9 @@ use crate::recall::Scope;
 use crate::store::{Place, Store, View, project_of, real_path};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
-use background::{Background, Need};
-pub use boundary::{Boundary, Draft, Report};
+use background::Background;
+use boundary::Lean;
+pub use boundary::{Boundary, Report};
 pub use commands::{command_specs, settings_command};
 pub use outside::{Outside, Reply};
 
@@ -87,6 +89,7 @@ pub struct Engine {
     background: Background,
     /// A compaction at the end of a turn is being made.
     is_at_boundary: AtomicBool,
+    lean: Mutex<Lean>,
     memory: Arc<Memory>,
     notepad: Notepad,
     /// Of the compaction under way.
@@ -133,6 +136,7 @@ impl Engine {
             elsewhere,
             background: Background::default(),
             is_at_boundary: AtomicBool::default(),
+            lean: Mutex::default(),
             memory: Arc::default(),
             notepad: Notepad::default(),
             progress: Mutex::default(),
@@ -224,7 +228,10 @@ impl Engine {
         drop((operation, progress));
         self.log_compaction(&outcome, started);
         let outcome = outcome?;
-        if matches!(outcome, Outcome::Compacted { .. }) {
+        if let Outcome::Compacted { compaction, .. } = &outcome {
+            if let Some(usage) = &compaction.usage {
+                lock(&self.lean).pay(usage);
+            }
             self.has_history.store(true, Ordering::Relaxed);
             // The block is there, and does not wait for it.
             let store = self.store.clone();
@@ -239,9 +246,13 @@ impl Engine {
     /// # Errors
     /// When the store fails.
     pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
-        let ahead: Ahead = read_json("the request for work ahead", ahead)?;
+        let mut ahead: Ahead = read_json("the request for work ahead", ahead)?;
         let settings = self.settings();
-        let Some(need) = background::need(&settings, &ahead) else { return Ok(()) };
+        let asked = lock(&self.lean).summarize.clone();
+        ahead.fold_before = asked.filter(|(leaf, _)| *leaf == ahead.leaf_id).map(|(_, before)| before);
+        if ahead.fold_before.is_none() && !background::is_soon(&settings, &ahead) {
+            return Ok(());
+        }
         let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };
         self.flush().await?;
         if self.persistor.is_behind() {
@@ -249,18 +260,23 @@ impl Engine {
         }
         let started = Instant::now();
         let stop = turn.running.stop.clone();
-        let own_model = settings.background_session_model || need == Need::Now;
+        // What the policy asks for pays with the session's own model too.
+        let own_model = ahead.fold_before.is_some();
+        let settings = if own_model { Arc::new(settings.of_folds()) } else { settings };
         let work = self.work(&settings, host, own_model, stop, Arc::default());
-        let failed = compaction::prepare(work, &ahead, &turn.running.pause).await;
-        let outcome = match failed {
-            Ok(false) => "prepared",
-            Ok(true) => "failed",
-            Err(ref error) => error.code().as_str(),
+        let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
+        let (outcome, failed) = match &prepared {
+            Ok(Prepared { failed: false, .. }) => ("prepared", false),
+            Ok(Prepared { failed: true, .. }) => ("failed", true),
+            Err(error) => (error.code().as_str(), true),
         };
-        turn.end(!matches!(failed, Ok(false)));
+        turn.end(failed);
+        if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
+            lock(&self.lean).pay(usage);
+        }
         let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
         self.log.event("background", &fields);
-        failed.map(drop)
+        prepared.map(drop)
     }
 
     /// How far the compaction is that is under way.

@@ -138,7 +138,7 @@ impl Outside {
             settings,
             importer: &self.importer,
             sources,
-            doing: &Doing { background: "unknown", compaction: None, import: None },
+            doing: &Doing { background: "unknown", ..Doing::default() },
             columns: line.columns,
             window: None,
             viewer_template: line.viewer_template.as_deref(),

@@ -1,33 +1,27 @@
-//! Keeping the live context lean: what of older turns gives way to short stubs, when, and how a stub reads.
+//! How a tool's result gives way to a short stub. What gives way, and when, is the policy's to say.
 //!
-//! A *turn* is a user's message up to the next one; the newest is never touched. How full the context is makes its *zone*: green,
-//! yellow, red. In yellow, bulky results of tools give way; in red smaller ones too, and, if that is wished, whole turns, oldest
-//! first, until the context is below yellow.
-//!
-//! A provider's cache goes by the prompt's beginning, so all of it happens in batches that free something worth breaking the
-//! cache for, and what was pruned stays as it is. Stubs stand in Pi's session; the store goes on to see what they stand for.
+//! Stubs stand in Pi's session; the store goes on to see what they stand for. What was pruned stays as it is.
 
-mod plan;
 mod stub;
 
-use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
-use crate::config::{Pruning, Settings};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
 use crate::dag::{MessageKind, Visible};
 use crate::error::Result;
-use crate::model::Message;
+use crate::model::{Message, NOTE_TOOL, Part, Role};
+use crate::policy::Cost;
 use crate::store::View;
+use crate::tokens;
 
-pub use plan::{Draft, Plan, plan};
-
-/// A batch frees at least this share of the window: 1/n.
-const LEAST_SHARE: usize = 10;
-/// Results of so many tokens are bulky, in yellow and in red.
-const BULKY: (usize, usize) = (800, 250);
+/// A stub takes at most this share of what it stands for: 1/n.
+const STUB_SHARE: usize = 2;
 
 /// A context, as Pi tells of it.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct Live {
     /// The entry the branch ends with.
     pub leaf_id: String,
@@ -40,124 +34,92 @@ pub struct Live {
     /// The session's model, as `provider/id`.
     pub model: Option<String>,
     /// Entries that somebody else is about to edit: they are left alone.
-    #[serde(default)]
     pub edited: Vec<String>,
+    /// What the model's tokens cost.
+    pub cost: Cost,
+    /// What those of the model cost that writes summaries.
+    pub summarizer: Option<Cost>,
+    /// What the provider reported of the request that has just been answered.
+    pub usage: Option<Usage>,
+    /// System prompt and tools, in tokens.
+    pub prompt_tokens: Option<usize>,
+    /// The provider's cache has nothing of the context any more.
+    pub is_cold: bool,
+    /// A compaction can be appended now.
+    pub can_fold: bool,
 }
 
-/// How full a context is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Zone {
-    /// Nothing is pruned.
-    Green,
-    /// Bulky results of tools give way.
-    Yellow,
-    /// Smaller ones, and whole turns, give way too.
-    Red,
+/// Tokens of a request, as Pi keeps them with the answer.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Usage {
+    /// Of the prompt, neither read from the cache nor written to it.
+    pub input: usize,
+    /// Of the answer.
+    pub output: usize,
+    /// Read from the cache.
+    pub cache_read: usize,
+    /// Written to the cache.
+    pub cache_write: usize,
 }
 
-impl Zone {
-    /// In a word.
+/// A stub in place of a tool's result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The entry of the result.
+    pub target: String,
+    /// The stub.
+    pub text: String,
+}
+
+impl Draft {
+    /// As Pi takes it. The field `lcm`, which Pi keeps and sends nobody, is what our stubs are known by.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Green => "green",
-            Self::Yellow => "yellow",
-            Self::Red => "red",
+    pub fn to_json(&self) -> Value {
+        let content = json!([{"type": "text", "text": self.text}]);
+        json!({"type": "context_edit", "targetId": self.target, "replacement": {"content": content, "lcm": {}}})
+    }
+}
+
+/// The stubs of those messages of a context that stand at `places`, with the tokens that they free. A note stays, since until a
+/// block shows it, it stands nowhere else; so does what somebody else edits, and what a stub would hardly shorten.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn stubs(
+    view: &View<'_>,
+    context: &[Visible],
+    places: &[usize],
+    edited: &[String],
+) -> Result<(Vec<Draft>, usize)> {
+    let Some(first) = places.first() else { return Ok((Vec::new(), 0)) };
+    // The calls stand before their results, and rarely far.
+    let begin = context[..*first].iter().rposition(|message| message.seen.role == "user").unwrap_or_default();
+    let mut calls: HashMap<String, (String, Value)> = HashMap::new();
+    let (mut drafts, mut freed) = (Vec::new(), 0);
+    for (at, visible) in context.iter().enumerate().skip(begin) {
+        let gives_way = places.binary_search(&at).is_ok();
+        if visible.seen.role != "assistant" && !gives_way {
+            continue;
+        }
+        let message = Message::parse(&view.json_of(visible.seen.id)?);
+        for part in &message.parts {
+            if let Part::ToolCall { id, name, arguments } = part {
+                calls.insert(id.clone(), (name.clone(), arguments.clone()));
+            }
+        }
+        let is_edited = visible.seen.kind == MessageKind::Edited || edited.contains(&visible.entry_id);
+        let is_note = message.tool.as_deref() == Some(NOTE_TOOL);
+        if !gives_way || is_edited || is_note || message.role != Role::ToolResult {
+            continue;
+        }
+        let called = message.tool_call_id.as_deref().and_then(|id| calls.get(id));
+        let text = stub::of_result(&message, &visible.original.message_handle(), called);
+        let tokens = tokens::estimate(&text);
+        if tokens * STUB_SHARE <= visible.seen.tokens {
+            drafts.push(Draft { target: visible.entry_id.clone(), text });
+            freed += visible.seen.tokens - tokens;
         }
     }
-}
-
-/// What is pruned of a model's context, and when; all in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// What may be pruned at all.
-    pub mode: Pruning,
-    /// Where yellow begins, if anywhere.
-    pub yellow: Option<usize>,
-    /// Where red begins, if anywhere.
-    pub red: Option<usize>,
-    /// What a batch frees at least.
-    pub least: usize,
-}
-
-impl Limits {
-    /// As the settings want it for `model`, as `provider/id`, whose window holds `window` tokens.
-    #[must_use]
-    pub fn of(settings: &Settings, model: Option<&str>, window: usize) -> Self {
-        Self {
-            mode: settings.pruning,
-            yellow: settings.prune_yellow.tokens(model, window),
-            red: settings.prune_red.tokens(model, window),
-            least: (window / LEAST_SHARE).max(1),
-        }
-    }
-
-    /// The zone of a context of so many tokens.
-    #[must_use]
-    pub fn zone(&self, tokens: usize) -> Zone {
-        let is_in = |begin: Option<usize>| begin.is_some_and(|begin| tokens >= begin);
-        match (is_in(self.red), is_in(self.yellow)) {
-            (true, _) => Zone::Red,
-            (_, true) => Zone::Yellow,
-            _ => Zone::Green,
-        }
-    }
-
-    /// May anything be pruned of a context of so many tokens, going by the sizes of its messages alone?
-    #[must_use]
-    pub fn may_free(&self, tokens: usize, context: &[Visible]) -> bool {
-        let zone = self.zone(tokens);
-        if self.mode == Pruning::Off || zone == Zone::Green {
-            return false;
-        }
-        let newest = context.iter().rposition(|message| message.seen.role == "user").unwrap_or_default();
-        let counts = |message: &&Visible| self.takes_turns(zone) || message.seen.role == "toolResult";
-        context[..newest].iter().filter(counts).map(Visible::shown_tokens).sum::<usize>() >= self.least
-    }
-
-    fn takes_turns(&self, zone: Zone) -> bool {
-        self.mode == Pruning::Turns && zone == Zone::Red
-    }
-}
-
-/// A message of the context, read.
-#[derive(Clone, Debug)]
-pub struct Piece {
-    /// Pi's id of its entry.
-    pub entry_id: String,
-    /// Its short id.
-    pub handle: String,
-    /// What it says.
-    pub message: Message,
-    /// Estimated tokens of it, whole.
-    pub tokens: usize,
-    /// Where it was pruned, the estimated tokens of what stands in its place.
-    pub pruned: Option<usize>,
-    /// Somebody else has edited it.
-    pub is_edited: bool,
-}
-
-impl Piece {
-    /// The messages of a context.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    pub fn read_all(view: &View<'_>, context: &[Visible]) -> Result<Vec<Self>> {
-        let read = |visible: &Visible| {
-            Ok(Self {
-                entry_id: visible.entry_id.clone(),
-                handle: visible.original.message_handle(),
-                message: Message::parse(&view.json_of(visible.seen.id)?),
-                tokens: visible.seen.tokens,
-                pruned: visible.pruned,
-                is_edited: visible.seen.kind == MessageKind::Edited,
-            })
-        };
-        context.iter().map(read).collect()
-    }
-
-    fn shown_tokens(&self) -> usize {
-        self.pruned.unwrap_or(self.tokens)
-    }
+    Ok((drafts, freed))
 }

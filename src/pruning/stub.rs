@@ -2,23 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::Piece;
-use crate::model::{Message, Part, Role};
-use crate::text::{count, grouped, megabytes, one_line};
+use crate::model::{Message, Part};
+use crate::text::{count, megabytes, one_line};
 
-/// Characters of a call's arguments, of a line of its result, of what the user asked, and of the answer.
+/// Characters of a call's arguments, and of a line of its result.
 const ARGUMENTS: usize = 120;
 const LINE: usize = 120;
-const REQUEST: usize = 240;
-const ANSWER: usize = 160;
 
-/// What stands in place of a tool's result, whose call was `called`.
-pub(super) fn of_result(piece: &Piece, called: Option<(&str, &Value)>) -> String {
-    let Message { tool, parts, is_error, .. } = &piece.message;
-    let name = called.map(|(name, _)| name).or(tool.as_deref()).unwrap_or("a tool");
+/// What stands in place of a tool's result, whose short id is `handle` and whose call was `called`.
+pub(super) fn of_result(message: &Message, handle: &str, called: Option<&(String, Value)>) -> String {
+    let Message { tool, parts, is_error, .. } = message;
+    let name = called.map(|(name, _)| name.as_str()).or(tool.as_deref()).unwrap_or("a tool");
     let arguments = called.map(|(_, arguments)| one_line(&arguments.to_string(), ARGUMENTS));
     let arguments = arguments.map(|arguments| format!(" {arguments}")).unwrap_or_default();
-    let said = said(&piece.message);
+    let said = said(message);
     let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
     let pictures = parts.iter().filter(|part| matches!(part, Part::Image { .. })).count();
     let mut gave = Vec::new();
@@ -30,30 +27,13 @@ pub(super) fn of_result(piece: &Piece, called: Option<(&str, &Value)>) -> String
     }
     let verb = if *is_error { "failed with" } else { "gave" };
     let gave = gave.join(", ");
-    let call = call(&json!({"summary_id": piece.handle}));
+    let call = call(&json!({"summary_id": handle}));
     let mut stub = format!("[{name}{arguments} {verb} {gave}; left out to save context. All of it: {call}]");
     for line in glimpse(&lines) {
         stub.push('\n');
         stub.push_str(&line);
     }
     stub
-}
-
-/// What stands in place of a whole turn, whose first message is what the user said.
-pub(super) fn of_turn(turn: &[Piece]) -> String {
-    let Some(request) = turn.first() else { return String::new() };
-    let tokens: usize = turn.iter().map(|piece| piece.tokens).sum();
-    let asked = one_line(&said(&request.message), REQUEST);
-    let answers = turn.iter().rev().filter(|piece| piece.message.role == Role::Assistant);
-    let answer =
-        answers.map(|piece| one_line(&said(&piece.message), ANSWER)).find(|answer| !answer.is_empty());
-    let answer = answer.map(|answer| format!(" The answer began: \"{answer}\"")).unwrap_or_default();
-    let (messages, tokens) = (count(turn.len(), "message"), grouped(tokens));
-    let call = call(&json!({"summary_id": request.handle, "turn": true}));
-    format!(
-        "[An earlier turn, {messages}, about {tokens} tokens, left out to save context. The user: \"{asked}\"{answer} All of it: \
-         {call}]"
-    )
 }
 
 fn call(arguments: &Value) -> String {

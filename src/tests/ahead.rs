@@ -31,8 +31,9 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
         context_tokens: None,
         context_window: compact.request.context_window,
         model: compact.request.model.clone(),
+        fold_before: None,
     };
-    prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap()
+    prepare(compact.work(model, CancellationToken::new()), &ahead, pause).await.unwrap().failed
 }
 
 async fn summaries(store: &Store) -> usize {

@@ -1,4 +1,4 @@
-//! A compaction at the end of a turn: from what is ready, when it is worth while, and not again before it is.
+//! A fold: from what is ready, or not at all; and the context as the policy looks at it.
 
 use std::sync::Arc;
 
@@ -8,39 +8,37 @@ use tokio_util::sync::CancellationToken;
 
 use super::extent::cases;
 use super::support::{Compact, ScriptedModel, Session, TestStore, kept};
-use crate::compaction::{self, Ahead, Early, TurnEnd, early, prepare};
+use crate::compaction::{self, Ahead, At, Early, Looked, Shown, early, prepare};
 use crate::ids::ConversationId;
-use crate::store::Place;
+use crate::policy;
+use crate::store::{Place, View};
 
-/// Chunks of 300 tokens, a tail of 400, and a threshold of 6,000.
-const THRESHOLD: usize = 6_000;
-
+/// Chunks of 300 tokens.
 fn compact<'a>(store: &'a TestStore, conversation: ConversationId, session: &Session) -> Compact<'a> {
-    Compact::new(store, conversation, session.leaf(), session.leaf()).with(|settings, _| {
-        settings.pi.keep_recent_tokens = 400;
-        settings.max_summary_tokens = 3_000;
-    })
+    Compact::new(store, conversation, session.leaf(), session.leaf())
+        .with(|settings, _| settings.max_summary_tokens = 3_000)
 }
 
-async fn prepared(compact: &Compact<'_>, model: &Arc<ScriptedModel>) {
+async fn prepared(compact: &Compact<'_>, model: &Arc<ScriptedModel>, before: &str) {
     let ahead = Ahead {
         leaf_id: compact.request.leaf_id.clone(),
         context_tokens: None,
         context_window: compact.request.context_window,
         model: None,
+        fold_before: Some(before.to_owned()),
     };
     let model: Arc<dyn crate::llm::Model> = Arc::clone(model) as _;
     let work = compact.work(model, CancellationToken::new());
     prepare(work, &ahead, &CancellationToken::new()).await.unwrap();
 }
 
-async fn at_turn_end(compact: &Compact<'_>, tokens: usize, shown_from: Option<&str>) -> Option<Early> {
-    let end = TurnEnd {
+async fn fold(compact: &Compact<'_>, before: &str) -> Option<Early> {
+    let at = At {
         leaf_id: compact.request.leaf_id.clone(),
-        context_tokens: Some(tokens),
+        first_kept: before.to_owned(),
+        context_tokens: 7_000,
         context_window: compact.request.context_window,
         model: None,
-        shown_from: shown_from.map(ToOwned::to_owned),
     };
     let session = compaction::Session {
         store: &compact.store.store,
@@ -48,109 +46,98 @@ async fn at_turn_end(compact: &Compact<'_>, tokens: usize, shown_from: Option<&s
         memory: compact.store.memory(compact.conversation),
         settings: &compact.settings,
     };
-    early(session, &end, THRESHOLD).await.unwrap()
+    early(session, at).await.unwrap()
 }
 
-/// The session after Pi has appended a compaction, and the first entry that it left raw.
-fn compacted_by(session: Session, early: &Early) -> (Session, String) {
+/// The session after Pi has appended a compaction.
+fn folded_by(session: Session, early: &Early) -> Session {
     let compaction = &early.compaction;
-    let kept = kept(compaction).to_owned();
     let fields = json!({
-        "summary": compaction.summary, "firstKeptEntryId": kept, "tokensBefore": compaction.tokens_before,
+        "summary": compaction.summary, "firstKeptEntryId": kept(compaction), "tokensBefore": compaction.tokens_before,
         "details": compaction.details, "fromHook": true,
     });
-    (session.entry("compaction", fields), kept)
+    session.entry("compaction", fields)
+}
+
+async fn shown(compact: &Compact<'_>, first: Option<&str>) -> Shown {
+    let (memory, conversation) = (compact.store.memory(compact.conversation), compact.conversation);
+    let (settings, leaf) = (compact.settings.clone(), compact.request.leaf_id.clone());
+    let looked =
+        Looked { leaf, first: first.map(ToOwned::to_owned), last: Some("e1".into()), window: Some(128_000) };
+    let read = move |view: &View<'_>| compaction::shown(view, &memory, conversation, &settings, &looked);
+    let shown = compact.store.store.read(read).await.unwrap();
+    assert!(shown.goes_on);
+    shown
 }
 
 #[tokio::test]
-async fn it_takes_what_is_ready_and_leaves_the_rest_raw() {
+async fn a_fold_covers_everything_before_the_tail_or_is_not_made() {
     let session = Session::new().chat(60, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    assert_eq!(
-        at_turn_end(&compact(&store, conversation, &session), 7_000, None).await,
-        None,
-        "nothing is ready"
-    );
-
-    prepared(&compact(&store, conversation, &session), &ScriptedModel::helpful()).await;
-    let early = at_turn_end(&compact(&store, conversation, &session), 7_000, None).await.unwrap();
-    let first_kept = kept(&early.compaction);
-    let place = session.entries.iter().position(|entry| entry["id"] == first_kept).unwrap();
-    assert!(
-        early.compaction.details.covered == place && (90..118).contains(&place),
-        "{place} of 120 are covered"
-    );
+    let first = compact(&store, conversation, &session);
+    assert_eq!(fold(&first, "e100").await, None, "nothing is ready");
+    prepared(&first, &ScriptedModel::helpful(), "e100").await;
+    let early = fold(&first, "e100").await.unwrap();
+    assert_eq!((kept(&early.compaction), early.compaction.details.covered), ("e100", 99));
     assert!(early.compaction.summary.contains("none missing, 0 degraded"), "{}", early.compaction.summary);
-    assert!(early.report.starts_with("compacted early: ") && !early.degraded, "{}", early.report);
-}
+    assert!(early.report.starts_with("folded: ") && !early.degraded, "{}", early.report);
+    assert_eq!(fold(&first, "e110").await, None, "the rest has no summary yet");
 
-#[tokio::test]
-async fn what_is_not_ready_yet_stays_raw_where_enough_is_won_without_it() {
-    let ready = Session::new().chat(60, 30);
-    let store = TestStore::new();
-    let conversation = store.ingest("one", &ready).await;
-    prepared(&compact(&store, conversation, &ready), &ScriptedModel::helpful()).await;
-    let longer = ready.chat(30, 30);
-    store.ingest("one", &longer).await;
-    let compact = compact(&store, conversation, &longer);
-    // So much is left raw that it would not be clearly below the threshold: it waits.
-    assert_eq!(at_turn_end(&compact, 12_000, None).await, None);
-    let early = at_turn_end(&compact, 7_000, None).await.unwrap();
-    assert!(early.compaction.details.covered < 120, "{}", early.compaction.details.covered);
-    assert!(early.compaction.summary.contains("none missing"));
-}
-
-#[tokio::test]
-async fn it_is_not_repeated_before_the_context_has_clearly_grown_again() {
-    let store = TestStore::new();
-    let session = Session::new().chat(60, 30);
-    let conversation = store.ingest("one", &session).await;
-    let model = ScriptedModel::helpful();
-    prepared(&compact(&store, conversation, &session), &model).await;
-    let first = at_turn_end(&compact(&store, conversation, &session), 7_000, None).await.unwrap();
-    let (mut session, shown_from) = compacted_by(session, &first);
-    let mut turns = 0;
-    // As if the context were above the threshold all the time.
-    let second = loop {
-        session = session.chat(1, 30);
-        turns += 1;
-        store.ingest("one", &session).await;
-        let compact = compact(&store, conversation, &session);
-        prepared(&compact, &model).await;
-        if let Some(early) = at_turn_end(&compact, 7_000, Some(&shown_from)).await {
-            break early;
-        }
-        assert!(turns < 60, "it never comes again");
-    };
-    assert!(turns > 8, "after {turns} turns");
-    assert!(second.compaction.details.covered > first.compaction.details.covered);
     // All of it is found in the store: a session that is opened anew comes to the same.
     let Place::File(path) = store.store.place() else { panic!("no file") };
     let reopened =
         TestStore::beside(crate::store::Store::open(path.parent(), "project", "/project").unwrap());
-    let again = at_turn_end(&compact(&reopened, conversation, &session), 7_000, Some(&shown_from)).await;
-    assert_eq!(again, Some(second));
+    assert_eq!(fold(&compact(&reopened, conversation, &session), "e100").await, Some(early));
 }
 
 #[tokio::test]
-async fn the_raw_part_never_begins_with_a_result() {
+async fn the_policy_sees_sizes_and_requests_and_what_is_summarized() {
+    let output = "a line of output\n".repeat(800);
+    let session = (0..12).fold(Session::new().user("Look at all of it"), |session, at| {
+        session.tool("bash", json!({"command": format!("cat file{at}")}), &output)
+    });
     let store = TestStore::new();
-    let mut session = Session::new().user("Look at all of it");
-    for at in 0..60 {
-        session = session.tool(
-            "bash",
-            json!({"command": format!("cat file{at}")}),
-            &"a line of output ".repeat(40),
-        );
-    }
     let conversation = store.ingest("one", &session).await;
-    let compact = compact(&store, conversation, &session);
-    prepared(&compact, &ScriptedModel::helpful()).await;
-    let early = at_turn_end(&compact, 7_000, None).await.unwrap();
-    let first_kept = kept(&early.compaction);
-    let entry = session.entries.iter().find(|entry| entry["id"] == first_kept).unwrap();
-    assert_eq!(entry["message"]["role"], "assistant");
+    let before = shown(&compact(&store, conversation, &session), None).await;
+    assert_eq!((before.items.len(), before.block, before.hidden), (25, 0, 0));
+    // The request itself was part of all twelve; the last result of none.
+    let sent: Vec<usize> = before.items.iter().map(|item| item.sent).collect();
+    assert_eq!((sent[0], sent[2], sent[23], sent[24]), (12, 11, 0, 0));
+    assert!(before.items[2].is_result && before.items[2].stub.is_some() && !before.items[2].can_begin);
+    assert!(before.items[2].unread > 0 && before.items[2].unread < before.items[2].shown);
+    assert_eq!(before.grown, before.items[21].shown + before.items[22].shown);
+
+    let cut = policy::tail(&before.items).unwrap();
+    let first_kept = before.visible[cut].entry_id.clone();
+    let compact_it = compact(&store, conversation, &session);
+    prepared(&compact_it, &ScriptedModel::helpful(), &first_kept).await;
+    let ready = shown(&compact_it, None).await;
+    assert!(ready.items[..cut].iter().all(|item| item.unread == 0));
+    assert!(ready.items[cut..].iter().all(|item| item.unread > 0));
+
+    let early = fold(&compact_it, &first_kept).await.unwrap();
+    let folded = folded_by(session, &early).user("go on").assistant("so it is");
+    store.ingest("one", &folded).await;
+    let after = shown(&compact(&store, conversation, &folded), Some(&first_kept)).await;
+    assert_eq!(after.items.len(), before.items.len() - cut + 2);
+    // Since the fold there was one request.
+    assert!(after.items[..after.items.len() - 1].iter().all(|item| item.sent == 1));
+    assert!(after.block > 0 && after.last_change > before.last_change);
+}
+
+#[tokio::test]
+async fn what_a_stub_leaves_out_is_hidden_and_no_longer_a_result() {
+    let session =
+        Session::new().user("go").tool("bash", json!({"command": "ls"}), &"a line of output\n".repeat(800));
+    let store = TestStore::new();
+    let stub = json!([{"type": "text", "text": "left out"}]);
+    let session =
+        session.entry("context_edit", json!({"targetId": "e3", "replacement": {"content": stub, "lcm": {}}}));
+    let conversation = store.ingest("one", &session).await;
+    let shown = shown(&compact(&store, conversation, &session), None).await;
+    let item = shown.items[2];
+    assert!(!item.is_result && item.stub.is_none() && item.shown < 10 && shown.hidden > 1_000);
 }
 
 proptest! {
@@ -159,22 +146,22 @@ proptest! {
     /// All timestamps are equal here, and the summaries are written by several workers at once.
     #[test]
     fn equal_times_and_any_order_of_work_give_the_same_bytes(
-        turns in 40_usize..70, workers in 1_usize..5, at_once in any::<bool>(), seed in any::<u64>()
+        turns in 40_usize..70, workers in 1_usize..5, seed in any::<u64>()
     ) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let session = Session::new().chat(turns, 30);
+            let before = format!("e{}", turns + 20);
             let mut blocks = Vec::new();
             for round in 0..2_u64 {
                 let store = TestStore::new();
-                let conversation = if round == 0 || at_once {
-                    store.ingest("one", &session).await
-                } else {
-                    in_pieces(&store, &session, seed).await
+                let conversation = match round {
+                    0 => store.ingest("one", &session).await,
+                    _ => in_pieces(&store, &session, seed).await,
                 };
                 let compact = compact(&store, conversation, &session)
                     .with(|settings, _| settings.leaf_pass_concurrency = if round == 0 { 1 } else { workers });
-                prepared(&compact, &telling_of_the_text()).await;
-                blocks.push(at_turn_end(&compact, 7_000, None).await.map(|early| early.compaction.summary));
+                prepared(&compact, &telling_of_the_text(), &before).await;
+                blocks.push(fold(&compact, &before).await.map(|early| early.compaction.summary));
             }
             prop_assert!(blocks[0].is_some());
             prop_assert_eq!(&blocks[0], &blocks[1]);
@@ -183,15 +170,13 @@ proptest! {
     }
 }
 
-/// Hands a session over piece by piece, with work ahead in between.
+/// Hands a session over in two pieces.
 async fn in_pieces(store: &TestStore, session: &Session, seed: u64) -> ConversationId {
-    let all = session.entries.len();
-    let middle = all / 2 + usize::try_from(seed % 10).unwrap();
+    let middle = session.entries.len() / 2 + usize::try_from(seed % 10).unwrap();
     let mut part = session.clone();
     part.entries.truncate(middle);
     let part = part.at(session.entries[middle - 1]["id"].as_str().unwrap());
-    let conversation = store.ingest("one", &part).await;
-    prepared(&compact(store, conversation, &part), &telling_of_the_text()).await;
+    store.ingest("one", &part).await;
     store.ingest("one", session).await
 }
 

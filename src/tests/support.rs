@@ -284,7 +284,7 @@ pub async fn ask_in(
         settings: &Settings { notes: true, ..Settings::defaults(&home.db_dir) },
         importer: &Importer::default(),
         sources: &config::Sources::default(),
-        doing: &Doing { background: "idle", compaction: None, import: None },
+        doing: &Doing { background: "idle", ..Doing::default() },
         columns,
         window: None,
         viewer_template: Some(&sessions.join("viewer.html")),

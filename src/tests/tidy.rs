@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// From the ground up; see the crate's documentation.
 const FLOORS: [&[&str]; 7] = [
     &["error", "ids", "log", "text", "tokens"],
-    &["config", "dag", "model"],
+    &["config", "dag", "model", "policy"],
     &["llm", "store"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],

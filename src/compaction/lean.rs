@@ -1,0 +1,132 @@
+//! The context as the policy looks at it: the size of each message, how often it was sent, and what of it is summarized.
+
+use super::branch::Branch;
+use super::memory::Memory;
+use super::plan::Cut;
+use crate::config::Settings;
+use crate::dag::{Piece, Visible};
+use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::policy::{self, Item};
+use crate::store::View;
+
+/// Estimated tokens of a stub; most are a little shorter.
+const STUB: usize = 90;
+/// What a block has beside its summaries, in tokens.
+const FRAME: usize = 600;
+/// A block of a short history takes this share of what it stands for: 1/n.
+const BLOCK_SHARE: usize = 10;
+
+/// What the model is shown now. All sizes are in estimated tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// The messages, oldest first.
+    pub visible: Vec<Visible>,
+    /// The same for the policy.
+    pub items: Vec<Item>,
+    /// The block before them.
+    pub block: usize,
+    /// The block that would take their place.
+    pub next_block: usize,
+    /// What was part of a request for the first time in the last one.
+    pub grown: usize,
+    /// What stubs leave out.
+    pub hidden: usize,
+    /// Where the last compaction or stub stands on the branch.
+    pub last_change: usize,
+    /// The branch goes on from the entry that was asked about.
+    pub goes_on: bool,
+}
+
+/// Which branch, and what of it is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Looked {
+    /// The entry the branch ends with.
+    pub leaf: String,
+    /// The first entry that the last compaction left raw.
+    pub first: Option<String>,
+    /// An entry that the branch may go on from.
+    pub last: Option<String>,
+    /// The model's context window in tokens.
+    pub window: Option<usize>,
+}
+
+/// Reads what the model is shown.
+///
+/// # Errors
+/// When the store can't be read.
+pub fn shown(
+    view: &View<'_>,
+    memory: &Memory,
+    conversation: ConversationId,
+    settings: &Settings,
+    looked: &Looked,
+) -> Result<Shown> {
+    let Looked { leaf, first, last, window } = looked;
+    let path = memory.read(view, conversation, leaf)?.path;
+    let place = |entry: &Option<String>| match entry {
+        Some(entry) => Ok(view.entry_row(conversation, entry)?.and_then(|row| path.place(row))),
+        None => Ok(None),
+    };
+    let first_place = place(first)?;
+    let goes_on = place(last)?.is_some();
+    let from = first_place.map_or(0, |place| path.seen_before(place));
+    let visible = path.visible()[from..].to_vec();
+    let cut = Cut::of(settings, *window);
+    let mut items = items(&visible, path.last_compaction().unwrap_or_default(), cut);
+    let grown = grown(&visible);
+    let mut shown = Shown { grown, last_change: path.last_change(), goes_on, ..Shown::default() };
+    if let Some(at) = policy::tail(&items) {
+        let branch = Branch::read(view, memory, conversation, leaf, &visible[at].entry_id)?;
+        let covered = branch.before().len().saturating_sub(from).min(items.len());
+        items[..covered].iter_mut().for_each(|item| item.unread = 0);
+        for piece in branch.frontier() {
+            let Piece::Message(place) = piece else { continue };
+            let unread = cut.shown_tokens(&branch.before()[place].seen);
+            // What was compacted without us has to be summarized with the rest.
+            if let Some(item) = items.get_mut(place.saturating_sub(from)) {
+                item.unread += unread;
+            }
+        }
+    }
+    let block = settings.max_summary_tokens.min(window.unwrap_or(usize::MAX) / super::WINDOW_SHARE);
+    let sizes = || visible.iter().map(Visible::shown_tokens).sum::<usize>();
+    shown.block = if first_place.is_some() { block } else { 0 };
+    shown.next_block = block.min(shown.block + FRAME + sizes() / BLOCK_SHARE);
+    let left_out = |message: &Visible| message.seen.tokens.saturating_sub(message.shown_tokens());
+    shown.hidden = visible.iter().map(left_out).sum();
+    Ok(Shown { visible, items, ..shown })
+}
+
+fn items(visible: &[Visible], compacted: usize, cut: Cut) -> Vec<Item> {
+    let mut sent = 0;
+    let mut items: Vec<Item> = visible
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(at, message)| {
+            let is_result = message.seen.role == "toolResult" && message.pruned.is_none();
+            let shown = message.shown_tokens();
+            let item = Item {
+                shown,
+                sent,
+                is_result,
+                stub: (is_result && shown >= policy::BULKY).then_some(STUB),
+                unread: cut.shown_tokens(&message.seen),
+                can_begin: crate::dag::can_begin_at(visible, at),
+            };
+            sent += usize::from(message.seen.role == "assistant" && message.index > compacted);
+            item
+        })
+        .collect();
+    items.reverse();
+    items
+}
+
+/// What the last request had that the one before had not: all since the answer before the last one, that included.
+fn grown(visible: &[Visible]) -> usize {
+    let is_answer = |message: &Visible| message.seen.role == "assistant";
+    let Some(last) = visible.iter().rposition(is_answer) else { return 0 };
+    let before = visible[..last].iter().rposition(is_answer).unwrap_or_default();
+    visible[before..last].iter().map(Visible::shown_tokens).sum()
+}

@@ -1,0 +1,274 @@
+//! What leaves the context, and when: a pure function of sizes, the model's prices and the clock.
+//!
+//! A token in the context costs the price of a cached read with each request. Taking it out costs once: the provider's cache
+//! goes by the beginning of the prompt, so what stands behind it is written to the cache again. Nobody knows how many requests
+//! are still to come. The policy therefore rents before it buys: it acts when carrying has cost as much as acting would. That
+//! never costs more than twice what a prophet would pay, and where the context grows evenly it is the optimum of the
+//! economic order quantity, `√(2·ρ·K·g)` tokens at a time (K tokens written again, growth g, ρ the price of writing over
+//! that of reading). See Karlin et al., "Competitive snoopy caching" (1988), for the bound.
+//!
+//! The session may end right after the policy has acted. So an action must also be affordable: what all of them have cost may
+//! exceed what they have saved by no more than [`RISK`] of the bill.
+
+mod ledger;
+mod prices;
+#[cfg(test)]
+mod simulation;
+
+pub use ledger::{Alone, Ledger, Request};
+pub use prices::{Cost, Prices};
+
+use serde::Serialize;
+
+/// The newest results of tools stay, up to so many tokens: the model works with them.
+pub const PROTECTED: usize = 8_000;
+/// The model sees a result whole in so many requests before it may give way.
+pub const SEEN: usize = 2;
+/// Results of fewer tokens stay: a stub of them would be about as long.
+pub const BULKY: usize = 250;
+/// The share of the bill that may be lost on actions which do not pay because the session ends.
+pub const RISK: f64 = 0.0195;
+/// Fewer tokens than this are not worth a change of the session.
+const LEAST: usize = 1_000;
+/// What a fold leaves as it is, in tokens: the newest messages.
+pub const TAIL: usize = 6_000;
+/// So many tokens more may be left where what is before them is summarized already.
+const SLACK: usize = 6_000;
+/// What a fold takes out at least, in tokens.
+const LEAST_FOLD: usize = 4_000;
+/// Summaries are begun when carrying has cost this share of what the fold costs, so that nobody waits for them.
+const AHEAD: f64 = 0.8;
+/// What a summary is shorter than what it is made from.
+const SHORTER: f64 = 20.0;
+
+/// A message of the context, as far as the policy looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Item {
+    /// Tokens that the model is shown.
+    pub shown: usize,
+    /// Requests of this context that it was part of.
+    pub sent: usize,
+    /// A tool's result that stands whole.
+    pub is_result: bool,
+    /// Tokens of the stub that may take its place; none where it has to stay.
+    pub stub: Option<usize>,
+    /// Tokens of it that a summarizer still has to read before it can be folded; 0 where a summary has it.
+    pub unread: usize,
+    /// The context may begin with it: it is no result whose call would be gone.
+    pub can_begin: bool,
+}
+
+/// A moment at which something may be done: new results are about to be sent, or a prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// The context, oldest first.
+    pub items: &'a [Item],
+    /// Tokens of the block before it; 0 where there is none.
+    pub block: usize,
+    /// Tokens of the block that a fold would leave.
+    pub next_block: usize,
+    /// The model's.
+    pub prices: Prices,
+    /// Those of the model that writes summaries.
+    pub summarizer: Prices,
+    /// The provider's cache has nothing of the context any more.
+    pub is_cold: bool,
+    /// A block can be put into the session now.
+    pub can_fold: bool,
+    /// What an action may cost at most, see [`Ledger::allowance`].
+    pub allowance: f64,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Nothing.
+    #[default]
+    Leave,
+    /// Results give way to stubs, from this item on.
+    Stub(usize),
+    /// What is before this item is summarized, and nothing else is done until that is ready.
+    Summarize(usize),
+    /// A block takes the place of what is before this item.
+    Fold(usize),
+}
+
+/// Why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Reason {
+    /// Nothing in the context may give way.
+    #[default]
+    NothingToGain,
+    /// Carrying has cost less so far than writing the rest again.
+    NotYet,
+    /// It would pay, but the session has not saved enough yet to afford that it might end now.
+    NotAffordable,
+    /// Carrying has cost as much as the change.
+    Due,
+    /// The cache is cold: everything is written again anyway.
+    Cold,
+}
+
+/// A decision, with what it comes to. Costs are in millionths of the prices' unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// What is to be done.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+    /// Tokens that could be taken out.
+    pub frees: usize,
+    /// What it costs once; below zero where the next request alone makes up for it.
+    pub costs: f64,
+    /// What carrying them has cost so far.
+    pub carried: f64,
+    /// What it saves with each request.
+    pub saves: f64,
+}
+
+/// A decision that was made in a session.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decided {
+    /// How many requests of the session had been answered.
+    pub request: usize,
+    /// Tokens of the context, as Pi counts them.
+    pub tokens: Option<usize>,
+    /// The decision.
+    #[serde(flatten)]
+    pub decision: Decision,
+}
+
+/// Decides. The time it takes grows with the number of items.
+#[must_use]
+pub fn decide(moment: Moment<'_>) -> Decision {
+    if let Some(fold) = fold(moment) {
+        return fold;
+    }
+    let best = stubs(moment.items, moment.prices, moment.is_cold);
+    let Some((from, found)) = best.filter(|(_, found)| found.frees >= LEAST) else {
+        return best
+            .map_or_else(Decision::default, |(_, found)| Decision { reason: Reason::NotYet, ..found });
+    };
+    let (action, reason) = match () {
+        () if found.carried < found.costs => (Action::Leave, Reason::NotYet),
+        () if found.costs > moment.allowance => (Action::Leave, Reason::NotAffordable),
+        () if moment.is_cold => (Action::Stub(from), Reason::Cold),
+        () => (Action::Stub(from), Reason::Due),
+    };
+    Decision { action, reason, ..found }
+}
+
+/// A fold that is due, or nearly.
+fn fold(moment: Moment<'_>) -> Option<Decision> {
+    let Moment { items, block, next_block, prices, summarizer, is_cold, can_fold, allowance } = moment;
+    let cut = cut(items)?;
+    let (old, tail) = items.split_at(cut);
+    let sent =
+        |items: &[Item]| items.iter().filter(|item| item.sent > 0).map(|item| item.shown).sum::<usize>();
+    let gone = block + sent(old);
+    let frees = gone.checked_sub(next_block).filter(|frees| *frees >= LEAST_FOLD)?;
+    let unread: usize = old.iter().map(|item| item.unread).sum();
+    // What is summarized now is folded later, when the cache is warm again.
+    let read = if is_cold && unread == 0 { prices.write } else { prices.read };
+    let summaries = (summarizer.input + summarizer.output / SHORTER) * tokens(unread);
+    let change =
+        prices.write * tokens(next_block) + (prices.write - read) * tokens(sent(tail)) - read * tokens(gone);
+    let carried = old.iter().map(|item| prices.read * tokens(item.shown) * tokens(item.sent)).sum();
+    let saves = prices.read * tokens(frees);
+    let found = Decision { frees, costs: change + summaries, carried, saves, ..Decision::default() };
+    let act = |action, reason| Some(Decision { action, reason, ..found });
+    match () {
+        () if carried < AHEAD * found.costs => None,
+        () if found.costs > allowance => None,
+        () if unread > 0 => act(Action::Summarize(cut), Reason::Due),
+        () if carried < found.costs => act(Action::Leave, Reason::NotYet),
+        () if !can_fold => None,
+        () if is_cold => act(Action::Fold(cut), Reason::Cold),
+        () => act(Action::Fold(cut), Reason::Due),
+    }
+}
+
+/// Where the tail begins that a fold leaves: what is summarized goes, if little more than [`TAIL`] is left.
+fn cut(items: &[Item]) -> Option<usize> {
+    let newest = tail(items)?;
+    let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
+    let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
+    let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
+    Some(if ready > 0 && (oldest..newest).contains(&ready) { ready } else { newest })
+}
+
+/// Where the tail begins at the latest.
+#[must_use]
+pub fn tail(items: &[Item]) -> Option<usize> {
+    begins(items, TAIL)
+}
+
+/// The last place from which on there are `least` tokens and the context may begin.
+fn begins(items: &[Item], least: usize) -> Option<usize> {
+    let mut kept = 0;
+    let fits = items.iter().rposition(|item| {
+        kept += item.shown;
+        kept >= least
+    });
+    fits.and_then(|at| items[..=at].iter().rposition(|item| item.can_begin))
+}
+
+/// Which items may give way to stubs: the model has seen them often enough, and does not work with them any more.
+fn may_give_way(items: &[Item]) -> Vec<bool> {
+    let mut newer = 0;
+    let mut found: Vec<bool> = items
+        .iter()
+        .rev()
+        .map(|item| {
+            newer += if item.is_result { item.shown } else { 0 };
+            newer > PROTECTED && item.sent >= SEEN && item.stub.is_some_and(|stub| stub < item.shown)
+        })
+        .collect();
+    found.reverse();
+    found
+}
+
+/// The places of the items that give way, where [`Action::Stub`] says from which one on.
+#[must_use]
+pub fn giving_way(items: &[Item], from: usize) -> Vec<usize> {
+    let places = may_give_way(items).into_iter().enumerate();
+    places.filter(|(at, may)| *may && *at >= from).map(|(at, _)| at).collect()
+}
+
+/// Where stubs would have to begin to be worth most, and what that comes to.
+fn stubs(items: &[Item], prices: Prices, is_cold: bool) -> Option<(usize, Decision)> {
+    // What a token costs in the next request that stood in the last one.
+    let read = if is_cold { prices.write } else { prices.read };
+    let (mut found, mut best): (_, Option<(usize, Decision)>) = (Decision::default(), None);
+    for (at, (item, gives_way)) in items.iter().zip(may_give_way(items)).enumerate().rev() {
+        match item.stub.filter(|_| gives_way) {
+            Some(stub) => {
+                let freed = item.shown - stub;
+                found.frees += freed;
+                found.costs += prices.write * tokens(stub) - read * tokens(item.shown);
+                found.carried += prices.read * tokens(freed) * tokens(item.sent - 1);
+                found.saves += prices.read * tokens(freed);
+                if best.is_none_or(|(_, best)| worth(found) >= worth(best)) {
+                    best = Some((at, found));
+                }
+            }
+            None if item.sent > 0 => found.costs += (prices.write - read) * tokens(item.shown),
+            // It is written in any case.
+            None => {}
+        }
+    }
+    best
+}
+
+fn worth(decision: Decision) -> f64 {
+    decision.carried - decision.costs
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts far below 2⁵²")]
+pub(crate) fn tokens(count: usize) -> f64 {
+    count as f64
+}

@@ -156,6 +156,7 @@ test("a long import leaves the session free, shows how far it is, and can be sto
   await terminal.waitFor((screen) => screen.includes("this project has 6 older sessions"), "the offer");
   // Or it might end before it is told to.
   const atFullSpeed = slowed(project.inStore(({ file }) => file));
+  t.after(atFullSpeed);
   await terminal.send("/lcm import");
   await terminal.waitFor((screen) => /LCM: importing, \d of 6 sessions, [\d,]+ messages? new/.test(screen), "the progress");
   await terminal.send("still there?");

@@ -5,7 +5,7 @@
  * what: folders for artifacts, `try-engine.mjs` for containers, a registry on loopback for npm's. Publishing is played until it
  * has failed in each way it should survive.
  */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import vm from "node:vm";

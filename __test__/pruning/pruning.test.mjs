@@ -3,7 +3,6 @@
  * brings back what it stands for. All of it is looked at in the requests that the model gets.
  */
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { extension } from "../../scripts/paths.mjs";
@@ -128,11 +127,7 @@ async function assertSound(pi) {
 for (const host of hostsFor(hosts)) {
   test(host.name, async (t) => {
     const project = await aLeanProject(t, host, TOOLS);
-    // A setting says where the store is.
-    project.env.LCM_DB_DIR = "";
-    /** @param {object} lcm @param {string} store */
-    const configure = (lcm, store) => project.configure({ lcm: { ...lcm, dbDir: path.join(project.agentDir, store) } });
-    configure(TOOLS, "store");
+    project.storeIn("store", TOOLS);
     const pi = project.startPi();
 
     await t.test("bulky results of older turns give way, in batches, and each comes back by the call it names", async () => {
@@ -176,7 +171,7 @@ for (const host of hostsFor(hosts)) {
 
     let file = "";
     await t.test("in red whole older turns give way to one line each", async () => {
-      configure(WHOLE_TURNS, "store");
+      project.storeIn("store", WHOLE_TURNS);
       await pi.request("new_session");
       const from = project.turns.length;
       for (let n = 0; n < TURNS; n++) await chat(project, pi, n);
@@ -222,7 +217,7 @@ for (const host of hostsFor(hosts)) {
       assert.match(session.lastCompaction.summary, /none missing/);
 
       // The history is made anew from the session file alone.
-      configure(WHOLE_TURNS, "another");
+      project.storeIn("another", WHOLE_TURNS);
       await pi.request("switch_session", { sessionPath: file });
       await assertSound(pi);
       const context = await asked(pi, "/lcm context");

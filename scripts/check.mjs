@@ -1,8 +1,9 @@
 /**
  * `npm run check -- FILE …`: what the tests nearest to a changed file say, in seconds.
  *
- * A Rust file is judged by its own tests and by those of `src/tests` that bear its name or its folder's; a test file by itself;
- * the shim by its test on the fake host. All JavaScript is judged by its types, beside the tests.
+ * A Rust file is judged by its own tests and by those of `src/tests` that bear its name or its folder's, and where there are
+ * none by all of its folder; a test file by itself; the shim by its test on the fake host. All JavaScript is judged by its
+ * types, beside the tests.
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -18,6 +19,9 @@ const SHIM_TEST = "__test__/shim.test.mjs";
 /** A build that takes longer than this shows itself. */
 const PATIENCE_MS = 1500;
 
+/** Runs Rust tests of the library. */
+const CARGO_TEST = ["test", "--quiet", "--profile", "fast", "--lib"];
+
 /**
  * @param {string[]} args files, as the shell names them
  * @returns {Promise<number>} an exit code
@@ -29,15 +33,28 @@ export async function check(args) {
   const rust = files.filter((file) => file.endsWith(".rs"));
   const tests = new Set(files.filter((file) => !file.endsWith(".rs")).flatMap(testOf));
   if (rust.length > 0) {
-    const code = await show("cargo", ["test", "--quiet", "--profile", "fast", "--lib", "--", ...new Set(rust.flatMap(filtersOf))], { cwd: root, env: cargoEnvironment() });
+    const known = await rustTests();
+    const code = await show("cargo", [...CARGO_TEST, "--", ...new Set(rust.flatMap((file) => filtersOf(file, known)))], { cwd: root, env: cargoEnvironment() });
     if (code !== 0) return code;
   }
   if (rust.length === files.length) return 0;
   const types = collect(node22, [programOf("typescript", "tsc"), "-p", "tsconfig.json"], { cwd: root });
-  const code = tests.size > 0 ? await runTests([...tests]) : 0;
-  const { code: typesCode, stdout } = await types;
-  process.stdout.write(stdout);
-  return code || typesCode;
+  let code = 0;
+  try {
+    if (tests.size > 0) code = await runTests([...tests]);
+  } finally {
+    const { code: typesCode, stdout, stderr } = await types;
+    process.stdout.write(stdout + stderr);
+    code ||= typesCode;
+  }
+  return code;
+}
+
+/** The names of all Rust tests. @returns {Promise<string[]>} */
+async function rustTests() {
+  const { code, stdout, stderr } = await collect("cargo", [...CARGO_TEST, "--", "--list"], { cwd: root, env: cargoEnvironment(), revealAfterMs: PATIENCE_MS });
+  if (code !== 0) throw new Failure(`${stderr}cargo test failed with exit code ${code}: its own words stand above.`);
+  return [...stdout.matchAll(/^(\S+): test$/gm)].map(([, name]) => name);
 }
 
 /** @param {string[]} tests */
@@ -52,8 +69,13 @@ async function runTests(tests) {
 function fromRoot(arg) {
   const file = path.relative(root, path.resolve(process.env.INIT_CWD ?? process.cwd(), arg)).replaceAll(path.sep, "/");
   if (!existsSync(path.join(root, file))) throw new Failure(`There is no file ${arg}.`);
-  if (!/\.(rs|m?js)$/.test(file)) throw new Failure(`No test is nearest to ${arg}: npm run check takes Rust and JavaScript files, npm test runs everything.`);
+  if (!/\.(rs|m?js)$/.test(file)) throw noneNearTo(arg);
   return file;
+}
+
+/** @param {string} file */
+function noneNearTo(file) {
+  return new Failure(`No test is nearest to ${file}: npm run check takes Rust and JavaScript files, npm test runs everything.`);
 }
 
 /** The test files nearest to a JavaScript file. @param {string} file */
@@ -64,12 +86,18 @@ function testOf(file) {
 
 /**
  * By what the tests nearest to a Rust file are found: the file's module, and modules of `src/tests` with its name or its
- * folder's.
+ * folder's; or else the module around it that has tests.
  * @param {string} file
+ * @param {string[]} known the names of all tests
  */
-function filtersOf(file) {
+function filtersOf(file, known) {
   const parts = file.replace(/^src\//, "").replace(/(\/mod)?\.rs$/, "").split("/");
   const behaviors = readdirSync(path.join(root, "src", "tests")).map((name) => name.replace(/\.rs$/, ""));
   const near = behaviors.filter((name) => parts.includes(name)).map((name) => `tests::${name}::`);
-  return [`${parts.join("::")}::`, ...near];
+  const hasTests = (/** @type {string} */ filter) => known.some((name) => name.startsWith(filter));
+  const own = [`${parts.join("::")}::`, ...near].filter(hasTests);
+  if (own.length > 0) return own;
+  const around = parts.map((_, at) => `${parts.slice(0, at).join("::")}::`).slice(1).findLast(hasTests);
+  if (!around) throw noneNearTo(file);
+  return [around];
 }

@@ -131,6 +131,8 @@ class Run {
     const script = path.join(root, "scripts", "node-tests.mjs");
     const started = Date.now();
     const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, signal: this.#abort.signal });
+    // A run that was ended leaves the times of the run before it.
+    this.#abort.signal.throwIfAborted();
     const times = lastTimes();
     this.#pieces.push(...files.map((name) => ({ name, ms: times[name] ?? 0 })));
     if (code !== 0) throw new Failure("\nFAILED: the JavaScript tests; what failed is listed above.");

@@ -13,6 +13,6 @@ const all = [];
 for (const file of allTestFiles()) {
   listed.length = 0;
   await import(pathToFileURL(path.join(root, file)).href);
-  all.push(...listed.map((/** @type {string[]} */ path) => ({ file, path })));
+  all.push(...listed.map((/** @type {object} */ test) => ({ file, ...test })));
 }
 process.stdout.write(JSON.stringify(all), () => process.exit());

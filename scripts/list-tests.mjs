@@ -24,16 +24,25 @@ const target = path.join(root, "docs", "tests.md");
 /** Where a test that names no host runs. */
 const ONCE = "once";
 
-/** Every behavior that a test file proves. @returns {Proof[]} */
+/**
+ * Every behavior that a test file proves. A test that `npm test` skips for another reason than `npm run test:all` counts in the
+ * latter alone; a reason that both have is the machine's.
+ * @returns {Proof[]}
+ */
 export function proofs() {
   /** @type {Map<string, Proof>} */
   const found = new Map();
+  /** Why `npm run test:all` skips a test. @type {Map<string, unknown>} */
+  const reasons = new Map();
   for (const suite of /** @type {const} */ (["all", "quick"])) {
     const env = { ...process.env, TEST_SUITE: suite, TEST_HOSTS: "" };
-    /** @type {{ file: string, path: string[] }[]} */
+    /** @type {({ file: string } & import("./listed-test.mjs").Listed)[]} */
     const lists = JSON.parse(execFileSync(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", collector], { env, encoding: "utf8", maxBuffer: 2 ** 26 }));
-    for (const { file, path: names } of lists) {
-      const { behavior, host } = told(names.join(" › "));
+    for (const { file, path: names, skip } of lists) {
+      const title = names.join(" › ");
+      if (suite === "all") reasons.set(`${file}: ${title}`, skip);
+      else if (skip && skip !== reasons.get(`${file}: ${title}`)) continue;
+      const { behavior, host } = told(title);
       const key = `${file}: ${behavior}`;
       const proof = found.get(key) ?? { file, behavior, quick: [], all: [] };
       proof[suite].push(host);
@@ -62,7 +71,7 @@ export function page(all) {
     return `| [${file.replace("__test__/", "").replace(".test.mjs", "")}](../${file}) | ${ideaOf(path.join(root, file))} | ${here.length} | ${hostsOf(here, "quick")} | ${runs("quick")} | ${runs("all")} |`;
   });
   const left = all.filter(({ quick }) => quick.length === 0).map(({ file, behavior }) => `- ${file}: ${behavior}\n`);
-  const leftOut = left.length === 0 ? "`npm test` leaves out no behavior." : `Only in \`npm run test:all\`:\n\n${left.join("")}`;
+  const leftOut = left.length === 0 ? "`npm test` leaves out no test." : `Only in \`npm run test:all\`:\n\n${left.join("")}`;
   const rust = rustTests().map(({ folder, count }) => `| ${folder} | ${count} |`);
   return readFileSync(path.join(root, "scripts", "tests.md"), "utf8")
     .replace("{{javascript}}", rows.join("\n"))

@@ -1,27 +1,40 @@
 /**
  * Replaces `node:test` while tests are listed: records their titles and runs nothing. See `collect-tests.mjs`.
  *
- * A test is listed even if this machine would skip it, so that the list is the same on all machines. A test without a body is
- * a placeholder for what is left out, and is not listed.
+ * A test that is skipped is listed too, with the reason: it may be the machine's, and the list has to be the same on all
+ * machines. A test without a body is a placeholder for what is left out, and is not listed.
  */
 
-/** The titles of the suites around a test, and its own. @type {string[][]} */
+/**
+ * @typedef {object} Listed
+ * @property {string[]} path the titles of the suites around a test, and its own
+ * @property {unknown} [skip] why it is skipped
+ */
+
+/** @type {Listed[]} */
 export const listed = [];
 
-/** @type {string[]} */
-let around = [];
+/** @type {Listed} */
+let around = { path: [] };
 
 /** @param {string} name @param {...unknown} rest as of `test` */
 export function test(name, ...rest) {
-  if (rest.some((arg) => typeof arg === "function")) listed.push([...around, name]);
+  if (rest.some((arg) => typeof arg === "function")) listed.push(inside(name, rest));
 }
 
 /** @param {string} name @param {...unknown} rest */
 export function describe(name, ...rest) {
   const body = rest.find((arg) => typeof arg === "function");
-  around = [...around, name];
+  const outer = around;
+  around = inside(name, rest);
   if (typeof body === "function") body();
-  around = around.slice(0, -1);
+  around = outer;
+}
+
+/** @param {string} name @param {unknown[]} rest @returns {Listed} */
+function inside(name, rest) {
+  const { skip } = /** @type {{ skip?: unknown }} */ (rest.find((arg) => arg && typeof arg === "object") ?? {});
+  return { path: [...around.path, name], skip: around.skip || skip };
 }
 
 const nothing = () => {};

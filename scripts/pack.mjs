@@ -75,14 +75,12 @@ async function packEngine(platform) {
 /**
  * The package that users name.
  * @param {string} folder for the tarball
- * @param {string} [version] another than the repository's, for tests
  */
-export async function packMain(folder, version) {
+export async function packMain(folder) {
   await buildViewer();
   const { scripts, devDependencies, allowScripts, private: _, ...own } = ownManifest();
-  const packed = { ...own, ...repository(), version: version ?? own.version };
-  const optionalDependencies = Object.fromEntries(platforms.map(({ name }) => [packageOf(name), packed.version]));
-  return pack({ ...packed, optionalDependencies }, folder, (stage) => {
+  const optionalDependencies = Object.fromEntries(platforms.map(({ name }) => [packageOf(name), own.version]));
+  return pack({ ...own, ...repository(), optionalDependencies }, folder, (stage) => {
     for (const name of own.files) cpSync(path.join(root, name), path.join(stage, name), { recursive: true });
   });
 }
@@ -128,7 +126,7 @@ function repository() {
  * @param {(stage: string) => void} fill puts everything else beside it
  * @returns {Promise<Packed>}
  */
-export async function pack(manifest, folder, fill) {
+async function pack(manifest, folder, fill) {
   const stage = path.join(folder, `.${manifest.name}-${manifest.version}`);
   mkdirSync(stage, { recursive: true });
   try {

@@ -5,7 +5,7 @@
  * what: folders for artifacts, `try-engine.mjs` for containers, a registry on loopback for npm's. Publishing is played until it
  * has failed in each way it should survive.
  */
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import vm from "node:vm";
@@ -20,6 +20,15 @@ import { collect, show } from "./proc.mjs";
 /** @typedef {{ name?: string, if?: string, "runs-on": string, strategy?: { matrix: any }, env?: Record<string, string>, steps: Step[] }} Job */
 /** A job on one row of its matrix. @typedef {{ tree: string, context: Record<string, any>, env: NodeJS.ProcessEnv }} Machine */
 
+/** @type {{ jobs: Record<string, Job> }} */
+const { jobs } = parse(readFileSync(path.join(root, ".github", "workflows", "release.yml"), "utf8"));
+const chosen = process.argv.slice(2);
+const unknown = chosen.filter((name) => !Object.hasOwn(jobs, name));
+if (unknown.length > 0) {
+  process.stderr.write(`The release has no job ${unknown.join(", ")}: its jobs are ${Object.keys(jobs).join(", ")}.\n`);
+  process.exit(1);
+}
+
 const { version } = ownManifest();
 const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-rehearsal-"));
 const artifacts = path.join(folder, "artifacts");
@@ -29,9 +38,6 @@ const table = [];
 /** @type {(() => unknown)[]} */
 const cleaning = [];
 
-/** @type {{ jobs: Record<string, Job> }} */
-const { jobs } = parse(readFileSync(path.join(root, ".github", "workflows", "release.yml"), "utf8"));
-const chosen = process.argv.slice(2);
 try {
   // They stand in the order in which they need each other.
   for (const [name, job] of Object.entries(jobs)) {

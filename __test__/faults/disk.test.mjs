@@ -7,22 +7,13 @@ import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor, hostOf, MAIN } from "../../scripts/hosts.mjs";
 import { root } from "../../scripts/paths.mjs";
-import { assertAgreement } from "../support/agreement.mjs";
 import { aDisk, aFolder, noDisk, noPermissions } from "../support/disks.mjs";
-import { assertNothingGone, assertToldOnce, assertWhole, assertWholeIn, echo, goOn, leave, pause, putAway, storedIn, talk, toldSomething } from "../support/faults.mjs";
+import { assertNothingGone, assertToldOnce, assertWhole, assertWholeIn, echo, goOn, leave, pause, putAway, storedAgain, storedIn, talk, toldSomething } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/project.mjs").Pi} Pi */
-
-/** With the fault gone, going on talking is all it needs. @param {Project} project @param {Pi} pi */
-async function storedAgain(project, pi) {
-  await eventually(async () => {
-    await talk(project, pi, "and now?");
-    assertAgreement(project);
-  });
-}
 
 for (const host of hostsFor(hostsByVersion)) {
   test(`Pi ${host.version}: on a full disk Pi goes on, and what was missed is stored when there is room`, { skip: noDisk }, async (t) => {

@@ -8,7 +8,7 @@ import { describe, test } from "node:test";
 import { everything, hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { lcm } from "../support/cli.mjs";
-import { assertNothingGone, assertToldOnce, assertWholeIn, databaseFile, echo, goOn, leave, pause, storedIn, talk, toldSomething, warnings } from "../support/faults.mjs";
+import { assertNothingGone, assertToldOnce, assertWholeIn, databaseFile, echo, goOn, leave, pause, storedAgain, storedIn, talk, toldSomething } from "../support/faults.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
@@ -31,14 +31,6 @@ function intrude(t, project, ...statements) {
 
 /** How often several Pis start. */
 const ROUNDS = everything ? 3 : 1;
-
-/** The lock is let go: with the next thing that is said, everything is stored. @param {Project} project @param {Pi} pi */
-async function storedAgain(project, pi) {
-  await eventually(async () => {
-    await talk(project, pi, "and now?");
-    assertAgreement(project);
-  });
-}
 
 // Most of them wait for a lock.
 describe("at the same database", { concurrency: 3 }, () => {

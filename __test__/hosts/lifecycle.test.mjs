@@ -41,7 +41,7 @@ const rowOf = (host, mode) => `${host.name}, ${mode}`;
 /** What is lived in one start of Pi. @type {readonly Column[]} */
 const SHORT = ["start", "switch", "compact", "lcm_grep", "quit"];
 
-/** In what ends so Pi has no hand, whatever its mode: it handles neither signal. @type {readonly Column[]} */
+/** Pi handles neither signal, so its mode makes no difference here. @type {readonly Column[]} */
 const SUDDEN = ["SIGINT", "crash"];
 
 /**
@@ -171,7 +171,7 @@ function momentsOfAStay(project) {
     },
     {
       column: "tree",
-      // A search waits until all is handed over that was said before it. Who is faster finds the branches in another order.
+      // The search waits until everything said so far is stored. Without it, the order of the branches would depend on timing.
       steps: () => [{ say: "search the clone" }, { act: "tree", which: heard("the first") }, { say: "on another branch" }],
       check: () => {
         const grown = saying("in the clone");
@@ -241,7 +241,7 @@ function aPast(project) {
   return new SessionFile(past.write(project.sessionDir));
 }
 
-/** A session that Pi is started with, and ends at which that session survives. @param {Life} life */
+/** Starts Pi with a session, and ends Pi in ways that the session must survive. @param {Life} life */
 async function comeBack({ seat, project, moments, cell }) {
   const history = project.history("019a4f3c-0000-7000-8000-000000000002");
   history.talk(3);

@@ -9,7 +9,7 @@ import { describe, test } from "node:test";
 import { everything, hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { extension, root } from "../../scripts/paths.mjs";
 import { startsIn } from "../support/acting.mjs";
-import { assertAgreement } from "../support/agreement.mjs";
+import { assertAgreement, assertStored } from "../support/agreement.mjs";
 import { blockOf } from "../support/block.mjs";
 import { copyWithoutEngine } from "../support/copies.mjs";
 import { filler } from "../support/history.mjs";
@@ -17,7 +17,7 @@ import { OnePi } from "../support/one-pi.mjs";
 import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";
 import { saidBy, sessionSaying } from "../support/seats.mjs";
-import { jsonOf, SessionFile } from "../support/session-file.mjs";
+import { SessionFile } from "../support/session-file.mjs";
 import { notesIn } from "../support/slow.mjs";
 import { databasesIn } from "../support/store.mjs";
 import { noTerminal } from "../support/terminal.mjs";
@@ -372,10 +372,4 @@ const AFTER_A_TOOL_IN_A_STARTED_RUN = 4;
 function assertConstant(requests) {
   assertGrowing(requests);
   assert.equal(new Set(requests.map(({ body }) => JSON.stringify(body.tools))).size, 1, "the same tools");
-}
-
-/** The store has a session's entries as they stand in its file. @param {Project} project @param {SessionFile} session */
-function assertStored(project, session) {
-  const stored = project.inStore((store) => store.entries(session.id));
-  assert.deepEqual(stored, session.entries.map((entry) => ({ id: entry.id, parentId: entry.parentId, json: jsonOf(entry) })));
 }

@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { assertStored } from "../support/agreement.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf, SessionFile } from "../support/session-file.mjs";
@@ -14,21 +15,6 @@ import { databasesIn, slowed } from "../support/store.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
-
-/**
- * The store has the sessions' entries in their places, and the exact JSON of every message.
- * @param {Project} project
- * @param {SessionFile[]} sessions
- */
-function assertStored(project, sessions) {
-  for (const session of sessions) {
-    const stored = project.inStore((store) => store.entries(session.id));
-    for (const [at, entry] of session.entries.entries()) {
-      assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at}`);
-    }
-    assert.equal(stored.length, session.entries.length);
-  }
-}
 
 /** What the user was told. @param {import("../support/project.mjs").Pi} pi @returns {string[]} */
 const notices = (pi) => pi.ui("notify").map(({ message }) => message);
@@ -63,11 +49,11 @@ for (const host of hostsFor(hostsByVersion)) {
     await pi.prompt("/lcm import");
     const messages = new Set(old.flatMap(({ entries }) => entries.map(jsonOf).filter((json) => json && !json.startsWith('{"role":"system"')))).size;
     assert.match(notices(pi)[1], new RegExp(`^3 sessions: ${messages} messages new, \\d+ known already$`));
-    assertStored(project, old);
+    for (const session of old) assertStored(project, session);
 
     await pi.prompt("/lcm import");
     assert.match(notices(pi)[2], /^3 sessions: 0 messages new, \d+ known already$/);
-    assertStored(project, old);
+    for (const session of old) assertStored(project, session);
     await pi.stop();
 
     const again = project.startPi();
@@ -156,6 +142,7 @@ test("a long import leaves the session free, shows how far it is, and can be sto
   await terminal.waitFor((screen) => screen.includes("this project has 6 older sessions"), "the offer");
   // Or it might end before it is told to.
   const atFullSpeed = slowed(project.inStore(({ file }) => file));
+  t.after(atFullSpeed);
   await terminal.send("/lcm import");
   await terminal.waitFor((screen) => /LCM: importing, \d of 6 sessions, [\d,]+ messages? new/.test(screen), "the progress");
   await terminal.send("still there?");

@@ -4,25 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { assertStored } from "../support/agreement.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf, SessionFile } from "../support/session-file.mjs";
 import { databasesIn } from "../support/store.mjs";
-
-/** @typedef {Awaited<ReturnType<typeof aProject>>} Project */
-
-/**
- * The store has the session's entries, in their order and places, and the exact JSON of every message.
- * @param {Project} project
- * @param {SessionFile} session
- */
-function assertStored(project, session) {
-  const stored = project.inStore((store) => store.entries(session.id));
-  // One by one, or a difference would be reported with the whole session around it.
-  for (const [at, entry] of session.entries.entries()) {
-    assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at}`);
-  }
-  assert.equal(stored.length, session.entries.length);
-}
 
 /** Two calls of one turn with the same command, whose results are equal but for the call's id. */
 const twiceTheSame = {

@@ -26,8 +26,8 @@ async function aChoice(t, host) {
   const project = await aProject(t, { host, extensions: [extension, providers] });
   const login = { club: { type: "oauth", access: "club-token", refresh: "club-refresh", expires: Date.now() + 86_400_000 } };
   writeFileSync(path.join(project.agentDir, "auth.json"), JSON.stringify(login));
-  // A setting says where the store is: each session is to find an empty one.
-  project.env.LCM_DB_DIR = "";
+  // Each session is to find an empty one.
+  project.storeIn("store");
   return { project, pi: project.startPi() };
 }
 
@@ -39,8 +39,7 @@ async function aChoice(t, host) {
  */
 async function compactedBy({ project, pi }, compactionModels, { lcm = {}, model, summary } = {}) {
   const name = `session-${project.sessions().length}`;
-  project.storeDir = path.join(project.agentDir, name);
-  project.configure({ lcm: { compactionModels, dbDir: project.storeDir, ...lcm } });
+  project.storeIn(name, { compactionModels, ...lcm });
   const history = project.history(name);
   history.talk(30);
   if (model) history.entry("model_change", model);

@@ -20,7 +20,7 @@ import { aProject } from "../support/project.mjs";
 const THOROUGH = "0.87.1";
 const page = path.join(root, "docs", "models.md");
 
-/** Whether fires are tried that differ in a value only, and in both formats those that neither has a word for. */
+/** Whether to also try failures that differ only in a value, and every failure in both formats. */
 const all = everything || Boolean(process.env.UPDATE_DOCS);
 
 /** How the model is asked, and whether that is straight from the engine. */

@@ -41,8 +41,8 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
     const tried = Object.entries(models).filter(([name]) => everything || host.version === MAIN || name === models[name].api);
     const project = await aProject(t, { host });
     define(project.agentDir, project.server.url, tried);
-    // A setting says where the store is: each compaction is to find an empty one.
-    project.env.LCM_DB_DIR = "";
+    // Each compaction is to find an empty one.
+    project.storeIn("store");
     const pi = project.startPi();
     for (const [name] of tried) await t.test(`${name}: asked straight or through Pi, it sees and gives the same`, (t) => compare(t, project, pi, name));
   });
@@ -107,8 +107,7 @@ function define(agentDir, url, kinds) {
  */
 async function compacted(project, pi, model, directModelCalls) {
   const name = `${providerOf(model)}-${directModelCalls ? "direct" : "pi"}`;
-  project.storeDir = path.join(project.agentDir, name);
-  project.configure({ lcm: { leafChunkTokens: 500, directModelCalls, dbDir: project.storeDir } });
+  project.storeIn(name, { leafChunkTokens: 500, directModelCalls });
   const history = project.history(name);
   history.talk(12);
   history.user("grüße, 你好, 🙈: “read” it\n\tplease");

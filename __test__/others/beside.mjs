@@ -55,7 +55,7 @@ const pis = new Map(placings.map((placing) => {
  */
 export function beside(sentence, name, body, { on = () => true } = {}) {
   const here = [...pis].filter(([placing]) => on(placing));
-  test(sentence, { concurrency: here.length }, async (t) => {
+  test(sentence, { concurrency: true, skip: here.length === 0 && "it needs another Pi than TEST_HOSTS names" }, async (t) => {
     await Promise.all(here.map(([placing, one]) => t.test(placing.title, (t) => {
       return body(t, async (exchanges, more) => {
         const past = await one.past(exchanges);

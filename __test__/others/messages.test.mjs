@@ -102,7 +102,7 @@ beside("what another extension writes into the session is stored where it stands
   assert.ok(shown.includes("please go on") && shown.includes("said aside after turn 1"));
   if (takesEntries(placing)) assert.ok(shown.includes("drafted after turn 1"));
   await eventually(() => assertAgreement(project));
-  // On an older Pi ours, where it is loaded first, hears of what is written after a run's last event with the next run only.
+  // On Pi 0.74.2, if ours is loaded first, it learns of entries written after a run's last event only in the next run.
 }, { on: (placing) => once(placing) || takesEntries(placing) });
 
 beside("whatever a tool answers is stored, compacted and found again", "odd-tool", async (t, begin) => {

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { hostsByVersion, hostsFor, MAIN } from "../../scripts/hosts.mjs";
 import { aProject } from "../support/project.mjs";
 import { assertGrowing } from "../support/requests.mjs";
 import { bothOf, placings } from "./beside.mjs";
@@ -15,6 +16,8 @@ import { bothOf, placings } from "./beside.mjs";
 
 const OURS = "Lossless Context Management";
 const THEIRS = "Mind the ledger, says another extension.";
+/** The user's own prompt where it stands in files. */
+const IN_FOLDERS = /You are a smith\.[^]*Strike hard\./;
 
 /** How often a text stands in the request's system prompt. @param {Received} request @param {string} text */
 const times = ({ system }, text) => system.split(text).length - 1;
@@ -62,20 +65,34 @@ for (const placing of placings) {
   const files = oursIsLast ? "in Pi's agent folder and in the project's" : "on the command line";
   test(`an extension that adds to the prompt and the user's own prompt ${files} keep their words, and ours stand there too, on ${title}`, async (t) => {
     const project = await aProject(t, { host, extensions: bothOf(placing, "prompting") });
-    const args = oursIsLast ? inFolders(project) : ["--system-prompt", "You are a poet.", "--append-system-prompt", "Rhyme."];
+    const args = oursIsLast ? inFolders(project, host.version === MAIN) : ["--system-prompt", "You are a poet.", "--append-system-prompt", "Rhyme."];
     const requests = await talked(project, args);
     for (const request of [...requests.before, ...requests.after]) {
       assert.equal(times(request, THEIRS), 1);
-      assert.match(request.system, oursIsLast ? /You are a baker\.[^]*Strike hard\./ : /You are a poet\.[^]*Rhyme\./);
+      assert.match(request.system, oursIsLast ? IN_FOLDERS : /You are a poet\.[^]*Rhyme\./);
     }
     assertOursIsAdded(requests);
   });
 }
 
-/** A prompt of the user's own, for this project and for all. @param {Project} project */
-function inFolders(project) {
-  writeFileSync(path.join(project.agentDir, "SYSTEM.md"), "You are a baker.");
+for (const host of hostsFor(hostsByVersion)) {
+  test(`the user's own prompt keeps its words beside ours alone, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host });
+    const requests = await talked(project, inFolders(project, false));
+    for (const request of [...requests.before, ...requests.after]) assert.match(request.system, IN_FOLDERS);
+    assertOursIsAdded(requests);
+  });
+}
+
+/**
+ * A prompt of the user's own, for this project and for all.
+ * @param {Project} project
+ * @param {boolean} whole whether the project has a whole prompt of its own, which then counts, or only what is added to Pi's
+ */
+function inFolders(project, whole) {
   mkdirSync(path.join(project.cwd, ".pi"));
+  writeFileSync(path.join(project.agentDir, "SYSTEM.md"), whole ? "You are a baker." : "You are a smith.");
+  if (whole) writeFileSync(path.join(project.cwd, ".pi", "SYSTEM.md"), "You are a smith.");
   writeFileSync(path.join(project.cwd, ".pi", "APPEND_SYSTEM.md"), "Strike hard.");
   return project.host?.version === "0.74.2" ? [] : ["--approve"];
 }

@@ -3,7 +3,6 @@
  * changes only then; and that each stub brings back what it stands for. All of it is looked at in the requests that the model gets.
  */
 import assert from "node:assert/strict";
-import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { extension } from "../../scripts/paths.mjs";
@@ -113,11 +112,7 @@ async function assertSound(pi) {
 for (const host of hostsFor(hosts)) {
   test(host.name, async (t) => {
     const project = await aLeanProject(t, host);
-    // A setting says where the store is.
-    project.env.LCM_DB_DIR = "";
-    /** @param {object} lcm @param {string} store */
-    const configure = (lcm, store) => project.configure({ lcm: { ...lcm, dbDir: path.join(project.agentDir, store) } });
-    configure({}, "store");
+    project.storeIn("store");
     const pi = project.startPi();
 
     await t.test("bulky results give way while a turn runs, in batches, and each comes back by the call it names", async () => {
@@ -192,7 +187,7 @@ for (const host of hostsFor(hosts)) {
       assert.match(session.lastCompaction.summary, /none missing/);
 
       // The history is made anew from the session file alone.
-      configure({}, "another");
+      project.storeIn("another");
       await pi.request("switch_session", { sessionPath: file });
       await assertSound(pi);
       const context = await asked(pi, "/lcm context");
@@ -200,7 +195,7 @@ for (const host of hostsFor(hosts)) {
     });
 
     await t.test("a full context is left alone", async () => {
-      configure({ context: "full" }, "another");
+      project.storeIn("another", { context: "full" });
       await pi.request("new_session");
       const from = project.turns.length;
       await work(project, pi, "third");

@@ -16,7 +16,7 @@ import { aPlace, asksForTrust } from "./starting.mjs";
 /** @typedef {import("./starting.mjs").Start} Start */
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 
-/** What folders for a history are called below, or would be if a path were taken as it is written. */
+/** Names of the store folders used below, and names that would appear if `~` or `$HOME` were not expanded. */
 const NAMES = ["absolute-store", "global-store", "project-store", "variable-store", "~", "$HOME"];
 
 /** All that lies anywhere a history could have gone. @param {Place} place */

@@ -1,6 +1,6 @@
 /** Starts Pi with settings and an environment of the test's choosing, where the project's own starts would say where to store. */
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { runPi, startPi } from "../../demo/rpc.mjs";
 import { extension } from "../../scripts/paths.mjs";
@@ -47,13 +47,13 @@ export class Place {
 
   /** Changes our global settings. @param {unknown} lcm */
   global(lcm) {
-    change(path.join(this.project.agentDir, "settings.json"), { lcm });
+    this.project.configure({ lcm });
   }
 
   /** Writes the project's settings. @param {unknown} lcm */
   local(lcm) {
     mkdirSync(path.join(this.project.cwd, ".pi"), { recursive: true });
-    change(path.join(this.project.cwd, ".pi", "settings.json"), { lcm });
+    writeFileSync(path.join(this.project.cwd, ".pi", "settings.json"), JSON.stringify({ lcm }));
   }
 
   /**
@@ -95,14 +95,4 @@ export class Place {
     const { node, pi } = this.host;
     return { agentDir, cwd, sessionDir, env, node, pi, args: [...extensions.flatMap((file) => ["-e", file]), ...args] };
   }
-}
-
-/**
- * Changes keys of a JSON file, which need not be there.
- * @param {string} file
- * @param {object} keys
- */
-function change(file, keys) {
-  const before = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {};
-  writeFileSync(file, `${JSON.stringify({ ...before, ...keys }, null, 2)}\n`);
 }

@@ -17,16 +17,30 @@ export function assertAgreement(project, sessions = project.sessions(), name) {
   project.inStore((store) => {
     const known = store.rows("SELECT session_id FROM conversations ORDER BY session_id").map(({ session_id }) => session_id);
     assert.deepEqual(known, sessions.map(({ id }) => id).sort(), "the store knows the sessions that have files");
-    for (const session of sessions) {
-      const stored = store.entries(session.id);
-      // One by one, or a difference would be reported with the whole session around it.
-      for (const [at, entry] of session.entries.entries()) {
-        assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at} of ${session.id}`);
-      }
-      assert.equal(stored.length, session.entries.length, `the number of entries of ${session.id}`);
-    }
+    for (const session of sessions) assertSame(store.entries(session.id), session);
     assert.equal(store.count("messages"), distinctMessages(sessions), "what sessions have in common is stored once, and nothing twice");
   }, name);
+}
+
+/**
+ * The store has a session's entries, in their order and places, and the exact JSON of every message; whatever else it has.
+ * @param {Project} project
+ * @param {SessionFile} session
+ */
+export function assertStored(project, session) {
+  assertSame(project.inStore((store) => store.entries(session.id)), session);
+}
+
+/**
+ * @param {import("./store.mjs").StoredEntry[]} stored
+ * @param {SessionFile} session
+ */
+function assertSame(stored, { id, entries }) {
+  // One by one, or a difference would be reported with the whole session around it.
+  for (const [at, entry] of entries.entries()) {
+    assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at} of ${id}`);
+  }
+  assert.equal(stored.length, entries.length, `the number of entries of ${id}`);
 }
 
 /**

@@ -148,6 +148,14 @@ export async function assertWholeIn(project, pi, { name, told, from } = {}) {
   else assert.deepEqual(warnings(pi, from), []);
 }
 
+/** With the fault gone, everything is stored with the next thing that is said. @param {Project} project @param {Pi} pi */
+export async function storedAgain(project, pi) {
+  await eventually(async () => {
+    await talk(project, pi, "and now?");
+    assertAgreement(project);
+  });
+}
+
 /** SQLite finds nothing wrong either. @param {Project} project @param {string} [name] of the database */
 export function assertSound(project, name) {
   project.inStore((store) => assert.equal(store.rows("PRAGMA integrity_check")[0].integrity_check, "ok"), name);

@@ -15,7 +15,7 @@ import { blockOf, drillDownIds, statistics } from "./block.mjs";
  * @property {string} name
  * @property {(isNew: boolean) => Reply} reply to a question that was never put before, or was
  * @property {boolean} [harmless] the summaries come about all the same
- * @property {boolean} [worded] a format has words of its own for it, or none: it is tried in each
+ * @property {boolean} [worded] the wire formats report this differently, so it is tried in each
  * @property {string} [like] another one, from which it differs in a value only, and which `npm test` tries in its place
  */
 

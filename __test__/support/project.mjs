@@ -41,16 +41,15 @@ import { openTerminal } from "./terminal.mjs";
  * @property {Record<string, unknown>} [settings] more of Pi's settings
  * @property {Host} [host] another Pi than the repository's own
  * @property {string[]} [extensions] what is loaded: ours alone, unless the test says otherwise
- * @property {string} [usual] the name of the project's folder, see `temporaryFolder`
+ * @property {string} [usual] the name of the project's folder, the same each time: Pi translates an extension once for each path
  */
 
 /**
  * A fresh temporary folder, deleted after the test.
  * @param {TestContext} t
- * @param {string} [usual] for a folder that has this name each time: Pi translates an extension once for each path
  */
-export function temporaryFolder(t, usual) {
-  const { folder, remove } = makeFolder(usual);
+export function temporaryFolder(t) {
+  const { folder, remove } = makeFolder();
   t.after(remove);
   return folder;
 }
@@ -205,6 +204,18 @@ export class Project {
   configure(changed) {
     const file = path.join(this.agentDir, "settings.json");
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), ...changed }));
+  }
+
+  /**
+   * Lets our settings say where the store is, so that the sessions of one Pi can have a store each: for Pis that start, and for
+   * sessions that begin or are taken up, from now on.
+   * @param {string} name of a folder beside Pi's settings
+   * @param {object} [lcm] our other settings
+   */
+  storeIn(name, lcm = {}) {
+    this.env.LCM_DB_DIR = "";
+    this.storeDir = path.join(this.agentDir, name);
+    this.configure({ lcm: { ...lcm, dbDir: this.storeDir } });
   }
 
   /**

@@ -1,5 +1,5 @@
 /**
- * Looks into the store behind the engine's back, read-only: what a test claims of it is read from the tables themselves.
+ * Looks into the store behind the engine's back: what a test claims of it is read from the tables themselves. And holds its lock.
  *
  * Coverage above all is computed here anew, from the edges down to the messages, and not taken from any counter.
  */
@@ -151,26 +151,33 @@ export class Store {
   }
 }
 
-/** So long nobody else gets to write: well below the engine's patience. */
+/** How long the lock is held: well below the engine's busy timeout. */
 const HELD_MS = 2_000;
 
 /**
  * Slows down whoever writes much into a database: after each write that gets through, the next must wait.
  * @param {string} file
+ * @param {number} [heldMs] how long
  * @returns {() => Promise<void>} ends it
  */
-export function slowed(file) {
+export function slowed(file, heldMs = HELD_MS) {
   const database = new DatabaseSync(file);
   const version = () => database.prepare("PRAGMA data_version").get()?.data_version;
   let end = (/** @type {string} */ _how) => {};
   const ended = new Promise((resolve) => (end = resolve));
-  const pause = (/** @type {number} */ ms) => Promise.race([ended, new Promise((resolve) => setTimeout(resolve, ms, "go on"))]);
+  const pause = (/** @type {number} */ ms) => new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms, "go on");
+    void ended.then((how) => {
+      clearTimeout(timer);
+      resolve(how);
+    });
+  });
   const held = (async () => {
     for (let before = version(), next; next !== "ended"; ) {
       next = await pause(5);
       if (version() === before) continue;
       database.exec("BEGIN IMMEDIATE");
-      next = await pause(HELD_MS);
+      next = await pause(heldMs);
       database.exec("COMMIT");
       before = version();
     }

@@ -94,6 +94,8 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.match(answer, /^Removed for good: 1 message[^]*Nothing of it is left in the database/);
       for (const named of [backup, project.sessions()[0].file, "the session that is open"]) assert.ok(answer.includes(named), `${named} in ${answer}`);
     }
+    const { stdout: inTheFork } = await project.runPi(["-p", "--fork", project.sessions()[0].file, "in the fork"]);
+    assert.equal(inTheFork, "Heard: in the fork\n");
     assertGone(project);
     await assertStaysAway(project);
   });

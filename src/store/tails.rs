@@ -203,7 +203,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::tests::extent::cases(200))]
+        #![proptest_config(crate::tests::extent::cases(600))]
         #[test]
         fn no_made_up_word_is_excluded_either(
             word in "[a-z0-9]{0,5}(at|bl|iz|ll|tt|ss|44|y|e|ie|[bcdfgk1])?(ational|tional|enci|anci|izer|logi|bli|alli|entli|eli|ousli|ization|ation|ator|alism|iveness|fulness|ousness|aliti|iviti|biliti|icate|ative|alize|iciti|ical|ful|ness|al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|ion|ou|ism|ate|iti|ous|ive|ize|ity|ility|ably){0,3}(y|s|es|ies|ed|ing|eed|ings|edly)?",

@@ -46,7 +46,7 @@ export async function atTurnEnd(pi, event, ctx, session, engine, usage) {
   if (others.some(({ type }) => type === "compaction")) return undefined;
   const { entries } = await due(pi, ctx, session, engine, usage, {
     edited: others.flatMap(({ type, targetId }) => (type === "context_edit" ? [targetId] : [])),
-    usage: event.message.usage,
+    usage: countsOf(event.message.usage),
     isCold: isCold(event.message),
     canFold: session.takesEntries,
   });
@@ -113,7 +113,7 @@ async function due(pi, ctx, session, engine, usage, moment) {
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
   if (!session.lean || !session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
-  const request = { ...live, ...moment, summarizer: summarizerCost(ctx, session), promptTokens: promptTokens(pi, ctx) };
+  const request = { ...live, ...moment, summarizer: summarizerCost(ctx, session), promptTokens: (session.promptTokens ??= promptTokens(pi, ctx)) };
   session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */
   const answer = unwrap(await session.deciding);
@@ -136,7 +136,7 @@ export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
     contextTokens: usage?.tokens ?? undefined,
     contextWindow: windowOf(ctx, usage),
     model: modelOf(ctx),
-    cost: ctx.model?.cost,
+    cost: pricesOf(ctx.model),
   };
 }
 
@@ -150,9 +150,24 @@ function summarizerCost({ model, modelRegistry }, { summarizers }) {
   for (const name of summarizers) {
     const [, provider = "", id = ""] = name.match(/^([^/]*)\/([^]*)$/) ?? [];
     const known = modelRegistry.find(provider, id);
-    if (known && modelRegistry.hasConfiguredAuth(known)) return known.cost;
+    if (known && modelRegistry.hasConfiguredAuth(known)) return pricesOf(known);
   }
-  return model?.cost;
+  return pricesOf(model);
+}
+
+/** What is no number is 0: others write these files. @param {{ cost?: any } | undefined} model */
+function pricesOf(model) {
+  return Object.fromEntries(["input", "output", "cacheRead", "cacheWrite"].map((name) => [name, atLeastZero(model?.cost?.[name])]));
+}
+
+/** @param {any} usage that a provider reported */
+function countsOf(usage) {
+  return Object.fromEntries(["input", "output", "cacheRead", "cacheWrite"].map((name) => [name, Math.round(atLeastZero(usage?.[name]))]));
+}
+
+/** @param {unknown} value */
+function atLeastZero(value) {
+  return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : 0;
 }
 
 /** Has the provider forgotten the prompt that this answers? @param {{ timestamp?: number }} answer */

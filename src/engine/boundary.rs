@@ -11,11 +11,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{Engine, lock, read_json};
-use crate::compaction::{self, At, Early, Looked, Session, early};
+use crate::compaction::{self, At, Early, Looked, Session, Shown, early};
 use crate::config::{Context, Settings};
 use crate::error::Result;
 use crate::log::Field;
-use crate::policy::{self, Action};
+use crate::policy::{self, Action, Decision, Folds, Reason};
 use crate::pruning::{self, Live};
 use crate::store::View;
 pub(super) use lean::Lean;
@@ -91,19 +91,37 @@ impl Engine {
                 move |view: &View<'_>| compaction::shown(view, &memory, conversation, &settings, &looked);
             self.store.read(read).await?
         };
-        let decision = lock(&self.lean).decide(&live, &shown, &settings);
-        let boundary = match decision.action {
-            Action::Leave | Action::Summarize(_) => Boundary::default(),
-            Action::Fold(cut) => {
-                self.fold(&live, &settings, shown.visible[cut].entry_id.clone()).await?.unwrap_or_default()
-            }
-            Action::Stub(from) => {
-                let places = policy::giving_way(&shown.items, from);
-                let read = move |view: &View<'_>| pruning::stubs(view, &shown.visible, &places, &live.edited);
-                let (drafts, _) = self.store.read(read).await?;
-                Boundary { entries: drafts.iter().map(pruning::Draft::to_json).collect(), report: None }
+        let mut folds = {
+            let mut lean = lock(&self.lean);
+            lean.add(&live, &shown, &settings);
+            lean.folds(&live, &settings)
+        };
+        let entry = |at: usize| shown.visible[at].entry_id.clone();
+        let mut before = None;
+        let (decision, boundary) = loop {
+            let decision = lock(&self.lean).decide(&live, &shown, folds);
+            match decision.action {
+                Action::Leave => break (decision, Boundary::default()),
+                Action::Summarize(cut) => {
+                    before = Some(entry(cut));
+                    break (decision, Boundary::default());
+                }
+                Action::Fold(cut) => match self.fold(&live, &settings, entry(cut)).await? {
+                    Some(boundary) => break (decision, boundary),
+                    // The block does not fit without more condensing.
+                    None => (before, folds) = (Some(entry(cut)), Folds::Never),
+                },
+                Action::Stub(from) => match self.stubs(&live, &shown, from).await? {
+                    entries if entries.is_empty() => {
+                        let left =
+                            Decision { action: Action::Leave, reason: Reason::NothingToGain, ..decision };
+                        break (left, Boundary::default());
+                    }
+                    entries => break (decision, Boundary { entries, report: None }),
+                },
             }
         };
+        lock(&self.lean).tell(decision, &live, before);
         let fields = [
             ("entries", Field::Count(boundary.entries.len())),
             ("frees", Field::Count(decision.frees)),
@@ -111,6 +129,14 @@ impl Engine {
         ];
         self.log.event("boundary", &fields);
         Ok(boundary)
+    }
+
+    async fn stubs(&self, live: &Live, shown: &Shown, from: usize) -> Result<Vec<Value>> {
+        let places = policy::giving_way(&shown.items, from);
+        let (context, edited) = (shown.visible.clone(), live.edited.clone());
+        let read = move |view: &View<'_>| pruning::stubs(view, &context, &places, &edited);
+        let (drafts, _) = self.store.read(read).await?;
+        Ok(drafts.iter().map(pruning::Draft::to_json).collect())
     }
 
     async fn fold(&self, live: &Live, settings: &Settings, first_kept: String) -> Result<Option<Boundary>> {

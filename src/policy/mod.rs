@@ -73,10 +73,21 @@ pub struct Moment<'a> {
     pub summarizer: Prices,
     /// The provider's cache has nothing of the context any more.
     pub is_cold: bool,
-    /// A block can be put into the session now.
-    pub can_fold: bool,
+    /// Whether the past may be folded.
+    pub folds: Folds,
     /// What an action may cost at most, see [`Ledger::allowance`].
     pub allowance: f64,
+}
+
+/// Whether the past may be folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folds {
+    /// No.
+    Never,
+    /// It may be summarized, to be folded later.
+    Later,
+    /// A block can be put into the session now.
+    Now,
 }
 
 /// What is to be done.
@@ -88,7 +99,7 @@ pub enum Action {
     Leave,
     /// Results give way to stubs, from this item on.
     Stub(usize),
-    /// What is before this item is summarized, and nothing else is done until that is ready.
+    /// What is before this item is summarized, to be folded.
     Summarize(usize),
     /// A block takes the place of what is before this item.
     Fold(usize),
@@ -145,7 +156,9 @@ pub struct Decided {
 /// Decides. The time it takes grows with the number of items.
 #[must_use]
 pub fn decide(moment: Moment<'_>) -> Decision {
-    if let Some(fold) = fold(moment) {
+    if moment.folds != Folds::Never
+        && let Some(fold) = fold(moment)
+    {
         return fold;
     }
     let best = stubs(moment.items, moment.prices, moment.is_cold);
@@ -164,7 +177,7 @@ pub fn decide(moment: Moment<'_>) -> Decision {
 
 /// A fold that is due, or nearly.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
-    let Moment { items, block, next_block, prices, summarizer, is_cold, can_fold, allowance } = moment;
+    let Moment { items, block, next_block, prices, summarizer, is_cold, folds, allowance } = moment;
     let cut = cut(items)?;
     let (old, tail) = items.split_at(cut);
     let sent =
@@ -186,7 +199,7 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
         () if found.costs > allowance => None,
         () if unread > 0 => act(Action::Summarize(cut), Reason::Due),
         () if carried < found.costs => act(Action::Leave, Reason::NotYet),
-        () if !can_fold => None,
+        () if folds == Folds::Later => None,
         () if is_cold => act(Action::Fold(cut), Reason::Cold),
         () => act(Action::Fold(cut), Reason::Due),
     }

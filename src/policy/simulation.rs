@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::ledger::{Alone, Ledger, Request};
 use super::prices::{Cost, Prices};
-use super::{Action, Item, Moment, decide, giving_way, tokens};
+use super::{Action, Folds, Item, Moment, decide, giving_way, tokens};
 use crate::tests::extent::cases;
 
 const PROMPT: usize = 8_000;
@@ -73,7 +73,7 @@ fn cost(steps: impl Iterator<Item = Step>, prices: Prices, window: usize, is_lea
             prices,
             summarizer: CHEAP,
             is_cold: step.is_late,
-            can_fold: true,
+            folds: Folds::Now,
             allowance: ledger.allowance(),
         };
         let action = if is_lean { decide(moment).action } else { Action::Leave };

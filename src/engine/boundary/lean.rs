@@ -6,11 +6,13 @@ use serde_json::Value;
 
 use crate::compaction::Shown;
 use crate::config::Settings;
-use crate::policy::{self, Action, Alone, Cost, Decided, Decision, Ledger, Moment, Prices, Request};
+use crate::policy::{self, Action, Alone, Cost, Decided, Decision, Folds, Ledger, Moment, Prices, Request};
 use crate::pruning::{Live, Usage};
 
 /// So many decisions are kept for whoever asks.
 const KEPT: usize = 6;
+/// So many turns summaries are waited for; then stubs are made again.
+const PATIENCE: usize = 4;
 /// System prompt and tools, roughly, where Pi does not tell.
 const PROMPT: usize = 8_000;
 
@@ -23,6 +25,8 @@ pub(in super::super) struct Lean {
     pub told: VecDeque<Decided>,
     /// All before this entry is to be summarized, and on which branch.
     pub summarize: Option<(String, String)>,
+    /// How often in a row summaries were waited for.
+    waited: usize,
     /// Prices of the model that writes summaries.
     summarizer: Option<Prices>,
     /// The leaf of the last request that the ledger has, and where the prompt had changed last by then.
@@ -30,44 +34,52 @@ pub(in super::super) struct Lean {
 }
 
 impl Lean {
-    /// Adds the request that has just been answered, and decides what is to be done before the next.
-    pub fn decide(&mut self, live: &Live, shown: &Shown, settings: &Settings) -> Decision {
-        let prices = Prices::of(live.cost);
-        if let Some(usage) = live.usage {
-            self.add(usage, live, shown, prices, settings);
+    /// Whether the past may be folded at such a moment. Where summaries are waited for in vain, no model answering, it may not.
+    pub fn folds(&self, live: &Live, settings: &Settings) -> Folds {
+        match () {
+            () if !settings.background || self.waited >= PATIENCE => Folds::Never,
+            () if live.can_fold => Folds::Now,
+            () => Folds::Later,
         }
+    }
+
+    /// Decides what is to be done before the next request.
+    pub fn decide(&mut self, live: &Live, shown: &Shown, folds: Folds) -> Decision {
+        let prices = Prices::of(live.cost);
         let summarizer = live.summarizer.map_or(prices, Prices::of);
         self.summarizer = Some(summarizer);
-        let moment = Moment {
+        policy::decide(Moment {
             items: &shown.items,
             block: shown.block,
             next_block: shown.next_block,
             prices,
             summarizer,
             is_cold: live.is_cold,
-            can_fold: live.can_fold,
+            folds,
             allowance: self.ledger.allowance(),
+        })
+    }
+
+    /// Notes what was decided and done. `before` is the entry before which all is to be summarized.
+    pub fn tell(&mut self, decision: Decision, live: &Live, before: Option<String>) {
+        self.waited = match (decision.action, &before) {
+            (Action::Summarize(_), _) => self.waited + 1,
+            // It is looked again whether a model answers by now.
+            (Action::Leave, None) => self.waited.saturating_sub(1),
+            _ => 0,
         };
-        let decision = policy::decide(moment);
-        self.summarize = match decision.action {
-            Action::Summarize(cut) if settings.background => {
-                Some((live.leaf_id.clone(), shown.visible[cut].entry_id.clone()))
-            }
-            _ => None,
+        self.summarize = before.map(|before| (live.leaf_id.clone(), before));
+        let is_same = |last: &Decided| {
+            last.decision.action == decision.action && last.decision.reason == decision.reason
         };
-        let told = Decided { request: self.ledger.requests, tokens: live.context_tokens, decision };
-        // The same as before is told once.
-        let same = |last: &Decided| {
-            (last.decision.action == decision.action) && last.decision.reason == decision.reason
-        };
-        if decision.action == Action::Leave && self.told.back().is_some_and(same) {
+        // What is left as it was is told of once.
+        if decision.action == Action::Leave && self.told.back().is_some_and(is_same) {
             self.told.pop_back();
         }
-        self.told.push_back(told);
+        self.told.push_back(Decided { request: self.ledger.requests, tokens: live.context_tokens, decision });
         while self.told.len() > KEPT {
             self.told.pop_front();
         }
-        decision
     }
 
     /// The leaf of the last request that the ledger has.
@@ -86,8 +98,9 @@ impl Lean {
         self.ledger.add_cost(price, input + cache_read + cache_write, answer, output);
     }
 
-    fn add(&mut self, usage: Usage, live: &Live, shown: &Shown, prices: Prices, settings: &Settings) {
-        let Usage { input, output, cache_read, cache_write } = usage;
+    /// Adds the request that has just been answered.
+    pub fn add(&mut self, live: &Live, shown: &Shown, settings: &Settings) {
+        let Some(Usage { input, output, cache_read, cache_write }) = live.usage else { return };
         let prompt = input + cache_read + cache_write;
         if prompt == 0 {
             return;
@@ -109,7 +122,7 @@ impl Lean {
             kept: pi.keep_recent_tokens,
             prompt: live.prompt_tokens.unwrap_or(PROMPT),
         };
-        self.ledger.add(request, prices, alone);
+        self.ledger.add(request, Prices::of(live.cost), alone);
         self.last = Some((live.leaf_id.clone(), shown.last_change));
     }
 }

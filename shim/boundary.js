@@ -7,8 +7,9 @@
  */
 
 import { withModels } from "./models.js";
-import { modelOf, promptTokens, unwrap, windowOf } from "./pi.js";
+import { modelOf, patience, promptTokens, unwrap, windowOf } from "./pi.js";
 import { append } from "./pruning.js";
+import { walk } from "./tree.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -25,6 +26,9 @@ const WHOLE = ["stop", "toolUse"];
 /** How long a provider's cache keeps a prompt, and how long where Pi asks for more. */
 const RETENTION_MS = 5 * 60_000;
 const LONG_RETENTION_MS = 60 * 60_000;
+
+/** How long a prompt waits for the session's past, so that it is known what may leave the context. */
+const CATCH_UP_MS = 500;
 
 /** The leaf of a session that was looked at last, and what its context began with. @type {WeakMap<Session, { leafId: string, from: string | undefined }>} */
 const lookedAt = new WeakMap();
@@ -49,6 +53,7 @@ export async function atTurnEnd(pi, event, ctx, session, engine, usage) {
     usage: countsOf(event.message.usage),
     isCold: isCold(event.message),
     canFold: session.takesEntries,
+    isLate: !session.takesEntries,
   });
   if (entries.length === 0) return undefined;
   if (event.entries) return { entries: [...event.entries, ...entries] };
@@ -68,6 +73,9 @@ export async function atTurnEnd(pi, event, ctx, session, engine, usage) {
 export async function atPrompt(pi, ctx, session, engine) {
   const last = lastAnswer(session);
   if (!last || !(isCold(last) || `${last.provider}/${last.model}` !== modelOf(ctx))) return;
+  // A session that is taken up may still be on its way.
+  await Promise.race([session.caughtUp.catch(() => {}), patience(CATCH_UP_MS)]);
+  walk(session, engine);
   const { entries } = await due(pi, ctx, session, engine, ctx.getContextUsage?.(), { isCold: true, canFold: false });
   if (entries.length > 0) append(pi, session, engine, entries);
 }
@@ -104,7 +112,7 @@ export async function atAgentEnd(pi, event, ctx, session, engine) {
  * @param {Session} session
  * @param {Engine} engine
  * @param {Usage} usage
- * @param {{ edited?: any[], usage?: unknown, isCold?: boolean, canFold: boolean }} moment
+ * @param {{ edited?: any[], usage?: unknown, isCold?: boolean, canFold: boolean, isLate?: boolean }} moment
  * @returns {Promise<Due>}
  */
 async function due(pi, ctx, session, engine, usage, moment) {

@@ -252,8 +252,8 @@ export function messageOf(error) {
 }
 
 /** A while that does not keep Pi from leaving. @returns {Promise<void>} */
-export function patience() {
-  return new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref());
+export function patience(ms = PATIENCE_MS) {
+  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }
 
 /** @param {() => void} action that may find its context stale */

@@ -27,15 +27,16 @@ export function append(pi, session, engine, drafts) {
   const { manager } = session;
   const stubs = drafts.filter(({ type }) => type === "context_edit");
   // The branch may be another one by now, or the session.
-  if (stubs.length === 0 || manager.getSessionId() !== session.id || !stubs.every(({ targetId }) => isOnBranch(manager, targetId ?? ""))) return;
+  if (stubs.length === 0 || manager.getSessionId() !== session.id || !areOnBranch(manager, stubs)) return;
   quietly(() => stubs.forEach(({ targetId, replacement }) => pi.appendEntry(STUB, { targetId, replacement })));
   session.stubs = true;
   walk(session, engine);
 }
 
-/** @param {Session["manager"]} manager @param {string} target */
-function isOnBranch(manager, target) {
-  return manager.getBranch().some(({ id }) => id === target);
+/** @param {Session["manager"]} manager @param {import("./boundary.js").Draft[]} stubs */
+function areOnBranch(manager, stubs) {
+  const ids = new Set(manager.getBranch().map(({ id }) => id));
+  return stubs.every(({ targetId }) => ids.has(targetId ?? ""));
 }
 
 /**

@@ -196,26 +196,15 @@ test("nothing is folded where that is not wanted, or nothing is ready", async (t
     assert.equal(await compacted(), 0);
   });
 
-  await t.test("beyond Pi's own threshold the compaction is Pi's", async () => {
-    await project.takeUp(pi, longSession(project, "own", "own"));
-    await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
-    await pi.prompt("Where are we?");
-    await ready(project);
-    project.script.turns = [{ ...bash("echo one"), usage: { input: 190_500, output: 10 } }, { text: "Well." }];
-    await pi.prompt("Something large");
-    assert.equal(await compacted(), 1);
-    assert.ok(pi.events.some(({ type, reason }) => type === "compaction_start" && reason === "threshold"), "it is Pi's own");
-  });
-
-  // From here on it could: all is summarized.
-  for (const changed of [{ context: "full" }]) {
-    const shown = JSON.stringify(changed);
+  for (const lcm of [{ context: "full" }, { background: false }]) {
+    const shown = JSON.stringify(lcm);
     await t.test(`with ${shown} the extension begins nothing`, async () => {
-      project.configure({ lcm: { ...LEAN, ...changed } });
+      project.configure({ lcm: { ...LEAN, ...lcm } });
       await project.takeUp(pi, longSession(project, shown.replace(/\W+/g, "-"), "own"));
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       await pi.prompt("Where are we?");
       await pi.prompt("And now?");
+      assert.equal(project.summaryCalls.length, 0);
       assert.equal(await compacted(), 0);
     });
   }

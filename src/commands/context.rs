@@ -5,11 +5,11 @@ use std::fmt;
 use serde::Serialize;
 
 use super::spent::{Cache, Change};
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Asked, Command, Doing, args};
 use crate::config;
 use crate::dag::{Step, Visible, visible};
 use crate::error::Result;
-use crate::policy::{Action, Decided, Ledger, Reason};
+use crate::policy::{Action, Decided, Reason};
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::store::View;
@@ -60,6 +60,8 @@ struct Cost {
     with_pi_alone: f64,
     /// The model costs nothing by the token: prices of a common model stand in for its own.
     is_stand_in: bool,
+    /// The provider does not tell of its cache, and prompts are taken for cached.
+    is_assumed: bool,
 }
 
 /// What stands in the context in a shorter form.
@@ -99,7 +101,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
         pruned,
         decided: doing.decided.clone(),
         pi_compacts_at: threshold.filter(|_| settings.pi.enabled),
-        cost: Cost::of(doing.ledger, live),
+        cost: Cost::of(doing, live),
         cache,
     }))
 }
@@ -138,8 +140,10 @@ impl Shown {
 }
 
 impl Cost {
-    fn of(ledger: Ledger, live: &Live) -> Self {
+    fn of(doing: &Doing, live: &Live) -> Self {
+        let ledger = doing.ledger;
         Self {
+            is_assumed: !doing.tells_cache,
             requests: ledger.requests,
             paid: ledger.paid / MILLION,
             with_pi_alone: ledger.alone / MILLION,
@@ -148,6 +152,8 @@ impl Cost {
     }
 }
 
+/// A difference of fewer dollars is none.
+const LEAST: f64 = 0.001;
 /// Costs are told in millionths.
 const MILLION: f64 = 1_000_000.0;
 
@@ -204,7 +210,7 @@ impl fmt::Display for Said<'_> {
         match decision.action {
             Action::Stub(_) => write!(f, "results gave way to stubs, {frees} tokens")?,
             Action::Fold(_) => write!(f, "the past was folded, {frees} tokens")?,
-            Action::Summarize(_) => write!(f, "the past is summarized, to be folded: {frees} tokens")?,
+            Action::Summarize(_) => write!(f, "the past is being summarized, to be folded: {frees} tokens")?,
             Action::Leave => write!(f, "left as it is")?,
         }
         match decision.reason {
@@ -219,7 +225,7 @@ impl fmt::Display for Said<'_> {
                 f,
                 " (carrying them has cost {carried}, the change costs {costs} and saves {saves} a request)"
             ),
-            Reason::Cold => write!(f, " (the cache had expired, so the change costs nothing)"),
+            Reason::Cold => write!(f, " (the cache had nothing of the prompt, so the change cost nothing)"),
         }
     }
 }
@@ -240,20 +246,20 @@ impl fmt::Display for Pruned {
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { requests, paid, with_pi_alone, is_stand_in } = self;
-        let (less, word) = match with_pi_alone - paid {
-            saved if saved < 0.0 => (-saved, "more"),
-            saved => (saved, "less"),
-        };
-        write!(
-            f,
-            "{} in {} since it was opened; with Pi alone about {}, so {} {word}",
-            dollars(*paid),
-            count(*requests, "request"),
-            dollars(*with_pi_alone),
-            dollars(less)
-        )?;
-        if *is_stand_in { write!(f, ", at the prices of a common model") } else { Ok(()) }
+        let Self { requests, paid, with_pi_alone, is_stand_in, is_assumed } = self;
+        write!(f, "{} in {} since it was opened", dollars(*paid), count(*requests, "request"))?;
+        match with_pi_alone - paid {
+            saved if saved.abs() < LEAST => write!(f, "; with Pi alone the same")?,
+            saved => {
+                let word = if saved > 0.0 { "less" } else { "more" };
+                let alone = dollars(*with_pi_alone);
+                write!(f, "; with Pi alone about {alone}, so {} {word}", dollars(saved.abs()))?;
+            }
+        }
+        if *is_stand_in {
+            write!(f, ", at the prices of a common model")?;
+        }
+        if *is_assumed { write!(f, ", if the provider caches prompts: it does not tell") } else { Ok(()) }
     }
 }
 
@@ -265,8 +271,10 @@ impl fmt::Display for Stable {
             Some(Change::Pruning) => "the last pruning",
             None => "the beginning",
         };
-        let turns = count(*turns, "turn");
-        write!(f, "the prompt has only grown since {since}, {} in {turns}", count(*requests, "request"))?;
+        write!(f, "the prompt has only grown since {since}, {}", count(*requests, "request"))?;
+        if *turns > 0 {
+            write!(f, " in {}", count(*turns, "turn"))?;
+        }
         match read_tokens {
             Some(read) => {
                 let percent = read * 100 / (*prompt_tokens).max(1);

@@ -126,6 +126,8 @@ pub struct Doing {
     pub decided: Vec<Decided>,
     /// What the session has cost since it was opened.
     pub ledger: Ledger,
+    /// The provider tells what of a prompt came out of its cache.
+    pub tells_cache: bool,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
     /// How far the compaction is.

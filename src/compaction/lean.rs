@@ -4,7 +4,7 @@ use super::branch::Branch;
 use super::memory::Memory;
 use super::plan::Cut;
 use crate::config::Settings;
-use crate::dag::{Piece, Visible};
+use crate::dag::{MessageKind, Piece, Visible};
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::policy::{self, Item};
@@ -111,7 +111,8 @@ fn items(visible: &[Visible], compacted: usize, cut: Cut) -> Vec<Item> {
                 shown,
                 sent,
                 is_result,
-                stub: (is_result && shown >= policy::BULKY).then_some(STUB),
+                stub: (is_result && shown >= policy::BULKY && message.seen.kind != MessageKind::Edited)
+                    .then_some(STUB),
                 unread: cut.shown_tokens(&message.seen),
                 can_begin: crate::dag::can_begin_at(visible, at),
             };

@@ -112,7 +112,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
             let Some(definition) = layer.definition(name) else {
                 if RETIRED.iter().any(|retired| *retired == name || variable(retired) == *name) {
                     problems.push(format!(
-                        "{name} {} is no longer needed: `context` decides by itself",
+                        "{name} {} is gone: the setting `context`, lean or full, stands in its place",
                         layer.place
                     ));
                     continue;

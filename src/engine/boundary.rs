@@ -3,6 +3,7 @@
 
 mod lean;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use crate::compaction::{self, At, Early, Looked, Session, Shown, early};
 use crate::config::{Context, Settings};
 use crate::error::Result;
 use crate::log::Field;
-use crate::policy::{self, Action, Decision, Folds, Reason};
+use crate::policy::{self, Action, Folds};
 use crate::pruning::{self, Live};
 use crate::store::View;
 pub(super) use lean::Lean;
@@ -78,7 +79,7 @@ impl Engine {
             return Ok(Boundary::default());
         }
         let started = Instant::now();
-        let shown = {
+        let mut shown = {
             let (memory, conversation) = (Arc::clone(&self.memory), self.persistor.conversation());
             let settings = Arc::clone(&settings);
             let looked = Looked {
@@ -96,9 +97,10 @@ impl Engine {
             lean.add(&live, &shown, &settings);
             lean.folds(&live, &settings)
         };
-        let entry = |at: usize| shown.visible[at].entry_id.clone();
         let mut before = None;
         let (decision, boundary) = loop {
+            lock(&self.lean).sift(&live, &mut shown);
+            let entry = |at: usize| shown.visible[at].entry_id.clone();
             let decision = lock(&self.lean).decide(&live, &shown, folds);
             match decision.action {
                 Action::Leave => break (decision, Boundary::default()),
@@ -111,12 +113,9 @@ impl Engine {
                     // The block does not fit without more condensing.
                     None => (before, folds) = (Some(entry(cut)), Folds::Never),
                 },
-                Action::Stub(from) => match self.stubs(&live, &shown, from).await? {
-                    entries if entries.is_empty() => {
-                        let left =
-                            Decision { action: Action::Leave, reason: Reason::NothingToGain, ..decision };
-                        break (left, Boundary::default());
-                    }
+                Action::Stub(from) => match self.stubs(&shown, from).await? {
+                    // Nothing of it could give way: without that it is decided anew.
+                    entries if entries.is_empty() => {}
                     entries => break (decision, Boundary { entries, report: None }),
                 },
             }
@@ -131,11 +130,13 @@ impl Engine {
         Ok(boundary)
     }
 
-    async fn stubs(&self, live: &Live, shown: &Shown, from: usize) -> Result<Vec<Value>> {
+    async fn stubs(&self, shown: &Shown, from: usize) -> Result<Vec<Value>> {
         let places = policy::giving_way(&shown.items, from);
-        let (context, edited) = (shown.visible.clone(), live.edited.clone());
-        let read = move |view: &View<'_>| pruning::stubs(view, &context, &places, &edited);
-        let (drafts, _) = self.store.read(read).await?;
+        let wanted: Vec<String> = places.iter().map(|at| shown.visible[*at].entry_id.clone()).collect();
+        let context = shown.visible.clone();
+        let (drafts, _) = self.store.read(move |view| pruning::stubs(view, &context, &places)).await?;
+        let made: HashSet<&str> = drafts.iter().map(|draft| draft.target.as_str()).collect();
+        lock(&self.lean).refuse(wanted.into_iter().filter(|entry| !made.contains(entry.as_str())));
         Ok(drafts.iter().map(pruning::Draft::to_json).collect())
     }
 

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Engine, lock, read_json};
 use crate::commands::rest::Rest;
 use crate::commands::{self, Answer, Asked, Doing, Manner};
-use crate::config::{Settings, Sources};
+use crate::config::{Context, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
@@ -107,13 +107,14 @@ impl Engine {
     }
 
     fn doing(&self, settings: &Settings) -> Doing {
-        let (decided, ledger) = {
+        let (decided, ledger, tells_cache) = {
             let lean = lock(&self.lean);
-            (lean.told.iter().copied().collect(), lean.ledger)
+            (lean.told.iter().copied().collect(), lean.ledger, lean.tells_cache)
         };
         Doing {
-            decided,
+            decided: if settings.context == Context::Full { Vec::new() } else { decided },
             ledger,
+            tells_cache,
             background: if settings.background { self.background.state() } else { "off" },
             compaction: self.compaction_progress(),
             import: self.import_progress(),

@@ -54,9 +54,14 @@ pub struct Ledger {
     pub alone: f64,
     /// Tokens of the prompt that Pi alone would have sent last.
     pub alone_tokens: usize,
-    /// Tokens of the last answer.
+    /// Tokens of the last answer, and of the prompt before it.
     #[serde(skip)]
     answer: usize,
+    #[serde(skip)]
+    prompt: usize,
+    /// What unchanged prompts have grown by: as we think, and as the provider counts.
+    #[serde(skip)]
+    growth: (usize, usize),
 }
 
 impl Ledger {
@@ -64,6 +69,7 @@ impl Ledger {
     pub fn add(&mut self, request: Request, prices: Prices, alone: Alone) {
         let Request { prompt, read, output, grown, hidden, is_changed, is_elsewhere } = request;
         let is_first = self.requests == 0 || is_elsewhere;
+        let grown = self.counted(grown, prompt, is_changed || is_first);
         let cached = read.unwrap_or(prompt.saturating_sub(grown)).min(prompt);
         let cost = prices.read * tokens(cached)
             + prices.write * tokens(prompt - cached)
@@ -75,6 +81,7 @@ impl Ledger {
             self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + alone.kept);
         }
         self.answer = output;
+        self.prompt = prompt;
         self.requests += 1;
         self.paid += cost;
         self.alone += cost;
@@ -90,6 +97,18 @@ impl Ledger {
             self.alone -= (prices.write - prices.read) * tokens(again);
         }
         self.alone_tokens += grown;
+    }
+
+    /// What a prompt has grown by as the provider counts tokens, where `estimated` is what we think. Where the prompt has been
+    /// changed, that is told by how far off we were before.
+    fn counted(&mut self, estimated: usize, prompt: usize, is_changed: bool) -> usize {
+        if is_changed {
+            let (estimates, counts) = self.growth;
+            return (estimated * counts).checked_div(estimates).unwrap_or(estimated);
+        }
+        let grown = prompt.saturating_sub(self.prompt);
+        self.growth = (self.growth.0 + estimated, self.growth.1 + grown);
+        grown
     }
 
     /// Adds what was paid beside the requests, for summaries: tokens of prompts and of answers, each at its price.

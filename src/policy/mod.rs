@@ -161,7 +161,7 @@ pub fn decide(moment: Moment<'_>) -> Decision {
     {
         return fold;
     }
-    let best = stubs(moment.items, moment.prices, moment.is_cold);
+    let best = stubs(moment);
     let Some((from, found)) = best.filter(|(_, found)| found.frees >= LEAST) else {
         return best
             .map_or_else(Decision::default, |(_, found)| Decision { reason: Reason::NotYet, ..found });
@@ -252,8 +252,9 @@ pub fn giving_way(items: &[Item], from: usize) -> Vec<usize> {
     places.filter(|(at, may)| *may && *at >= from).map(|(at, _)| at).collect()
 }
 
-/// Where stubs would have to begin to be worth most, and what that comes to.
-fn stubs(items: &[Item], prices: Prices, is_cold: bool) -> Option<(usize, Decision)> {
+/// Where stubs would have to begin to be worth most, and what that comes to; where something is affordable, the best of that.
+fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
+    let Moment { items, prices, is_cold, allowance, .. } = moment;
     // What a token costs in the next request that stood in the last one.
     let read = if is_cold { prices.write } else { prices.read };
     let (mut found, mut best): (_, Option<(usize, Decision)>) = (Decision::default(), None);
@@ -265,7 +266,8 @@ fn stubs(items: &[Item], prices: Prices, is_cold: bool) -> Option<(usize, Decisi
                 found.costs += prices.write * tokens(stub) - read * tokens(item.shown);
                 found.carried += prices.read * tokens(freed) * tokens(item.sent - 1);
                 found.saves += prices.read * tokens(freed);
-                if best.is_none_or(|(_, best)| worth(found) >= worth(best)) {
+                let rank = |found: Decision| (found.costs <= allowance, worth(found));
+                if best.is_none_or(|(_, best)| rank(found) >= rank(best)) {
                     best = Some((at, found));
                 }
             }

@@ -47,6 +47,8 @@ pub struct Live {
     pub is_cold: bool,
     /// A compaction can be appended now.
     pub can_fold: bool,
+    /// What is appended reaches the request after the next: the host does not wait.
+    pub is_late: bool,
 }
 
 /// Tokens of a request, as Pi keeps them with the answer.
@@ -82,16 +84,11 @@ impl Draft {
 }
 
 /// The stubs of those messages of a context that stand at `places`, with the tokens that they free. A note stays, since until a
-/// block shows it, it stands nowhere else; so does what somebody else edits, and what a stub would hardly shorten.
+/// block shows it, it stands nowhere else; so does what somebody else has edited, and what a stub would hardly shorten.
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn stubs(
-    view: &View<'_>,
-    context: &[Visible],
-    places: &[usize],
-    edited: &[String],
-) -> Result<(Vec<Draft>, usize)> {
+pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(Vec<Draft>, usize)> {
     let Some(first) = places.first() else { return Ok((Vec::new(), 0)) };
     // The calls stand before their results, and rarely far.
     let begin = context[..*first].iter().rposition(|message| message.seen.role == "user").unwrap_or_default();
@@ -108,7 +105,7 @@ pub fn stubs(
                 calls.insert(id.clone(), (name.clone(), arguments.clone()));
             }
         }
-        let is_edited = visible.seen.kind == MessageKind::Edited || edited.contains(&visible.entry_id);
+        let is_edited = visible.seen.kind == MessageKind::Edited;
         let is_note = message.tool.as_deref() == Some(NOTE_TOOL);
         if !gives_way || is_edited || is_note || message.role != Role::ToolResult {
             continue;

@@ -9,14 +9,13 @@ use crate::pruning::{Draft, stubs};
 use crate::tokens;
 
 /// The stubs of the messages of a session that stand at `places`.
-async fn drafts(session: &Session, places: &[usize], edited: &[&str]) -> (Vec<Draft>, usize) {
+async fn drafts(session: &Session, places: &[usize]) -> (Vec<Draft>, usize) {
     let store = TestStore::new();
     let conversation = store.ingest("s1", session).await;
     let (leaf, places) = (session.leaf().to_owned(), places.to_vec());
-    let edited: Vec<String> = edited.iter().map(ToString::to_string).collect();
     let read = store.store.read(move |view| {
         let context = visible(&view.branch(conversation, &leaf)?);
-        stubs(view, &context, &places, &edited)
+        stubs(view, &context, &places)
     });
     read.await.unwrap()
 }
@@ -31,7 +30,7 @@ async fn a_stub_tells_what_stood_there_and_how_it_comes_back() {
     let session = session.message(json!({"role": "assistant", "content": call})).message(
         json!({"role": "toolResult", "toolCallId": "pic", "toolName": "read", "content": picture, "isError": true}),
     );
-    let (drafts, freed) = drafts(&session.assistant("Built."), &[2, 4], &[]).await;
+    let (drafts, freed) = drafts(&session.assistant("Built."), &[2, 4]).await;
     let handle = regex::Regex::new("m-[0-9a-f]{10}").unwrap();
     let texts: Vec<_> = drafts.iter().map(|draft| handle.replace_all(&draft.text, "m-ID")).collect();
     assert_eq!(
@@ -58,9 +57,10 @@ async fn notes_and_what_others_edit_and_what_is_short_stay() {
         .user("Keep this")
         .tool("lcm_note", json!({"text": "never push"}), &bulky)
         .tool("bash", json!({"command": "ls"}), &bulky)
-        .tool("bash", json!({"command": "true"}), "nothing");
-    assert_eq!(drafts(&session, &[2, 4, 6], &["e5"]).await, (Vec::new(), 0));
-    let (drafts, _) = drafts(&session, &[2, 4, 6], &[]).await;
+        .tool("bash", json!({"command": "true"}), "nothing")
+        .tool("bash", json!({"command": "ls"}), &bulky)
+        .entry("context_edit", json!({"targetId": "e9", "replacement": {"content": bulky}}));
+    let (drafts, _) = drafts(&session, &[2, 4, 6, 8]).await;
     let targets: Vec<&str> = drafts.iter().map(|draft| draft.target.as_str()).collect();
     assert_eq!(targets, ["e5"]);
 }

@@ -1,6 +1,6 @@
 //! What an open session keeps for the policy: the ledger, the last decisions, and what is to be summarized.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use serde_json::Value;
 
@@ -25,6 +25,12 @@ pub(in super::super) struct Lean {
     pub told: VecDeque<Decided>,
     /// All before this entry is to be summarized, and on which branch.
     pub summarize: Option<(String, String)>,
+    /// The provider tells what of a prompt came out of its cache.
+    pub tells_cache: bool,
+    /// A change that the last request did not have yet.
+    late_change: bool,
+    /// Entries that a stub would hardly shorten, or that have to stay.
+    refused: HashSet<String>,
     /// How often in a row summaries were waited for.
     waited: usize,
     /// Prices of the model that writes summaries.
@@ -69,17 +75,33 @@ impl Lean {
             _ => 0,
         };
         self.summarize = before.map(|before| (live.leaf_id.clone(), before));
-        let is_same = |last: &Decided| {
-            last.decision.action == decision.action && last.decision.reason == decision.reason
+        let is_same = |last: &Decided| match (last.decision.action, decision.action) {
+            (Action::Leave, Action::Leave) => last.decision.reason == decision.reason,
+            (Action::Summarize(_), Action::Summarize(_)) => true,
+            _ => false,
         };
-        // What is left as it was is told of once.
-        if decision.action == Action::Leave && self.told.back().is_some_and(is_same) {
+        // What goes on is told of once.
+        if self.told.back().is_some_and(is_same) {
             self.told.pop_back();
         }
         self.told.push_back(Decided { request: self.ledger.requests, tokens: live.context_tokens, decision });
         while self.told.len() > KEPT {
             self.told.pop_front();
         }
+    }
+
+    /// Leaves alone what was refused, and what somebody else is about to edit.
+    pub fn sift(&self, live: &Live, shown: &mut Shown) {
+        for (item, message) in shown.items.iter_mut().zip(&shown.visible) {
+            if self.refused.contains(&message.entry_id) || live.edited.contains(&message.entry_id) {
+                item.stub = None;
+            }
+        }
+    }
+
+    /// Notes that these entries can't give way.
+    pub fn refuse(&mut self, entries: impl IntoIterator<Item = String>) {
+        self.refused.extend(entries);
     }
 
     /// The leaf of the last request that the ledger has.
@@ -101,18 +123,28 @@ impl Lean {
     /// Adds the request that has just been answered.
     pub fn add(&mut self, live: &Live, shown: &Shown, settings: &Settings) {
         let Some(Usage { input, output, cache_read, cache_write }) = live.usage else { return };
-        let prompt = input + cache_read + cache_write;
-        if prompt == 0 {
+        let context = live.context_tokens.unwrap_or_default();
+        // A provider may tell nothing of what it took, or what can't be.
+        let prompt = match input.saturating_add(cache_read).saturating_add(cache_write) {
+            0 => context.saturating_sub(output),
+            told => told,
+        };
+        if prompt == 0 || live.context_window.is_some_and(|window| prompt > 2 * window) {
             return;
         }
-        let is_told = cache_read + cache_write > 0;
+        self.tells_cache |= cache_read + cache_write > 0;
+        let change = shown.last_change;
+        let mut is_changed = self.last.as_ref().is_some_and(|(_, before)| *before != change);
+        if live.is_late {
+            is_changed = std::mem::replace(&mut self.late_change, is_changed);
+        }
         let request = Request {
             prompt,
-            read: (is_told || self.ledger.requests == 0).then_some(cache_read),
+            read: (self.tells_cache || self.ledger.requests == 0).then_some(cache_read),
             output,
             grown: shown.grown,
             hidden: shown.hidden,
-            is_changed: self.last.as_ref().is_some_and(|(_, change)| *change != shown.last_change),
+            is_changed,
             is_elsewhere: self.last.is_some() && !shown.goes_on,
         };
         let pi = &settings.pi;
@@ -123,6 +155,6 @@ impl Lean {
             prompt: live.prompt_tokens.unwrap_or(PROMPT),
         };
         self.ledger.add(request, Prices::of(live.cost), alone);
-        self.last = Some((live.leaf_id.clone(), shown.last_change));
+        self.last = Some((live.leaf_id.clone(), change));
     }
 }

@@ -18,7 +18,7 @@ import { sentMessages } from "../support/requests.mjs";
 const WINDOW = 128_000;
 const LINES = 350;
 /** Answers are so dear that a change is affordable early. */
-const COST = { input: 1, output: 1_000, cacheRead: 0.1, cacheWrite: 1.25 };
+const COST = { input: 1, output: 4_000, cacheRead: 0.1, cacheWrite: 1.25 };
 const REQUESTS = 24;
 const acting = fileURLToPath(new URL("../support/acting.mjs", import.meta.url));
 

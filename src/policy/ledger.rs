@@ -74,13 +74,7 @@ impl Ledger {
         let cost = prices.read * tokens(cached)
             + prices.write * tokens(prompt - cached)
             + prices.output * tokens(output);
-        // Pi alone would have compacted before this request.
-        if !is_first && alone.threshold.is_some_and(|threshold| self.alone_tokens + self.answer > threshold) {
-            self.alone += prices.input * tokens(self.alone_tokens) + prices.output * tokens(SUMMARY);
-            self.alone += (prices.write - prices.read) * tokens(SUMMARY + alone.kept);
-            self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + alone.kept);
-        }
-        self.answer = output;
+        let answer = std::mem::replace(&mut self.answer, output);
         self.prompt = prompt;
         self.requests += 1;
         self.paid += cost;
@@ -89,14 +83,22 @@ impl Ledger {
             self.alone_tokens = prompt + hidden;
             return;
         }
+        let before = self.alone_tokens;
+        self.alone_tokens += grown;
+        // Pi alone would have compacted before this request; what is new is part of what it keeps.
+        if alone.threshold.is_some_and(|threshold| before + answer > threshold) {
+            let kept = alone.kept.saturating_sub(grown);
+            self.alone += prices.input * tokens(before) + prices.output * tokens(SUMMARY);
+            self.alone += (prices.write - prices.read) * tokens(SUMMARY + kept);
+            self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept + grown);
+        }
         let again = (prompt - cached).saturating_sub(grown);
         let is_cold = !is_changed && again > cached;
         let price = if is_cold { prices.write } else { prices.read };
-        self.alone += price * (tokens(self.alone_tokens + grown) - tokens(prompt));
+        self.alone += price * (tokens(self.alone_tokens) - tokens(prompt));
         if is_changed {
             self.alone -= (prices.write - prices.read) * tokens(again);
         }
-        self.alone_tokens += grown;
     }
 
     /// What a prompt has grown by as the provider counts tokens, where `estimated` is what we think. Where the prompt has been

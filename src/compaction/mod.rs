@@ -288,29 +288,6 @@ async fn compaction(
     Ok(Some((branch, compaction)))
 }
 
-/// What the model sees of the branch that ends with `leaf`, from the entry `first` on, with our stubs as what they stand for. An entry
-/// that is not on the branch hides nothing.
-///
-/// # Errors
-/// When the store can't be read.
-pub fn context(
-    view: &View<'_>,
-    memory: &Memory,
-    conversation: ConversationId,
-    leaf: &str,
-    first: Option<&str>,
-) -> Result<Vec<Visible>> {
-    let path = memory.read(view, conversation, leaf)?.path;
-    let from = match first {
-        Some(first) => {
-            let place = view.entry_row(conversation, first)?.and_then(|row| path.place(row));
-            place.map_or(0, |place| path.seen_before(place))
-        }
-        None => 0,
-    };
-    Ok(path.visible()[from..].to_vec())
-}
-
 async fn block(
     store: &Store,
     budget: usize,

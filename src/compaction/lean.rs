@@ -30,6 +30,10 @@ pub struct Shown {
     pub next_block: usize,
     /// What was part of a request for the first time in the last one.
     pub grown: usize,
+    /// Of that, what Pi would give its summarizer.
+    pub grown_summarizable: usize,
+    /// The same of all.
+    pub summarizable: usize,
     /// What stubs leave out.
     pub hidden: usize,
     /// Where the last compaction or stub stands on the branch.
@@ -74,8 +78,15 @@ pub fn shown(
     let visible = path.visible()[from..].to_vec();
     let cut = Cut::of(settings, *window);
     let mut items = items(&visible, path.last_compaction().unwrap_or_default(), cut);
-    let grown = grown(&visible);
-    let mut shown = Shown { grown, last_change: path.last_change(), goes_on, ..Shown::default() };
+    let new = grown(&visible);
+    let mut shown = Shown {
+        grown: new.iter().map(Visible::shown_tokens).sum(),
+        grown_summarizable: summarizable(new),
+        summarizable: summarizable(&visible),
+        last_change: path.last_change(),
+        goes_on,
+        ..Shown::default()
+    };
     if let Some(at) = policy::tail(&items) {
         let branch = Branch::read(view, memory, conversation, leaf, &visible[at].entry_id)?;
         let covered = branch.before().len().saturating_sub(from).min(items.len());
@@ -110,6 +121,7 @@ fn items(visible: &[Visible], compacted: usize, cut: Cut) -> Vec<Item> {
             let item = Item {
                 shown,
                 sent,
+                is_request: message.seen.role == "user",
                 is_result,
                 stub: (is_result && shown >= policy::BULKY && message.seen.kind != MessageKind::Edited)
                     .then_some(STUB),
@@ -125,9 +137,18 @@ fn items(visible: &[Visible], compacted: usize, cut: Cut) -> Vec<Item> {
 }
 
 /// What the last request had that the one before had not: all since the answer before the last one, that included.
-fn grown(visible: &[Visible]) -> usize {
+fn grown(visible: &[Visible]) -> &[Visible] {
     let is_answer = |message: &Visible| message.seen.role == "assistant";
-    let Some(last) = visible.iter().rposition(is_answer) else { return 0 };
+    let Some(last) = visible.iter().rposition(is_answer) else { return &[] };
     let before = visible[..last].iter().rposition(is_answer).unwrap_or_default();
-    visible[before..last].iter().map(Visible::shown_tokens).sum()
+    &visible[before..last]
+}
+
+/// Tokens that Pi would give its summarizer, which sees results cut, whether they have a stub or not.
+fn summarizable(visible: &[Visible]) -> usize {
+    let cut = |message: &Visible| match message.seen.role.as_str() {
+        "toolResult" => message.seen.tokens.min(policy::SUMMARIZED_RESULT),
+        _ => message.seen.tokens,
+    };
+    visible.iter().map(cut).sum()
 }

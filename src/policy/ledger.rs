@@ -11,6 +11,8 @@ use super::{RISK, tokens};
 
 /// Tokens of the summary that Pi writes, as real models do.
 const SUMMARY: usize = 2_500;
+/// What Pi gives its summarizer of a tool's result, in tokens.
+pub const SUMMARIZED_RESULT: usize = 500;
 
 /// A request that was answered. All in tokens.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,10 +25,14 @@ pub struct Request {
     pub output: usize,
     /// What was part of a prompt for the first time.
     pub grown: usize,
+    /// Of that, what Pi would give its summarizer; of all that is shown where the session begins.
+    pub summarizable: usize,
     /// What stubs leave out of it.
     pub hidden: usize,
     /// Since the request before, a stub or a compaction has changed the prompt.
     pub is_changed: bool,
+    /// The provider's cache had expired before it, by the clock.
+    pub is_cold: bool,
     /// It does not go on with the request before, but stands on another branch.
     pub is_elsewhere: bool,
 }
@@ -54,9 +60,10 @@ pub struct Ledger {
     pub alone: f64,
     /// Tokens of the prompt that Pi alone would have sent last.
     pub alone_tokens: usize,
-    /// Tokens of the last answer, and of the prompt before it.
+    /// Tokens that Pi alone would have given its summarizer.
     #[serde(skip)]
-    answer: usize,
+    summarizable: usize,
+    /// Tokens of the last prompt.
     #[serde(skip)]
     prompt: usize,
     /// What unchanged prompts have grown by: as we think, and as the provider counts.
@@ -67,37 +74,43 @@ pub struct Ledger {
 impl Ledger {
     /// Adds a request.
     pub fn add(&mut self, request: Request, prices: Prices, alone: Alone) {
-        let Request { prompt, read, output, grown, hidden, is_changed, is_elsewhere } = request;
+        let Request { prompt, read, output, grown, summarizable, hidden, is_changed, is_cold, is_elsewhere } =
+            request;
         let is_first = self.requests == 0 || is_elsewhere;
         let grown = self.counted(grown, prompt, is_changed || is_first);
         let cached = read.unwrap_or(prompt.saturating_sub(grown)).min(prompt);
         let cost = prices.read * tokens(cached)
             + prices.write * tokens(prompt - cached)
             + prices.output * tokens(output);
-        let answer = std::mem::replace(&mut self.answer, output);
         self.prompt = prompt;
         self.requests += 1;
         self.paid += cost;
         self.alone += cost;
         if is_first {
             self.alone_tokens = prompt + hidden;
+            self.summarizable = summarizable;
             return;
         }
-        let before = self.alone_tokens;
         self.alone_tokens += grown;
-        // Pi alone would have compacted before this request; what is new is part of what it keeps.
-        if alone.threshold.is_some_and(|threshold| before + answer > threshold) {
-            let kept = alone.kept.saturating_sub(grown);
-            self.alone += prices.input * tokens(before) + prices.output * tokens(SUMMARY);
-            self.alone += (prices.write - prices.read) * tokens(SUMMARY + kept);
-            self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept + grown);
-        }
+        self.summarizable += summarizable;
         let again = (prompt - cached).saturating_sub(grown);
-        let is_cold = !is_changed && again > cached;
+        // A provider may forget sooner than the clock says.
+        let is_cold = is_cold || (!is_changed && again > cached);
+        // What it costs Pi alone to write something again that it would have read.
+        let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
+        // Pi alone would have compacted before this request; what is new is part of what it keeps.
+        if alone.threshold.is_some_and(|threshold| self.alone_tokens > threshold) {
+            let kept = alone.kept.max(grown);
+            let still = self.summarizable * kept.min(self.alone_tokens) / self.alone_tokens.max(1);
+            let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
+            self.alone += prices.input * tokens(summarized) + prices.output * tokens(SUMMARY);
+            self.alone += rewriting * tokens(SUMMARY + kept - grown);
+            self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
+        }
         let price = if is_cold { prices.write } else { prices.read };
         self.alone += price * (tokens(self.alone_tokens) - tokens(prompt));
         if is_changed {
-            self.alone -= (prices.write - prices.read) * tokens(again);
+            self.alone -= rewriting * tokens(again);
         }
     }
 

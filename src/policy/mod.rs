@@ -15,13 +15,15 @@ mod prices;
 #[cfg(test)]
 mod simulation;
 
-pub use ledger::{Alone, Ledger, Request};
+pub use ledger::{Alone, Ledger, Request, SUMMARIZED_RESULT};
 pub use prices::{Cost, Prices};
 
 use serde::Serialize;
 
-/// The newest results of tools stay, up to so many tokens: the model works with them.
-pub const PROTECTED: usize = 8_000;
+/// The newest results of the turn under way stay, up to so many tokens: the model works with them.
+const PROTECTED: usize = 6_000;
+/// Of the turns before it, the newest results that stay, in tokens.
+const PROTECTED_BEFORE: usize = 2_000;
 /// The model sees a result whole in so many requests before it may give way.
 pub const SEEN: usize = 2;
 /// Results of fewer tokens stay: a stub of them would be about as long.
@@ -31,9 +33,9 @@ pub const RISK: f64 = 0.015;
 /// Fewer tokens than this are not worth a change of the session.
 const LEAST: usize = 1_000;
 /// What a fold leaves as it is, in tokens: the newest messages.
-pub const TAIL: usize = 6_000;
+pub const TAIL: usize = 5_000;
 /// So many tokens more may be left where what is before them is summarized already.
-const SLACK: usize = 6_000;
+const SLACK: usize = 5_000;
 /// What a fold takes out at least, in tokens.
 const LEAST_FOLD: usize = 4_000;
 /// Summaries are begun when carrying has cost this share of what the fold costs, so that nobody waits for them.
@@ -48,6 +50,8 @@ pub struct Item {
     pub shown: usize,
     /// Requests of this context that it was part of.
     pub sent: usize,
+    /// A request of the user's: with the last one the turn under way begins.
+    pub is_request: bool,
     /// A tool's result that stands whole.
     pub is_result: bool,
     /// Tokens of the stub that may take its place; none where it has to stay.
@@ -156,11 +160,15 @@ pub struct Decided {
 /// Decides. The time it takes grows with the number of items.
 #[must_use]
 pub fn decide(moment: Moment<'_>) -> Decision {
-    if moment.folds != Folds::Never
-        && let Some(fold) = fold(moment)
-    {
-        return fold;
+    let stub = stub(moment);
+    match fold(moment).filter(|_| moment.folds != Folds::Never) {
+        Some(fold) if !(matches!(stub.action, Action::Stub(_)) && worth(stub) > worth(fold)) => fold,
+        _ => stub,
     }
+}
+
+/// What is to be done about results.
+fn stub(moment: Moment<'_>) -> Decision {
     let best = stubs(moment);
     let Some((from, found)) = best.filter(|(_, found)| found.frees >= LEAST) else {
         return best
@@ -196,7 +204,8 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     let act = |action, reason| Some(Decision { action, reason, ..found });
     match () {
         () if carried < AHEAD * found.costs => None,
-        () if found.costs > allowance => None,
+        // The session may end before the summaries are of any use.
+        () if found.costs.max(summaries) > allowance => None,
         () if unread > 0 => act(Action::Summarize(cut), Reason::Due),
         () if carried < found.costs => act(Action::Leave, Reason::NotYet),
         () if folds == Folds::Later => None,
@@ -232,13 +241,16 @@ fn begins(items: &[Item], least: usize) -> Option<usize> {
 
 /// Which items may give way to stubs: the model has seen them often enough, and does not work with them any more.
 fn may_give_way(items: &[Item]) -> Vec<bool> {
-    let mut newer = 0;
+    let (mut newer, mut protected) = (0, PROTECTED);
     let mut found: Vec<bool> = items
         .iter()
         .rev()
         .map(|item| {
             newer += if item.is_result { item.shown } else { 0 };
-            newer > PROTECTED && item.sent >= SEEN && item.stub.is_some_and(|stub| stub < item.shown)
+            if item.is_request {
+                protected = PROTECTED_BEFORE;
+            }
+            newer > protected && item.sent >= SEEN && item.stub.is_some_and(|stub| stub < item.shown)
         })
         .collect();
     found.reverse();

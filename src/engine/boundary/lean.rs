@@ -27,6 +27,8 @@ pub(in super::super) struct Lean {
     pub summarize: Option<(String, String)>,
     /// The provider tells what of a prompt came out of its cache.
     pub tells_cache: bool,
+    /// The provider's cache has expired: it will have nothing of the next request.
+    is_cold: bool,
     /// A change that the last request did not have yet.
     late_change: bool,
     /// Entries that a stub would hardly shorten, or that have to stay.
@@ -74,6 +76,7 @@ impl Lean {
             (Action::Leave, None) => self.waited.saturating_sub(1),
             _ => 0,
         };
+        self.is_cold = live.is_cold;
         self.summarize = before.map(|before| (live.leaf_id.clone(), before));
         let is_same = |last: &Decided| match (last.decision.action, decision.action) {
             (Action::Leave, Action::Leave) => last.decision.reason == decision.reason,
@@ -138,14 +141,18 @@ impl Lean {
         if live.is_late {
             is_changed = std::mem::replace(&mut self.late_change, is_changed);
         }
+        let is_elsewhere = self.last.is_some() && !shown.goes_on;
+        let is_first = self.ledger.requests == 0 || is_elsewhere;
         let request = Request {
             prompt,
             read: (self.tells_cache || self.ledger.requests == 0).then_some(cache_read),
             output,
             grown: shown.grown,
+            summarizable: if is_first { shown.summarizable } else { shown.grown_summarizable },
             hidden: shown.hidden,
             is_changed,
-            is_elsewhere: self.last.is_some() && !shown.goes_on,
+            is_cold: std::mem::take(&mut self.is_cold),
+            is_elsewhere,
         };
         let pi = &settings.pi;
         let threshold = live.context_window.map(|window| window.saturating_sub(pi.reserve_tokens));

@@ -33,6 +33,8 @@ export function sourcesOf(ctx) {
     cwd: ctx.cwd,
     // A Pi that does not ask whether a project is trusted trusts them all.
     projectTrusted: ctx.isProjectTrusted?.() ?? true,
+    // A Pi that knows context edits reads them; 0.74 does not.
+    modelOverrides: hasEdits(ctx.sessionManager),
     environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
   };
 }
@@ -44,6 +46,11 @@ export function sourcesOf(ctx) {
  */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
+}
+
+/** Does this host know context edits? @param {any} manager */
+export function hasEdits(manager) {
+  return typeof manager.buildSessionProjection === "function";
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import { shownFrom } from "./boundary.js";
-import { quietly } from "./pi.js";
+import { hasEdits, quietly } from "./pi.js";
 import { walk } from "./tree.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
@@ -47,11 +47,6 @@ function areOnBranch(manager, stubs) {
 export function hasOwnStubs(manager) {
   const isOld = !hasEdits(manager);
   return manager.getEntries().some((/** @type {any} */ entry) => isStub(entry) || (isOld && isMarked(entry)));
-}
-
-/** Does this host know context edits? @param {any} manager */
-function hasEdits(manager) {
-  return typeof manager.buildSessionProjection === "function";
 }
 
 /** @param {any} entry */

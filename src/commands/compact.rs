@@ -72,7 +72,10 @@ async fn plan(asked: &Asked<'_>) -> Result<Answer> {
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
     let found = match &scope.leaf {
-        Some(leaf) => forecast(store, scope.conversation, settings, leaf, asked.window).await?,
+        Some(leaf) => {
+            forecast(store, scope.conversation, settings, leaf, asked.window, asked.live.model.as_deref())
+                .await?
+        }
         None => None,
     };
     let Some(forecast) = found else {

@@ -93,14 +93,13 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     let read = move |view: &View<'_>| Shown::read(view, &scope, &live);
     let Shown { pruned, cache } = asked.store().read(read).await?;
     let (live, settings, doing) = (asked.live, asked.settings, asked.doing);
-    let threshold = live.context_window.and_then(|window| window.checked_sub(settings.pi.reserve_tokens));
     Ok(Answer::of(&Context {
         tokens: live.context_tokens,
         window: live.context_window,
         context: settings.context,
         pruned,
         decided: doing.decided.clone(),
-        pi_compacts_at: threshold.filter(|_| settings.pi.enabled),
+        pi_compacts_at: settings.pi.with(live.model.as_deref()).threshold(live.context_window),
         cost: Cost::of(doing, live),
         cache,
     }))

@@ -14,7 +14,6 @@ use super::job::{Job, Part, Target, newest};
 use super::memory::Memory;
 use super::passes::Else;
 use super::{Work, tail};
-use crate::config::Settings;
 use crate::dag::{Span, Visible};
 use crate::error::{Code, Result};
 use crate::ids::ConversationId;
@@ -59,7 +58,10 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let at_once = work.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
-        None => kept(work.store, &work.memory, work.conversation, work.settings, &ahead.leaf_id).await?,
+        None => {
+            let keep = work.settings.pi.with(ahead.model.as_deref()).keep_recent_tokens;
+            kept(work.store, &work.memory, work.conversation, keep, &ahead.leaf_id).await?
+        }
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {
@@ -112,15 +114,15 @@ fn whole(branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
     chunks
 }
 
-/// The entry that Pi would keep first; none where it would keep everything.
+/// The entry that Pi would keep first if it keeps so many tokens; none where it would keep everything.
 pub(super) async fn kept(
     store: &Store,
     memory: &Arc<Memory>,
     conversation: ConversationId,
-    settings: &Settings,
+    keep: usize,
     leaf: &str,
 ) -> Result<Option<String>> {
-    let (leaf, keep) = (leaf.to_owned(), settings.pi.keep_recent_tokens);
+    let leaf = leaf.to_owned();
     let memory = Arc::clone(memory);
     let read = store.read(move |view| {
         let path = memory.read(view, conversation, &leaf)?.path;

@@ -32,7 +32,7 @@ pub struct Forecast {
     pub budget: usize,
 }
 
-/// Looks ahead on the branch that ends with `leaf`; `window` is the model's, in tokens. None where Pi would keep everything.
+/// Looks ahead on the branch that ends with `leaf`; `window` is that of `model` (`provider/id`), in tokens. None where Pi would keep everything.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -42,9 +42,11 @@ pub async fn forecast(
     settings: &Settings,
     leaf: &str,
     window: Option<usize>,
+    model: Option<&str>,
 ) -> Result<Option<Forecast>> {
     let memory = Arc::<Memory>::default();
-    let Some(kept) = kept(store, &memory, conversation, settings, leaf).await? else { return Ok(None) };
+    let keep = settings.pi.with(model).keep_recent_tokens;
+    let Some(kept) = kept(store, &memory, conversation, keep, leaf).await? else { return Ok(None) };
     let leaf = leaf.to_owned();
     let branch = store.read(move |view| Branch::read(view, &memory, conversation, &leaf, &kept)).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());

@@ -18,6 +18,7 @@ pub use host::{is_trusted, session_folders};
 pub use saving::{Setting, Takes, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -175,12 +176,49 @@ pub struct PiCompaction {
     pub reserve_tokens: usize,
     /// Tokens at the end of a branch that it keeps as they are.
     pub keep_recent_tokens: usize,
+    /// `modelOverrides`: what holds for single models, by `provider/id`.
+    #[serde(skip)]
+    pub model_overrides: BTreeMap<String, PiOverride>,
+}
+
+/// What of [`PiCompaction`] is different for one model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PiOverride {
+    /// Tokens below the window at which Pi compacts by itself.
+    pub reserve_tokens: Option<usize>,
+    /// Tokens at the end of a branch that it keeps as they are.
+    pub keep_recent_tokens: Option<usize>,
+}
+
+impl PiCompaction {
+    /// With a model of this name, `provider/id`.
+    #[must_use]
+    pub fn with(&self, model: Option<&str>) -> Self {
+        let found = model.and_then(|model| self.model_overrides.get(model)).copied().unwrap_or_default();
+        Self {
+            enabled: self.enabled,
+            reserve_tokens: found.reserve_tokens.unwrap_or(self.reserve_tokens),
+            keep_recent_tokens: found.keep_recent_tokens.unwrap_or(self.keep_recent_tokens),
+            model_overrides: BTreeMap::new(),
+        }
+    }
+
+    /// The tokens beyond which Pi compacts by itself, in a window of so many; none where it does not.
+    #[must_use]
+    pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
+        window.filter(|_| self.enabled)?.checked_sub(self.reserve_tokens)
+    }
 }
 
 impl Default for PiCompaction {
     /// What Pi does without a word from its user.
     fn default() -> Self {
-        Self { enabled: true, reserve_tokens: 16_384, keep_recent_tokens: 20_000 }
+        Self {
+            enabled: true,
+            reserve_tokens: 16_384,
+            keep_recent_tokens: 20_000,
+            model_overrides: BTreeMap::new(),
+        }
     }
 }
 

@@ -43,6 +43,9 @@ pub struct Sources {
     pub cwd: PathBuf,
     /// Does the user trust the project? Otherwise its settings are not read.
     pub project_trusted: bool,
+    /// Does this Pi go by `compaction.modelOverrides`?
+    #[serde(default)]
+    pub model_overrides: bool,
     /// `LCM_*` variables.
     #[serde(default)]
     pub environment: HashMap<String, String>,
@@ -166,7 +169,8 @@ fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) 
     let places = [(Origin::Global, &sources.agent_dir), (Origin::Project, &sources.cwd)];
     for (origin, base) in places {
         let path = sources.file(origin).filter(|_| origin != Origin::Project || sources.project_trusted);
-        layers.extend(path.and_then(|path| file(&path, origin, base, problems, pi)));
+        layers
+            .extend(path.and_then(|path| file(&path, (origin, base), sources.model_overrides, problems, pi)));
     }
     // In the order of their names, so that one and the same word is given each time.
     let set: BTreeMap<_, _> =
@@ -191,8 +195,8 @@ fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) 
 /// The `lcm` key of one of Pi's settings files; what Pi itself goes by is put into `pi`.
 fn file(
     path: &Path,
-    origin: Origin,
-    base: &Path,
+    (origin, base): (Origin, &Path),
+    reads_overrides: bool,
     problems: &mut Vec<String>,
     pi: &mut PiCompaction,
 ) -> Option<Layer> {
@@ -207,10 +211,20 @@ fn file(
     };
     // As Pi does, which itself tells of a file that is no JSON.
     let all: Value = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
-    let number = |key: &str| all["compaction"][key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
-    pi.enabled = all["compaction"]["enabled"].as_bool().unwrap_or(pi.enabled);
-    pi.reserve_tokens = number("reserveTokens").unwrap_or(pi.reserve_tokens);
-    pi.keep_recent_tokens = number("keepRecentTokens").unwrap_or(pi.keep_recent_tokens);
+    let compaction = &all["compaction"];
+    let number =
+        |values: &Value, key: &str| values[key].as_u64().and_then(|tokens| usize::try_from(tokens).ok());
+    let [reserve, keep] = ["reserveTokens", "keepRecentTokens"];
+    pi.enabled = compaction["enabled"].as_bool().unwrap_or(pi.enabled);
+    pi.reserve_tokens = number(compaction, reserve).unwrap_or(pi.reserve_tokens);
+    pi.keep_recent_tokens = number(compaction, keep).unwrap_or(pi.keep_recent_tokens);
+    for (model, values) in
+        compaction["modelOverrides"].as_object().filter(|_| reads_overrides).into_iter().flatten()
+    {
+        let found = pi.model_overrides.entry(model.clone()).or_default();
+        found.reserve_tokens = number(values, reserve).or(found.reserve_tokens);
+        found.keep_recent_tokens = number(values, keep).or(found.keep_recent_tokens);
+    }
     match all.get("lcm")? {
         Value::Object(values) => Some(Layer {
             place,
@@ -273,7 +287,7 @@ mod tests {
             let (agent_dir, cwd) = (dir.path().join("agent"), dir.path().join("project"));
             std::fs::create_dir_all(cwd.join(".pi")).unwrap();
             std::fs::create_dir_all(&agent_dir).unwrap();
-            let sources = Sources { agent_dir, cwd, project_trusted: true, environment: HashMap::new() };
+            let sources = Sources { agent_dir, cwd, project_trusted: true, ..Sources::default() };
             Self { dir, sources }
         }
 
@@ -332,8 +346,35 @@ mod tests {
         write(&world.sources.agent_dir, json!({"reserveTokens": 5000, "keepRecentTokens": 3000}));
         let project = json!({"enabled": false, "keepRecentTokens": 1000, "reserveTokens": "odd"});
         write(&world.sources.cwd.join(".pi"), project);
-        let pi = PiCompaction { enabled: false, reserve_tokens: 5_000, keep_recent_tokens: 1_000 };
+        let pi = PiCompaction {
+            enabled: false,
+            reserve_tokens: 5_000,
+            keep_recent_tokens: 1_000,
+            model_overrides: BTreeMap::new(),
+        };
         assert_eq!(world.load().settings.pi, pi);
+    }
+
+    #[test]
+    fn what_holds_for_single_models_is_read_where_pi_reads_it() {
+        let mut world = World::new();
+        let write = |folder: &Path, overrides: Value| {
+            let compaction = json!({"compaction": {"reserveTokens": 5_000, "modelOverrides": overrides}});
+            std::fs::write(folder.join("settings.json"), compaction.to_string()).unwrap();
+        };
+        write(
+            &world.sources.agent_dir,
+            json!({"a/one": {"reserveTokens": 1, "keepRecentTokens": 2}, "a/two": 3}),
+        );
+        write(&world.sources.cwd.join(".pi"), json!({"a/one": {"reserveTokens": 4}}));
+        let held = |world: &World, model| {
+            let pi = world.load().settings.pi.with(model);
+            (pi.reserve_tokens, pi.keep_recent_tokens)
+        };
+        assert_eq!(held(&world, Some("a/one")), (5_000, 20_000));
+        world.sources.model_overrides = true;
+        assert_eq!(held(&world, Some("a/one")), (4, 2));
+        assert_eq!([held(&world, Some("a/two")), held(&world, None)], [(5_000, 20_000); 2]);
     }
 
     #[test]

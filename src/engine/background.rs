@@ -126,8 +126,10 @@ impl Drop for Turn<'_> {
 
 /// Will Pi compact soon?
 pub(super) fn is_soon(settings: &Settings, ahead: &Ahead) -> bool {
-    let (Some(tokens), Some(window)) = (ahead.context_tokens, ahead.context_window) else { return false };
-    let threshold = window.saturating_sub(settings.pi.reserve_tokens);
+    let pi = settings.pi.with(ahead.model.as_deref());
+    let (Some(tokens), Some(threshold)) = (ahead.context_tokens, pi.threshold(ahead.context_window)) else {
+        return false;
+    };
     settings.background && tokens > 0 && tokens >= settings.soft_threshold.of(threshold)
 }
 

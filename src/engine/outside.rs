@@ -247,6 +247,8 @@ fn settings(line: &Line, folder: &Path) -> (Sources, Settings) {
         agent_dir: line.agent_dir.clone(),
         cwd: folder.to_owned(),
         project_trusted: config::is_trusted(&line.agent_dir, folder),
+        // No Pi runs, so nothing is forecast.
+        model_overrides: false,
         environment: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
     };
     let settings = config::load(&sources).settings;

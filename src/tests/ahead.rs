@@ -223,7 +223,8 @@ async fn the_forecast_is_what_the_compaction_then_does() {
     let longer = session.chat(20, 30);
     store.ingest("one", &longer).await;
     compact.request.leaf_id = longer.leaf().to_owned();
-    let found = forecast(&store.store, conversation, &compact.settings, longer.leaf(), Some(200_000)).await;
+    let found =
+        forecast(&store.store, conversation, &compact.settings, longer.leaf(), Some(200_000), None).await;
     let found = found.unwrap().unwrap();
     assert_eq!(found.kept.0 + found.covered.0, 160);
 

@@ -154,10 +154,9 @@ impl Lean {
             is_cold: std::mem::take(&mut self.is_cold),
             is_elsewhere,
         };
-        let pi = &settings.pi;
-        let threshold = live.context_window.map(|window| window.saturating_sub(pi.reserve_tokens));
+        let pi = settings.pi.with(live.model.as_deref());
         let alone = Alone {
-            threshold: threshold.filter(|_| pi.enabled),
+            threshold: pi.threshold(live.context_window),
             kept: pi.keep_recent_tokens,
             prompt: live.prompt_tokens.unwrap_or(PROMPT),
         };

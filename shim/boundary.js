@@ -6,7 +6,7 @@
  * us. What is not ready is not waited for.
  */
 
-import { withModels } from "./models.js";
+import { summarizerOf, withModels } from "./models.js";
 import { modelOf, patience, promptTokens, unwrap, windowOf } from "./pi.js";
 import { append } from "./pruning.js";
 import { walk } from "./tree.js";
@@ -121,7 +121,7 @@ async function due(pi, ctx, session, engine, usage, moment) {
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
   if (!session.lean || !session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
-  const request = { ...live, ...moment, summarizer: summarizerCost(ctx, session), promptTokens: (session.promptTokens ??= promptTokens(pi, ctx)) };
+  const request = { ...live, ...moment, summarizer: pricesOf(summarizerOf(ctx, session.summarizers)), promptTokens: (session.promptTokens ??= promptTokens(pi, ctx)) };
   session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */
   const answer = unwrap(await session.deciding);
@@ -146,21 +146,6 @@ export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
     model: modelOf(ctx),
     cost: pricesOf(ctx.model),
   };
-}
-
-/**
- * What the tokens of the model cost that writes summaries: the first of the setting that Pi has a key for, else the session's own.
- *
- * @param {ExtensionContext} ctx
- * @param {Session} session
- */
-function summarizerCost({ model, modelRegistry }, { summarizers }) {
-  for (const name of summarizers) {
-    const [, provider = "", id = ""] = name.match(/^([^/]*)\/([^]*)$/) ?? [];
-    const known = modelRegistry.find(provider, id);
-    if (known && modelRegistry.hasConfiguredAuth(known)) return pricesOf(known);
-  }
-  return pricesOf(model);
 }
 
 /** What is no number is 0: others write these files. @param {{ cost?: any } | undefined} model */

@@ -1,7 +1,16 @@
 /** Pi's models, for the engine to ask: every version of Pi has its own way to them. */
 
+import { quietly } from "./pi.js";
+import { siblingOf } from "./siblings.js";
+
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
+
+/** The engine's word for the cheapest fitting model of the session's provider. */
+const CHEAPEST = "cheapest";
+
+/** Siblings the user has heard of; where every evaluation of this file finds them. @type {Set<string>} */
+const told = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.siblings")] ??= new Set());
 
 /**
  * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
@@ -12,17 +21,47 @@
  */
 export function modelsOf(ctx, abort) {
   // Taken at once: later the context may be stale.
-  const { model: own, modelRegistry: registry } = ctx;
+  const { model: own, modelRegistry: registry, ui } = ctx;
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
-    const [, provider = "", id = ""] = name?.match(/^([^/]*)\/([^]*)$/) ?? [];
-    const model = name ? registry.find(provider, id) : own;
+    const model = name === CHEAPEST ? siblingOf(own, registry.getAll()) : name ? find(registry, name) : own;
     if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort));
-    if (!model) return JSON.stringify({ error: name ? "Pi does not know it" : "no model is chosen" });
+    if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
+    if (name === CHEAPEST) sayOnce(ui, `${model.provider}/${model.id}`);
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
+}
+
+/** @param {ExtensionContext["modelRegistry"]} registry @param {string} name `provider/id` */
+function find(registry, name) {
+  const [, provider = "", id = ""] = name.match(/^([^/]*)\/([^]*)$/) ?? [];
+  return registry.find(provider, id);
+}
+
+/**
+ * The model that writes summaries: the first of `names` that Pi has a key for, else the session's cheapest
+ * sibling, else its own. Where no names are given, its own.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string[]} names of the setting
+ * @returns {Model | undefined}
+ */
+export function summarizerOf({ model: own, modelRegistry: registry }, names) {
+  for (const name of names) {
+    const known = find(registry, name);
+    if (known && registry.hasConfiguredAuth(known)) return known;
+  }
+  return (names.length > 0 ? siblingOf(own, registry.getAll()) : undefined) ?? own;
+}
+
+/** @param {ExtensionContext["ui"]} ui @param {string} name */
+function sayOnce(ui, name) {
+  if (told.has(name)) return;
+  told.add(name);
+  const why = "the cheapest fitting model of the session's provider, because Pi has no key for a model in compactionModels";
+  quietly(() => ui.notify(`pi-lossless-context: ${name} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, "info"));
 }
 
 /**

@@ -21,9 +21,10 @@ import { noTerminal } from "../support/terminal.mjs";
 
 /** Pi compacts beyond 200,000 - 10,000 tokens. */
 const CONTEXT = { contextWindow: 200_000, compaction: { reserveTokens: 10_000, keepRecentTokens: 1_500 } };
-/** Without a cache each request pays for all of the context, and long texts cost more than their summaries: a fold pays at once. */
+/** Without a cache each request pays for all of the context, and summaries cost next to nothing: a fold pays at once. */
 const UNCACHED = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
-const LEAN = { compactionModels: ["demo/demo-model"], leafChunkTokens: 500 };
+const SMALL = { id: "demo-small", cost: { input: 0.01, output: 0.04, cacheRead: 0, cacheWrite: 0 } };
+const LEAN = { compactionModels: ["demo/demo-small"], leafChunkTokens: 500 };
 
 /**
  * @param {import("node:test").TestContext} t
@@ -31,7 +32,7 @@ const LEAN = { compactionModels: ["demo/demo-model"], leafChunkTokens: 500 };
  */
 function aLongProject(t, host) {
   const { contextWindow, compaction } = CONTEXT;
-  return aProject(t, { host, contextWindow, cost: UNCACHED, settings: { compaction, lcm: LEAN } });
+  return aProject(t, { host, contextWindow, cost: UNCACHED, models: [SMALL], settings: { compaction, lcm: LEAN } });
 }
 
 /** A session with long texts and a tail. @param {Project} project @param {string} id @param {string} [name] of what is said in it */

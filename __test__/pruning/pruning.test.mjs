@@ -182,7 +182,9 @@ for (const host of hostsFor(hosts)) {
       assertGoesOn(before, project.lastTurn);
       const [alias, long] = stdout.split(/^(?=Context {2})/m);
       assert.match(alias, /^Context {2}[\d,]+ of 128,000 tokens \(\d+%\), lean\nStubs {4}\d+ results, about [\d,]+ tokens less\n(Decided {2}after 1 request: |Next {5})/);
-      assert.equal(long.trim(), alias.trim());
+      // Pi 0.74 does not wait for what is decided at a turn's end.
+      const lasting = (/** @type {string} */ text) => text.replace(/^(Decided|Cost) .*\n/gm, "").trim();
+      assert.equal(lasting(long), lasting(alias));
     });
 
     await t.test("a compaction tells of what was pruned as it was said, and nothing of it is left over", async () => {

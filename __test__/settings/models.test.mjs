@@ -4,7 +4,9 @@ import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
+import { loadEngine } from "../../index.js";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { extension } from "../../scripts/paths.mjs";
 import { Store } from "../support/store.mjs";
 import { aPlace } from "./starting.mjs";
 
@@ -79,5 +81,53 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.deepEqual([...new Set(asked)], ["small/of-2026"]);
       assert.deepEqual(authors, ["second/small/of-2026"]);
     }, { env: { LCM_COMPACTION_MODELS: " nobody/nothing, second/small/of-2026 " } });
+  });
+}
+
+/** Prices as of a common model, and of one that is good enough for summaries. */
+const [DEAR, CHEAP] = [{ input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }, { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 }];
+
+/** Writes down the models that Pi knows. */
+const LISTER = `import { writeFileSync } from "node:fs";
+export default (pi) => pi.on("session_start", (_event, ctx) => writeFileSync(process.env.MODELS_FILE, JSON.stringify(ctx.modelRegistry.getAll().map(({ provider, id }) => provider + "/" + id))));
+`;
+
+for (const host of hostsFor(hostsByVersion)) {
+  test(`without a key for those that are named, on ${host.name}`, async (t) => {
+    const models = [{ id: "demo-small", cost: CHEAP }, { id: "demo-tiny", contextWindow: 8_000, cost: CHEAP }];
+    const place = await aPlace(t, host, { cost: DEAR, models });
+    const file = path.join(place.project.agentDir, "models.json");
+    const { providers } = JSON.parse(readFileSync(file, "utf8"));
+    // Cheaper still, and another provider, which the user has not chosen.
+    providers.second = { ...providers.demo, models: [{ ...providers.demo.models[0], id: "demo-gift", cost: { ...CHEAP, input: 0.5 } }] };
+    writeFileSync(file, JSON.stringify({ providers }));
+    const [lister, known] = ["lister.mjs", "known.json"].map((name) => path.join(place.project.agentDir, name));
+    writeFileSync(lister, LISTER);
+
+    await place.rpc(async (pi) => {
+      await t.test("the cheapest fitting model of the session's provider is asked, and the user hears of it once", async () => {
+        const { asked, authors, told } = await compacted(place, pi);
+        assert.deepEqual([...new Set(asked)], ["demo-small"]);
+        assert.deepEqual(authors, ["demo/demo-small"]);
+        assert.equal(told.filter(({ message }) => message.includes("demo/demo-small writes the summaries")).length, 1);
+        const again = await compacted(place, pi);
+        assert.deepEqual([[...new Set(again.asked)], again.told.length], [["demo-small"], 1]);
+      });
+
+      await t.test("and the session's own where the setting is empty", async () => {
+        place.global({ compactionModels: [] });
+        const { asked, told } = await compacted(place, pi);
+        assert.deepEqual([...new Set(asked)], ["demo-model"]);
+        assert.equal(told.length, 1);
+      });
+
+      await t.test("those that are named by default are in Pi's catalogue", async () => {
+        const models = JSON.parse(readFileSync(known, "utf8"));
+        const nowhere = JSON.stringify({ agentDir: "/nowhere", cwd: "/nowhere", projectTrusted: true });
+        /** @type {string[]} */
+        const named = JSON.parse(loadEngine().loadSettings(nowhere)).ok.settings.compactionModels;
+        assert.ok(named.length > 0 && named.every((name) => models.includes(name)), named.join());
+      });
+    }, { extensions: [extension, lister], env: { MODELS_FILE: known } });
   });
 }

@@ -37,6 +37,7 @@ import { openTerminal } from "./terminal.mjs";
  * @property {Script} [script]
  * @property {number} [contextWindow]
  * @property {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [cost] what the model costs
+ * @property {{ id: string, [key: string]: unknown }[]} [models] more models, like the first but for what is given
  * @property {number} [keepRecentTokens] how much Pi keeps raw
  * @property {Record<string, unknown>} [settings] more of Pi's settings
  * @property {Host} [host] another Pi than the repository's own
@@ -78,7 +79,7 @@ function firstFree(wanted, number = 0) {
  * @param {TestContext} t
  * @param {ProjectOptions} [options]
  */
-export async function aProject(t, { script = {}, contextWindow, cost, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
+export async function aProject(t, { script = {}, contextWindow, cost, models, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
   const { folder, remove } = makeFolder(usual);
   const server = await startModelServer({ reply: playing(script) });
   const project = new Project({ folder, server, script, host, extensions });
@@ -91,7 +92,7 @@ export async function aProject(t, { script = {}, contextWindow, cost, keepRecent
     }
   });
   const own = { compaction: { keepRecentTokens }, retry: { enabled: false } };
-  writeAgentDir(project.agentDir, { url: server.url, contextWindow, cost, settings: { ...own, ...settings } });
+  writeAgentDir(project.agentDir, { url: server.url, contextWindow, cost, models, settings: { ...own, ...settings } });
   for (const dir of [project.cwd, project.sessionDir]) mkdirSync(dir);
   return project;
 }

@@ -1,12 +1,13 @@
 /**
- * The driver behind `npm run bench:context`: one long session through the real Pi in each of several ways, and how large the context
- * was at each request, what of it a provider's cache had, what that costs, and what is still known at the end.
+ * The driver behind `npm run bench:context`: long sessions through the real Pi in several ways, and how large the context was at each
+ * request, what of it a provider's cache had, what that costs, and what is still known at the end.
  *
- * The logs and the plot are written to `target/bench/context`; `--plot FILE` puts the plot elsewhere too.
+ * Logs and plots are written to `target/bench/context`.
  */
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
 import { startPi } from "../../demo/rpc.mjs";
@@ -15,86 +16,124 @@ import { markdown, median, number } from "../measure.mjs";
 import { summarize } from "../strategies/summarize.mjs";
 import { CHEAP, Meter, PRICES } from "./meter.mjs";
 import { plot } from "./plot.mjs";
-import { longSession } from "./session.mjs";
+import { Session } from "./session.mjs";
+import { SHAPES } from "./shapes.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
-/** @typedef {import("./session.mjs").Session} Session */
 
 /** Tokens of a summary as real models write them for Pi. */
 const PI_SUMMARY = 2_500;
 
-/** @typedef {{ lcm?: Record<string, unknown>, compaction?: Record<string, unknown> }} Way */
+/** @typedef {{ lcm?: Record<string, unknown>, compaction?: Record<string, unknown>, rival?: "editing" | "micro" }} Way */
 
-/** Each with Pi's settings; without `lcm` it is Pi alone. @type {(window: number) => Record<string, Way>} */
-const ways = (/** @type {number} */ window) => ({
+/** Each with Pi's settings; without `lcm` it is Pi alone, or with a rival. @type {(window: number) => Record<string, Way>} */
+const waysFor = (window) => ({
   "Pi alone": {},
   "Pi tuned": { compaction: { reserveTokens: window - 40_000, keepRecentTokens: 6_000 } },
-  "ours, lean": { lcm: { compactionModels: [`demo/${CHEAP.id}`] } },
+  "provider-side editing": { rival: "editing" },
+  "micro-compaction": { rival: "micro" },
+  "ours, lean": { lcm: {} },
   "ours, lean, no cheap model": { lcm: { compactionModels: [] } },
-  "ours, full": { lcm: { compactionModels: [`demo/${CHEAP.id}`], context: "full" } },
+  "ours, full": { lcm: { context: "full" } },
 });
 
-const options = /** @type {const} */ ({ turns: { type: "string", default: "300" }, facts: { type: "string", default: "24" }, way: { type: "string" }, window: { type: "string", default: "128000" }, plot: { type: "string" } });
-const { values } = parseArgs({ options });
-const WINDOW = Number(values.window);
+const usage = `npm run bench:context -- [--shape bulky|ten|forty|real] [--way PART …] [--window TOKENS] [--cold PERCENT] [--prices list|fiftieth|uncached] [--turns N] [--facts N] [--quick] [--plot FILE]`;
+const { values } = parseArgs({
+  options: {
+    shape: { type: "string", default: "bulky" },
+    way: { type: "string", multiple: true },
+    window: { type: "string", default: "128000" },
+    cold: { type: "string", default: "0" },
+    prices: { type: "string", default: "list" },
+    turns: { type: "string" },
+    facts: { type: "string", default: "24" },
+    quick: { type: "boolean", default: false },
+    plot: { type: "string" },
+    help: { type: "boolean", default: false },
+  },
+});
+const [shape, prices] = [SHAPES[values.shape], PRICES[values.prices]];
+if (values.help || !shape || !prices) {
+  process.stdout.write(`${usage}\n`);
+  process.exit(values.help ? 0 : 2);
+}
+const [window, cold] = [Number(values.window), Number(values.cold)];
+const turns = Number(values.turns ?? (values.quick ? Math.ceil(100 / (shape.requests / 2)) : shape.turns));
+const wanted = values.way ?? (values.quick ? ["Pi alone", "ours, lean"] : [""]);
 const folder = path.join(root, "target", "bench", "context");
 mkdirSync(folder, { recursive: true });
-const session = longSession(Number(values.turns), Number(values.facts));
-const rows = [["way", "requests", "tokens a request", "most", "cached", "not cached", "summaries", "output", "cost", "known", "by calls (0 / 1 / 2)"]];
+
+const rows = [["way", "requests", "tokens a request", "most", "read", "new", "rewritten", "output", "summaries", "cost", "of Pi alone", "lookback of 20", "known", "by calls (0 / 1 / 2)"]];
 /** @type {import("./plot.mjs").Line[]} */
 const lines = [];
-for (const [name, way] of Object.entries(ways(WINDOW))) {
-  if (values.way && !name.includes(values.way)) continue;
+/** @type {number | undefined} */
+let alone;
+for (const [name, way] of Object.entries(waysFor(window))) {
+  if (!wanted.some((part) => (part === "ours, lean" ? name === part : name.includes(part)))) continue;
   process.stderr.write(`${name} …\n`);
-  const { meter, known } = await live(name, way);
-  const turns = meter.readings.filter(({ kind }) => kind === "turn");
-  const sizes = turns.map(({ cached, fresh }) => cached + fresh);
-  const summaries = meter.readings.filter(({ kind }) => kind === "summary").reduce((sum, { fresh }) => sum + fresh, 0);
-  const { cached, fresh, output, dollars } = meter.total();
+  const { meter, known, facts } = await live(name, way);
+  const requests = meter.readings.filter(({ kind }) => kind === "turn");
+  const sizes = requests.map(({ cached, fresh, again }) => cached + fresh + again);
+  const { read, fresh, again, output, summaries, dollars, lookback } = meter.total();
+  if (name === "Pi alone") alone = dollars;
   const by = [0, 1, 2].map((calls) => known.filter((took) => took === calls).length);
   const count = known.filter((took) => took !== undefined).length;
-  rows.push([name, number(turns.length), number(median(sizes)), number(Math.max(...sizes)), number(cached), number(fresh - summaries), number(summaries), number(output), `$${dollars.toFixed(2)}`, `${count} of ${session.facts.length}`, by.join(" / ")]);
+  const money = [read, fresh, again, output, summaries, dollars].map((cost) => `$${cost.toFixed(2)}`);
+  const share = alone === undefined ? "" : (dollars / alone).toFixed(3);
+  rows.push([name, number(requests.length), number(median(sizes)), number(Math.max(...sizes)), ...money, share, `+$${lookback.toFixed(2)}`, facts > 0 ? `${count} of ${facts}` : "", facts > 0 ? by.join(" / ") : ""]);
   lines.push({ name, values: sizes });
   const log = meter.readings.map((reading, index) => `${JSON.stringify({ index, ...reading })}\n`);
-  writeFileSync(path.join(folder, `${name.replace(/\W+/g, "-")}.jsonl`), log.join(""));
+  writeFileSync(path.join(folder, `${values.shape}-${window}-${cold}-${values.prices}-${name.replace(/\W+/g, "-")}.jsonl`), log.join(""));
 }
-const picture = path.join(folder, "context.svg");
-writeFileSync(picture, plot(lines, { title: "Tokens of context, request by request", across: "request" }));
-if (values.plot) copyFileSync(picture, values.plot);
-process.stdout.write(`${values.turns} turns, a window of ${number(WINDOW)} tokens\n\n${markdown(rows)}\n\nlogs and plot: ${path.relative(process.cwd(), folder)}\n`);
+writeFileSync(values.plot ?? path.join(folder, `${values.shape}-${window}-${cold}-${values.prices}.svg`), plot(lines, { title: "Tokens of context, request by request", across: "request" }));
+process.stdout.write(`${values.shape}: ${turns} turns of ${shape.requests} requests, a window of ${number(window)} tokens, ${cold} % of the prompts cold, prices: ${Object.values(prices).join(" / ")}\n\n${markdown(rows)}\n\n`);
 process.exit(0);
 
 /**
- * Lives the session through.
+ * Lives the session through, and asks for its facts, each in a copy of its own.
  * @param {string} name
  * @param {Way} way
  */
-async function live(name, { lcm, compaction }) {
+async function live(name, { lcm, compaction, rival }) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), "lcm-context-"));
   const [agentDir, cwd, sessionDir] = ["agent", "project", "sessions"].map((part) => path.join(scratch, part));
   for (const dir of [cwd, sessionDir]) mkdirSync(dir);
+  const session = new Session(shape, turns, Number(values.facts));
   session.write(cwd);
-  const meter = new Meter();
-  const server = await startModelServer({ reply: (request) => metered(meter, request) });
-  writeAgentDir(agentDir, { url: server.url, contextWindow: WINDOW, cost: PRICES, models: [CHEAP], settings: { ...(lcm && { lcm }), ...(compaction && { compaction }), retry: { enabled: false } } });
-  const pi = startPi({ agentDir, cwd, sessionDir, args: lcm ? ["--extension", extension] : ["--no-extensions"], env: { LCM_DB_DIR: path.join(scratch, "store") } });
+  const meter = new Meter(prices);
+  const server = await startModelServer({ reply: (request) => metered(session, meter, request) });
+  writeAgentDir(agentDir, { url: server.url, contextWindow: window, cost: prices, models: [CHEAP], settings: { ...(lcm && { lcm }), ...(compaction && { compaction }), retry: { enabled: false } } });
+  const loaded = lcm ? extension : rival ? path.join(root, "bench", "context", "rivals.mjs") : undefined;
+  const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
+  const env = { LCM_DB_DIR: path.join(scratch, "store"), RIVAL: rival, NODE_OPTIONS: `--import=${clock}` };
+  const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env });
   /** How many calls each fact took; undefined where it is not known any more. @type {(number | undefined)[]} */
   const known = [];
   try {
-    for (const [at, prompt] of session.prompts.entries()) {
-      const events = await pi.prompt(prompt);
-      const fact = session.facts[at - session.prompts.length + session.facts.length];
-      if (fact) known.push(callsFor(fact.needle, events));
+    for (let turn = 0; turn < turns; turn++) {
+      if (turn > 0 && (turn * 37) % 100 < cold) {
+        process.kill(/** @type {number} */ (pi.pid), "SIGUSR2");
+        meter.isCold = true;
+      }
+      await pi.prompt(session.begin(turn), { timeoutMs: 600_000 });
       // The events of hundreds of turns are large, and nobody looks at them again.
       pi.events.length = 0;
-      if (at % 50 === 49) process.stderr.write(`  ${name}: ${at + 1} of ${session.prompts.length} prompts, ${number(meter.readings.length)} requests\n`);
+    }
+    process.stderr.write(`  ${number(meter.readings.length)} requests, $${meter.total().dollars.toFixed(2)}\n`);
+    meter.asks = true;
+    const { sessionFile } = await pi.request("get_state");
+    for (const fact of session.facts) {
+      await pi.request("clone");
+      known.push(callsFor(fact.needle, await pi.prompt(session.ask(fact))));
+      await pi.request("switch_session", { sessionPath: sessionFile });
+      pi.events.length = 0;
     }
   } finally {
     await pi.stop();
     await server.close();
     rmSync(scratch, { recursive: true, force: true, maxRetries: 3 });
   }
-  return { meter, known };
+  return { meter, known, facts: session.facts.length };
 }
 
 /** A summary; what Pi asks for is as long as real models write it. @param {Received} request */
@@ -103,14 +142,14 @@ function summarized({ kind, messages }) {
   return kind === "summary" ? text : text.padEnd(PI_SUMMARY * 4, " And so on.");
 }
 
-/** @param {Meter} meter @param {Received} request */
-function metered(meter, request) {
+/** @param {Session} session @param {Meter} meter @param {Received} request */
+function metered(session, meter, request) {
   const isSummary = request.toolNames.length === 0;
   const reply = isSummary ? { text: summarized(request) } : session.reply(request);
-  const { cached, fresh, output } = meter.read(request, reply.text ?? JSON.stringify(reply.toolCalls));
+  const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${reply.toolCalls ? JSON.stringify(reply.toolCalls) : ""}`);
   // What hundreds of requests of half a megabyte hold is needed no more.
   Object.assign(request, { raw: "", messages: [], body: { ...request.body, messages: [], tools: [] } });
-  return { ...reply, usage: { input: fresh, output, cacheRead: cached } };
+  return { ...reply, usage: { input: fresh + again, output, cacheRead: cached } };
 }
 
 /**

@@ -1,10 +1,10 @@
 /**
- * A long session with large tool outputs: what the user types, what the scripted model does about it, and facts that
- * are said on the way and asked for at the end. The same one each time, whichever way the context is kept.
+ * A long session of a given shape: what the user types, what the scripted model does about it, and facts that are said on the way.
+ * The same one each time, whichever way the context is kept.
  *
- * Each turn a file is read and a command run, of 2 to 20 KB as such outputs are, and an answer given. A question at the end is answered
- * from the context where the fact still stands in it; where not, with the tools that are there, first by searching, then by
- * expanding what was found. Who has no tools has to give up.
+ * Some facts are needed again a few turns later: who sees them no more searches, if there are tools for it, or reads the file
+ * again. All are asked for at the end. A question is answered from the context where the fact still stands in it; where not, with the
+ * tools that are there, first by searching, then by expanding what was found. Who has no tools has to give up.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -12,6 +12,7 @@ import { Dice } from "../corpus.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 /** @typedef {import("../../demo/model-server.mjs").Reply} Reply */
+/** @typedef {import("./shapes.mjs").Shape} Shape */
 
 /**
  * Something that is said once.
@@ -23,98 +24,135 @@ import { Dice } from "../corpus.mjs";
  * @property {string} question as somebody would ask who has forgotten the answer
  */
 
-/**
- * @typedef {object} Session
- * @property {string[]} prompts
- * @property {Fact[]} facts
- * @property {(request: Received) => Reply} reply
- * @property {(project: string) => void} write makes the files that the tools read
- */
-
-const QUESTION = "Question: ";
-const OUTPUT = [2_000, 20_000];
+const TOKEN = 4;
 const THINGS = ["exporter", "scheduler", "importer", "gateway", "webhook", "archive", "mailer", "replica"];
+const PLACES = ["staging", "nightly", "partner", "canary", "legacy", "mobile"];
+/** Each so many turns something is needed that was read so many turns before. */
+const [NEED_EVERY, NEED_AFTER] = [12, 9];
 
-/** @type {{ where: Fact["where"], say: (thing: string, needle: string) => string, ask: (thing: string) => string }[]} */
-const KINDS = [
-  { where: "user", say: (thing, needle) => `For the ${thing} you must never touch the branch ${needle}.`, ask: (thing) => `which branch must never be touched for the ${thing}` },
-  { where: "answer", say: (thing, needle) => `We decided to keep ${needle} for the ${thing}, because the alternatives lose the order of events.`, ask: (thing) => `what did we decide to keep for the ${thing} because of the order of events` },
-  { where: "output", say: (thing, needle) => `Error: the ${thing} refused the handshake, code ${needle}`, ask: (thing) => `with which error code did the ${thing} refuse the handshake` },
-];
+/** No two of a kind share their words. @type {Record<Fact["where"], ((thing: string, needle: string) => [sentence: string, question: string])[]>} */
+const SAYINGS = {
+  user: [
+    (thing, needle) => [`For the ${thing} you must never touch the branch ${needle}.`, `which branch must never be touched for the ${thing}`],
+    (thing, needle) => [`Please always deploy the ${thing} from host ${needle}, it is the only one with the key.`, `from which host do we deploy the ${thing}`],
+  ],
+  answer: [
+    (thing, needle) => [`We decided to keep ${needle} for the ${thing}, because the alternatives lose the order of events.`, `what did we decide to keep for the ${thing} because of the order of events`],
+    (thing, needle) => [`The ${thing} failed because its pool was exhausted; raising it to ${needle} fixed that.`, `to what was the pool of the ${thing} raised`],
+  ],
+  output: [
+    (thing, needle) => [`Error: the ${thing} refused the handshake, code ${needle}`, `with which error code did the ${thing} refuse the handshake`],
+    (thing, needle) => [`warning: ${thing} checksum mismatch, expected ${needle}`, `which checksum was expected of the ${thing}`],
+  ],
+};
 
-/**
- * @param {number} turns
- * @param {number} facts
- * @returns {Session}
- */
-export function longSession(turns, facts) {
-  const said = Array.from({ length: facts }, (_, n) => fact(n, Math.floor(((n + 0.5) * turns) / facts)));
-  const at = (/** @type {number} */ turn, /** @type {Fact["where"]} */ where) => said.filter((one) => one.turn === turn && one.where === where).map(({ sentence }) => sentence);
-  const prompts = Array.from({ length: turns }, (_, turn) => [`Turn ${turn}: ${new Dice(turn).prose(300)}`, ...at(turn, "user")].join("\n"));
-  const answer = (/** @type {number} */ turn) => [new Dice(turn + 50_000).prose(600), ...at(turn, "answer")].join("\n");
-  return {
-    prompts: [...prompts, ...said.map(({ question }) => QUESTION + question)],
-    facts: said,
-    reply: (request) => {
-      const asked = request.messages.findLast(({ role, text }) => role === "user" && /^(Turn \d+|Question): /.test(text))?.text ?? "";
-      const turn = /^Turn (\d+): /.exec(asked)?.[1];
-      if (turn === undefined) return recall(request, said.find(({ question }) => asked === QUESTION + question));
-      return request.messages.at(-1)?.role === "tool" ? { text: answer(Number(turn)) } : { toolCalls: calls(Number(turn)) };
-    },
-    write: (project) => {
-      for (let turn = 0; turn < turns; turn++) {
-        for (const name of [source(turn), log(turn)]) {
-          const file = path.join(project, name);
-          mkdirSync(path.dirname(file), { recursive: true });
-          writeFileSync(file, output(turn, name, name === log(turn) ? at(turn, "output") : []));
+/** @param {number} n @param {number} turn @param {Fact["where"]} where @returns {Fact} */
+function fact(n, turn, where) {
+  const thing = `${PLACES[n % PLACES.length]} ${THINGS[Math.floor(n / PLACES.length) % THINGS.length]}`;
+  const needle = `${["quartz", "kestrel", "umbra"][n % 3]}-${(n * 7919 + 31_337).toString(36)}`;
+  const sayings = SAYINGS[where];
+  const [sentence, question] = sayings[Math.floor(n / 3) % sayings.length](thing, needle);
+  return { turn, where, needle, sentence, question };
+}
+
+export class Session {
+  /** @type {Fact[]} */
+  facts;
+  /** What is needed again, by the turn that needs it. @type {Map<number, Fact>} */
+  needs = new Map();
+  /** The prompt under way, and how many requests of it were answered. @type {{ turn?: number, fact?: Fact, step: number, looked: number }} */
+  #now = { step: 0, looked: 0 };
+
+  /**
+   * @param {Shape} shape
+   * @param {number} turns
+   * @param {number} facts that are asked for at the end
+   */
+  constructor(shape, turns, facts) {
+    this.shape = shape;
+    this.turns = turns;
+    const wheres = /** @type {Fact["where"][]} */ (["user", "answer", "output"]);
+    this.facts = Array.from({ length: facts }, (_, n) => fact(n, Math.floor(((n + 0.5) * turns * 0.8) / facts), wheres[n % 3]));
+    for (let turn = NEED_EVERY; turn < turns; turn += NEED_EVERY) this.needs.set(turn, fact(facts + turn / NEED_EVERY, turn - NEED_AFTER, "output"));
+  }
+
+  /** @param {number} turn @param {Fact["where"]} where */
+  #said(turn, where) {
+    return [...this.facts, ...this.needs.values()].filter((one) => one.turn === turn && one.where === where).map(({ sentence }) => sentence);
+  }
+
+  /** What the user types. @param {number} turn */
+  begin(turn) {
+    this.#now = { turn, step: 0, looked: 0 };
+    const need = this.needs.get(turn);
+    return [`Turn ${turn}: ${new Dice(turn).prose(240)}`, ...this.#said(turn, "user"), ...(need ? [`For that, look again ${need.question}.`] : [])].join("\n");
+  }
+
+  /** @param {Fact} fact */
+  ask(fact) {
+    this.#now = { fact, step: 0, looked: 0 };
+    return `Question: ${fact.question}`;
+  }
+
+  /** @param {Received} request @returns {Reply} */
+  reply(request) {
+    const { turn, fact } = this.#now;
+    if (turn === undefined) return fact ? this.#answer(request, fact) : { text: "Ready." };
+    const need = this.needs.get(turn);
+    const missing = need && this.#now.step === 0 ? this.#look(request, need) : undefined;
+    if (missing) return missing;
+    const { shape } = this;
+    const at = turn * shape.requests + this.#now.step++;
+    const length = shape.answer(at) * TOKEN;
+    if (this.#now.step >= shape.requests) return { text: [new Dice(at + 50_000).prose(length), ...this.#said(turn, "answer")].join("\n") };
+    const calls = this.#files(turn, this.#now.step - 1).map(({ name }, n) => (n % 2 === 0 ? { name: "bash", arguments: { command: `cat ${name}` } } : { name: "read", arguments: { path: name } }));
+    return { text: new Dice(at + 50_000).prose(Math.max(1, length - 60 * calls.length)), toolCalls: calls };
+  }
+
+  /** What brings back something that is needed and seen no more. @param {Received} request @param {Fact} need @returns {Reply | undefined} */
+  #look({ messages, toolNames }, need) {
+    if (messages.some(({ text }) => text.includes(need.needle))) return undefined;
+    const looked = this.#now.looked++;
+    if (toolNames.includes("lcm_grep") && looked < 2) return this.#recall(messages, need, looked);
+    // As somebody does who knows where it stood.
+    return looked > 2 ? undefined : { toolCalls: [{ name: "bash", arguments: { command: `cat ${this.#files(need.turn, 0)[0].name}` } }] };
+  }
+
+  /** @param {Received} request @param {Fact} fact @returns {Reply} */
+  #answer({ messages, toolNames }, fact) {
+    if (messages.some(({ text }) => text.includes(fact.needle))) return { text: `It is ${fact.needle}.` };
+    const looked = this.#now.looked++;
+    return toolNames.includes("lcm_grep") && looked < 2 ? this.#recall(messages, fact, looked) : { text: "I do not know." };
+  }
+
+  /** Searches, and then expands what was found first. @param {Received["messages"]} messages @param {Fact} fact @param {number} looked @returns {Reply} */
+  #recall(messages, fact, looked) {
+    const id = looked > 0 ? /\b[ms]-[0-9a-f]{10}\b/.exec(messages.findLast(({ role }) => role === "tool")?.text ?? "")?.[0] : undefined;
+    return { toolCalls: [id ? { name: "lcm_expand", arguments: { summary_id: id } } : { name: "lcm_grep", arguments: { query: fact.question } }] };
+  }
+
+  /** The files that a step reads. @param {number} turn @param {number} step */
+  #files(turn, step) {
+    const { requests, calls, result } = this.shape;
+    return Array.from({ length: calls }, (_, n) => {
+      const at = (turn * (requests - 1) + step) * calls + n;
+      return { name: `data/${turn}-${step}-${n}.log`, at, bytes: result(at) * TOKEN };
+    });
+  }
+
+  /** Makes the files that the tools read. @param {string} project */
+  write(project) {
+    mkdirSync(path.join(project, "data"), { recursive: true });
+    for (let turn = 0; turn < this.turns; turn++) {
+      for (let step = 0; step < this.shape.requests - 1; step++) {
+        for (const { name, at, bytes } of this.#files(turn, step)) {
+          const said = step === 0 && name.endsWith("-0.log") ? this.#said(turn, "output") : [];
+          // A fact stands in the middle of a file that is worth reading.
+          const lines = new Dice(at + 1_000).code(said.length > 0 ? Math.max(bytes, 6_000) : bytes).slice(0, Math.max(bytes, 6_000 * said.length)).split("\n");
+          lines.splice(Math.floor(lines.length / 2), 0, ...said);
+          writeFileSync(path.join(project, name), lines.join("\n"));
         }
       }
-    },
-  };
-}
-
-/** @param {number} n @param {number} turn @returns {Fact} */
-function fact(n, turn) {
-  const { where, say, ask } = KINDS[n % KINDS.length];
-  const thing = `${["staging", "nightly", "partner"][n % 3]} ${THINGS[Math.floor(n / 3) % THINGS.length]}`;
-  const needle = `${["quartz", "kestrel", "umbra"][n % 3]}-${(n * 7919 + 31_337).toString(36)}`;
-  return { turn, where, needle, sentence: say(thing, needle), question: ask(thing) };
-}
-
-const source = (/** @type {number} */ turn) => `src/part${turn}.rs`;
-const log = (/** @type {number} */ turn) => `logs/run-${turn}.log`;
-
-/** @param {number} turn */
-const calls = (turn) => [
-  { name: "read", arguments: { path: source(turn) } },
-  { name: "bash", arguments: { command: `cat ${log(turn)}` } },
-];
-
-/**
- * @param {number} turn
- * @param {string} name
- * @param {string[]} said half-way
- */
-function output(turn, name, said) {
-  const dice = new Dice(turn * 2 + name.length);
-  const [least, most] = OUTPUT;
-  const lines = dice.code(least + dice.below(most - least)).split("\n");
-  lines.splice(Math.floor(lines.length / 2), 0, ...said);
-  return lines.join("\n");
-}
-
-/**
- * @param {Received} request
- * @param {Fact | undefined} fact that is asked for
- * @returns {Reply}
- */
-function recall({ messages, toolNames }, fact) {
-  if (!fact) throw new Error("a question that nobody asked");
-  if (messages.some(({ text }) => text.includes(fact.needle))) return { text: `It is ${fact.needle}.` };
-  const since = messages.slice(messages.findLastIndex(({ role }) => role === "user"));
-  const found = since.filter(({ role }) => role === "tool").map(({ text }) => text);
-  if (!toolNames.includes("lcm_grep") || found.length > 1) return { text: "I do not know." };
-  if (found.length === 0) return { toolCalls: [{ name: "lcm_grep", arguments: { query: fact.question } }] };
-  const id = /\b[ms]-[0-9a-f]{10}\b/.exec(found[0])?.[0];
-  return id ? { toolCalls: [{ name: "lcm_expand", arguments: { summary_id: id } }] } : { text: "I do not know." };
+    }
+  }
 }

@@ -150,12 +150,10 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "compactionModels",
         also: &[],
         help: "The models that write the summaries, as `provider/id`. The first one that Pi knows and has a key for is \
-               asked; one that fails gives way to the next, the last of all being the session's own model. An empty list \
-               leaves it all to that one. In the environment they stand with commas between them.",
-        kind: Kind::Models {
-            default: &["cerebras/zai-glm-4.7", "anthropic/claude-haiku-4-5"],
-            field: |s| &mut s.compaction_models,
-        },
+               asked; one that fails gives way to the next. After them comes the cheapest fitting model of the session's own \
+               provider, and last the session's own model. An empty list leaves it all to that one. In the environment \
+               they stand with commas between them.",
+        kind: Kind::Models { default: &["anthropic/claude-haiku-4-5"], field: |s| &mut s.compaction_models },
     },
     Definition {
         key: "leafChunkTokens",

@@ -321,7 +321,7 @@ mod tests {
         let Settings { enabled, db_dir, compaction_models, leaf_chunk_tokens, .. } = loaded.settings;
         assert!(enabled);
         assert_eq!(db_dir, world.sources.agent_dir.join("lcm"));
-        assert_eq!(compaction_models, ["cerebras/zai-glm-4.7", "anthropic/claude-haiku-4-5"]);
+        assert_eq!(compaction_models, ["anthropic/claude-haiku-4-5"]);
         assert_eq!(leaf_chunk_tokens, 4_000);
     }
 

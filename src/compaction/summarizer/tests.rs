@@ -20,7 +20,9 @@ struct Script {
 
 impl Host for Script {
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, std::result::Result<Facts, String>> {
-        let (provider, id) = model.unwrap_or("own/model").split_once('/').unwrap();
+        let Some((provider, id)) = model.unwrap_or("own/model").split_once('/') else {
+            return Box::pin(async { Err("there is none".into()) });
+        };
         let facts = json!({
             "model": {"provider": provider, "id": id, "api": "other", "contextWindow": self.window},
             "auth": {"ok": true, "apiKey": "k"},

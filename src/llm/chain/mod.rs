@@ -36,12 +36,16 @@ const ANSWER_SHARE: usize = 4;
 /// A model with less room for a question, in tokens, is asked none.
 const LEAST_ROOM: usize = 1_000;
 
+/// Stands for the cheapest fitting model of the session's own provider, which the host chooses. No model is called so: a name
+/// has a slash.
+const CHEAPEST: &str = "cheapest";
+
 /// A future that the caller may drop at any time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whoever knows the models: Pi.
 pub trait Host: Send + Sync {
-    /// What is known of a model, `provider/id`, or of the session's own; in words why it can't be asked.
+    /// What is known of a model, `provider/id` or `cheapest`, or of the session's own; in words why it can't be asked.
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
 
     /// Asks it in the host's way.
@@ -90,7 +94,8 @@ enum Next {
 }
 
 impl Chain {
-    /// The models of the settings first, then, if it may be asked, the session's `own`.
+    /// The models of the settings first, with the session's cheapest sibling behind them, then, if it may be asked, the
+    /// session's `own`.
     #[must_use]
     pub fn new(
         host: Arc<dyn Host>,
@@ -99,7 +104,10 @@ impl Chain {
         standing: Arc<Standing>,
         log: Log,
     ) -> Self {
-        let names = settings.compaction_models.iter().cloned().map(Some).chain(own.then_some(None));
+        let named = settings.compaction_models.iter().cloned();
+        // Who names none wants the session's own model.
+        let sibling = (named.len() > 0).then(|| CHEAPEST.to_owned());
+        let names = named.chain(sibling).map(Some).chain(own.then_some(None));
         Self {
             host,
             candidates: names

@@ -10,7 +10,8 @@ use crate::llm::Reply;
 type Answers = Box<dyn Fn(Option<&str>) -> Answer + Send + Sync>;
 type Models = Box<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 
-/// A host whose models are `provider/id` → what they answer; one that is missing is unknown.
+/// A host whose models are `provider/id` → what they answer; one that is missing is unknown. The session's sibling is
+/// `own/small`.
 struct Script {
     answer: Answers,
     model: Models,
@@ -40,8 +41,7 @@ impl Host for Script {
         if model == Some("never/answers") {
             return Box::pin(std::future::pending());
         }
-        let facts =
-            (self.model)(model.unwrap_or("own/model")).ok_or_else(|| "Pi does not know it".to_owned());
+        let facts = (self.model)(script_name(model)).ok_or_else(|| "Pi does not know it".to_owned());
         Box::pin(async move { facts.map(|facts| serde_json::from_value(facts).unwrap()) })
     }
 
@@ -49,6 +49,14 @@ impl Host for Script {
         self.write("ask", model);
         let answer = (self.answer)(model);
         Box::pin(async move { answer })
+    }
+}
+
+fn script_name(model: Option<&str>) -> &str {
+    match model {
+        None => "own/model",
+        Some(CHEAPEST) => "own/small",
+        Some(name) => name,
     }
 }
 
@@ -90,6 +98,22 @@ async fn the_first_usable_model_is_asked_and_looked_up_once() {
         assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
     }
     assert_eq!(script.log(), ["resolve a/one", "resolve b/two", "ask b/two", "ask b/two"]);
+}
+
+#[tokio::test]
+async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own() {
+    let asked = async |known: &'static str, names: &[&str]| {
+        let script = Script::new(move |name| (name == known).then(|| facts(name)), reply);
+        let names = names.iter().map(ToString::to_string).collect();
+        let settings = Settings { compaction_models: names, ..settings() };
+        let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+        chain.ask(request("q")).await.unwrap();
+        script.log()
+    };
+    assert_eq!(asked("own/small", &["a/one"]).await, ["resolve a/one", "resolve cheapest", "ask cheapest"]);
+    let last = ["resolve a/one", "resolve cheapest", "resolve session", "ask session"];
+    assert_eq!(asked("own/model", &["a/one"]).await, last);
+    assert_eq!(asked("own/model", &[]).await, ["resolve session", "ask session"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +299,10 @@ async fn what_nobody_reaches_fails_once_for_both_ways_and_shows_no_key() {
         failure.reason.starts_with("a/one: 401: bad key") && !failure.reason.contains(key),
         "{failure:?}"
     );
-    assert_eq!(script.log(), ["resolve a/one", "ask a/one", "resolve b/two", "resolve session"]);
+    assert_eq!(
+        script.log(),
+        ["resolve a/one", "ask a/one", "resolve b/two", "resolve cheapest", "resolve session"]
+    );
 }
 
 #[tokio::test]
@@ -334,6 +361,7 @@ async fn with_no_model_at_all_it_says_what_was_tried() {
     assert!(!failure.answered());
     assert_eq!(
         failure.reason,
-        "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; session: Pi does not know it)"
+        "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; cheapest: Pi does not know it; \
+         session: Pi does not know it)"
     );
 }

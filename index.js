@@ -9,6 +9,7 @@
 import { atAgentEnd, atPrompt, atTurnEnd, compactionOf, landed, prepare, shownFrom } from "./shim/boundary.js";
 import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
+import { withMarker } from "./shim/marker.js";
 import { withModels } from "./shim/models.js";
 import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, promptTokens, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { hasOwnStubs, withStubs } from "./shim/pruning.js";
@@ -363,6 +364,11 @@ export default function losslessContext(pi) {
       if (options?.sections && options.forceSystemPrompt === undefined) return undefined;
       return { systemPrompt: `${event.systemPrompt}\n\n${session.preamble}` };
     }),
+  );
+
+  pi.on(
+    "before_provider_request",
+    withSession(({ payload }, _ctx, session) => (session.lean ? withMarker(payload, shownFrom(session) !== undefined) : undefined)),
   );
 
   pi.on(

@@ -35,6 +35,7 @@ import { openTerminal } from "./terminal.mjs";
 /**
  * @typedef {object} ProjectOptions
  * @property {Script} [script]
+ * @property {"openai" | "anthropic"} [api] the wire format
  * @property {number} [contextWindow]
  * @property {{ input: number, output: number, cacheRead: number, cacheWrite: number }} [cost] what the model costs
  * @property {{ id: string, [key: string]: unknown }[]} [models] more models, like the first but for what is given
@@ -79,7 +80,7 @@ function firstFree(wanted, number = 0) {
  * @param {TestContext} t
  * @param {ProjectOptions} [options]
  */
-export async function aProject(t, { script = {}, contextWindow, cost, models, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
+export async function aProject(t, { script = {}, api, contextWindow, cost, models, keepRecentTokens = 200, settings = {}, host, extensions = [extension], usual } = {}) {
   const { folder, remove } = makeFolder(usual);
   const server = await startModelServer({ reply: playing(script) });
   const project = new Project({ folder, server, script, host, extensions });
@@ -92,7 +93,7 @@ export async function aProject(t, { script = {}, contextWindow, cost, models, ke
     }
   });
   const own = { compaction: { keepRecentTokens }, retry: { enabled: false } };
-  writeAgentDir(project.agentDir, { url: server.url, contextWindow, cost, models, settings: { ...own, ...settings } });
+  writeAgentDir(project.agentDir, { url: server.url, api, contextWindow, cost, models, settings: { ...own, ...settings } });
   for (const dir of [project.cwd, project.sessionDir]) mkdirSync(dir);
   return project;
 }

@@ -2,9 +2,9 @@
  * What a provider would count: how much of each request it has seen before, and what that costs at list prices.
  *
  * A prompt cache holds what was sent before from the start on, as far as the next request repeats it to the byte. So a request
- * is taken as its tools and its messages in order, and the whole ones in common with the request before are cached. That is the ideal
- * prefix. Anthropic finds less: only what ended with an earlier request, and only within 20 blocks before its end; else what stands
- * before the conversation. A token is taken for four bytes, as the scripted model's usage is.
+ * is taken as its tools, its system prompt and the blocks of its messages in order, and the blocks in common with the request before
+ * are cached: the ideal prefix. Anthropic finds less: only what was marked in an earlier request, and only within 20 blocks before a
+ * marker of this one. Both are counted. A token is taken for four bytes, as the scripted model's usage is.
  */
 import { createHash } from "node:crypto";
 
@@ -46,12 +46,12 @@ export class Meter {
   /** What follows are questions, each beside the others. */
   asks = false;
   #prices;
-  /** @type {string[]} of the turn before */
+  /** @type {string[]} blocks of the turn before */
   #before = [];
   /** All that was ever sent. @type {Set<string>} */
   #sent = new Set();
-  /** Prefixes that ended with a request. @type {Set<string>} */
-  #ends = new Set();
+  /** Prefixes that were marked. @type {Set<string>} */
+  #marked = new Set();
 
   /** @param {Prices} prices */
   constructor(prices) {
@@ -64,41 +64,36 @@ export class Meter {
    * @returns {Reading}
    */
   read(request, said) {
-    const { messages, tools = [] } = request.body;
     const kind = request.toolNames.length === 0 ? "summary" : this.asks ? "question" : "turn";
-    const parts = [JSON.stringify(tools), ...messages.map((/** @type {any} */ message) => JSON.stringify(message))];
-    const sum = (/** @type {string[]} */ some) => some.reduce((all, part) => all + tokens(part), 0);
+    const { blocks, markers } = blocksOf(request.body);
+    const sum = (/** @type {string[]} */ some) => some.reduce((all, block) => all + tokens(block), 0);
     const isCheap = request.body.model === CHEAP.id;
     if (this.isCold && kind === "turn") {
       this.#before = [];
-      this.#ends.clear();
+      this.#marked.clear();
       this.isCold = false;
     }
     // A summary is asked for once: nothing comes after it that could use what was kept.
-    const same = kind === "summary" || !this.#prices.cacheRead ? 0 : commonStart(parts, this.#before);
-    const rest = parts.slice(same);
-    const again = kind === "summary" ? 0 : sum(rest.filter((part) => this.#sent.has(hash(part))));
-    const found = kind === "summary" ? 0 : this.#found(parts, messages, same);
+    const same = kind === "summary" || !this.#prices.cacheRead ? 0 : commonStart(blocks, this.#before);
+    const rest = blocks.slice(same);
+    const again = kind === "summary" ? 0 : sum(rest.filter((block) => this.#sent.has(hash(block))));
+    const prefixes = kind === "summary" ? [] : prefixesOf(blocks);
+    const found = same === 0 ? 0 : Math.max(0, ...markers.map((marker) => this.#foundBefore(prefixes, marker)));
     if (kind === "turn") {
-      this.#before = parts;
-      rest.forEach((part) => this.#sent.add(hash(part)));
-      this.#ends.add(hash(parts.join("\0")));
+      this.#before = blocks;
+      rest.forEach((block) => this.#sent.add(hash(block)));
+      markers.forEach((marker) => this.#marked.add(prefixes[marker]));
     }
     /** @type {Reading} */
-    const reading = { kind, isCheap, cached: sum(parts.slice(0, same)), found: sum(parts.slice(0, found)), fresh: sum(rest) - again, again, output: tokens(said) };
+    const reading = { kind, isCheap, cached: sum(blocks.slice(0, same)), found: sum(blocks.slice(0, found)), fresh: sum(rest) - again, again, output: tokens(said) };
     this.readings.push(reading);
     return reading;
   }
 
-  /** How many parts Anthropic would find. @param {string[]} parts @param {any[]} messages @param {number} same */
-  #found(parts, messages, same) {
-    let blocks = 0;
-    for (let end = parts.length; end > 2 && blocks <= LOOKBACK; end--) {
-      if (end <= same && this.#ends.has(hash(parts.slice(0, end).join("\0")))) return end;
-      const { content, tool_calls: calls = [] } = messages[end - 2];
-      blocks += calls.length + (Array.isArray(content) ? content.length : content ? 1 : 0);
-    }
-    return Math.min(same, 2);
+  /** How many blocks Anthropic finds from a marker on. @param {string[]} prefixes @param {number} marker */
+  #foundBefore(prefixes, marker) {
+    for (let at = marker; at >= Math.max(0, marker - LOOKBACK); at--) if (this.#marked.has(prefixes[at])) return at + 1;
+    return 0;
   }
 
   /** In dollars, of the session without its questions. */
@@ -121,6 +116,23 @@ export class Meter {
     total.dollars = total.read + total.fresh + total.again + total.output + total.summaries;
     return total;
   }
+}
+
+/**
+ * A request's blocks without their markers, and the places of those that are marked.
+ * @param {any} body in Anthropic's format
+ */
+function blocksOf({ tools = [], system = [], messages }) {
+  const parts = [tools, ...[system].flat(), ...messages.flatMap((/** @type {any} */ { content }) => content)];
+  const unmarked = (/** @type {unknown} */ part) => JSON.stringify(part, (name, value) => (name === "cache_control" ? undefined : value));
+  const isMarked = (/** @type {any} */ part) => (Array.isArray(part) ? part.some(({ cache_control: marker }) => marker) : Boolean(part.cache_control));
+  return { blocks: parts.map(unmarked), markers: parts.flatMap((part, at) => (isMarked(part) ? [at] : [])) };
+}
+
+/** For each block what stands for it and all before it. @param {string[]} blocks */
+function prefixesOf(blocks) {
+  let before = "";
+  return blocks.map((block) => (before = hash(before + block)));
 }
 
 /** @param {string} text */

@@ -63,7 +63,7 @@ const wanted = values.way ?? (values.quick ? ["Pi alone", "ours, lean"] : [""]);
 const folder = path.join(root, "target", "bench", "context");
 mkdirSync(folder, { recursive: true });
 
-const rows = [["way", "requests", "tokens a request", "most", "read", "new", "rewritten", "output", "summaries", "cost", "of Pi alone", "lookback of 20", "known", "by calls (0 / 1 / 2)"]];
+const rows = [["way", "requests", "tokens a request", "most", "read", "new", "rewritten", "output", "summaries", "cost", "of Pi alone", "Anthropic", "known", "by calls (0 / 1 / 2)"]];
 /** @type {import("./plot.mjs").Line[]} */
 const lines = [];
 /** @type {number | undefined} */
@@ -80,7 +80,7 @@ for (const [name, way] of Object.entries(waysFor(window))) {
   const count = known.filter((took) => took !== undefined).length;
   const money = [read, fresh, again, output, summaries, dollars].map((cost) => `$${cost.toFixed(2)}`);
   const share = alone === undefined ? "" : (dollars / alone).toFixed(3);
-  rows.push([name, number(requests.length), number(median(sizes)), number(Math.max(...sizes)), ...money, share, `+$${lookback.toFixed(2)}`, facts > 0 ? `${count} of ${facts}` : "", facts > 0 ? by.join(" / ") : ""]);
+  rows.push([name, number(requests.length), number(median(sizes)), number(Math.max(...sizes)), ...money, share, `$${(dollars + lookback).toFixed(2)}`, facts > 0 ? `${count} of ${facts}` : "", facts > 0 ? by.join(" / ") : ""]);
   lines.push({ name, values: sizes });
   const log = meter.readings.map((reading, index) => `${JSON.stringify({ index, ...reading })}\n`);
   writeFileSync(path.join(folder, `${values.shape}-${window}-${cold}-${values.prices}-${name.replace(/\W+/g, "-")}.jsonl`), log.join(""));
@@ -102,7 +102,7 @@ async function live(name, { lcm, compaction, rival }) {
   session.write(cwd);
   const meter = new Meter(prices);
   const server = await startModelServer({ reply: (request) => metered(session, meter, request) });
-  writeAgentDir(agentDir, { url: server.url, contextWindow: window, cost: prices, models: [CHEAP], settings: { ...(lcm && { lcm }), ...(compaction && { compaction }), retry: { enabled: false } } });
+  writeAgentDir(agentDir, { url: server.url, api: "anthropic", contextWindow: window, cost: prices, models: [CHEAP], settings: { ...(lcm && { lcm }), ...(compaction && { compaction }), retry: { enabled: false } } });
   const loaded = lcm ? extension : rival ? path.join(root, "bench", "context", "rivals.mjs") : undefined;
   const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
   const env = { LCM_DB_DIR: path.join(scratch, "store"), RIVAL: rival, NODE_OPTIONS: `--import=${clock}` };

@@ -1,0 +1,54 @@
+/**
+ * The cache marker for Anthropic's format on the real Pi: it stands at the last stub, or at the block where there is none, and
+ * what it stands at does not move before the next change.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** Answers are so dear that a change is affordable early. */
+const COST = { input: 1, output: 4_000, cacheRead: 0.1, cacheWrite: 1.25 };
+const REQUESTS = 24;
+
+/** @param {import("../../demo/model-server.mjs").Received} request @returns {any[]} */
+const blocksOf = ({ body: { system, tools, messages } }) => [...system, ...tools, ...messages.flatMap((/** @type {any} */ { content }) => content)];
+
+/** @param {any} block */
+const isStub = (block) => block.type === "tool_result" && JSON.stringify(block.content).includes("left out to save context");
+
+/** The markers that Pi does not set: all but those before the messages and at the very end. @param {any[]} blocks */
+const ours = (blocks) => blocks.filter((block, at) => block.cache_control && ["tool_result", "text"].includes(block.type) && at > 0 && at < blocks.length - 1);
+
+for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
+  test(`on ${host.name} the cache finds what stands before a change`, async (t) => {
+    const project = await aProject(t, { host, api: "anthropic", contextWindow: 128_000, cost: COST, settings: { lcm: {} } });
+    const pi = project.startPi();
+    const call = (/** @type {number} */ n) => ({ id: `call_${n}`, name: "bash", arguments: { command: `seq -f 'result ${n} line %g' 1 700` } });
+    project.script.turns = [...Array.from({ length: REQUESTS }, (_, n) => ({ text: `Looking at ${n}.`, toolCalls: [call(n)] })), { text: "Done." }];
+    await pi.prompt("Look at all of it.");
+    const requests = project.turns.map(blocksOf);
+    const first = requests.findIndex((blocks) => blocks.some(isStub));
+    assert.ok(first > 0 && first < requests.length - 2, "stubs are made in the middle of the turn");
+    for (const [at, blocks] of requests.entries()) {
+      const stub = blocks.findLast(isStub);
+      assert.deepEqual(ours(blocks), stub ? [stub] : [], `request ${at}`);
+      assert.ok(blocks.filter(({ cache_control }) => cache_control).length <= 4);
+    }
+  });
+
+  test(`on ${host.name} a full context is sent as Pi made it`, async (t) => {
+    const project = await aProject(t, { host, api: "anthropic", settings: { lcm: { context: "full" } } });
+    const history = project.history();
+    history.talk(30);
+    const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    assert.deepEqual(ours(blocksOf(project.lastTurn)), []);
+    await pi.request("prompt", { message: "/lcm settings context=lean" });
+    await pi.prompt("And now?");
+    const { messages } = project.lastTurn.body;
+    assert.ok(messages[0].content[0].cache_control, "the block is marked");
+    assert.equal(ours(blocksOf(project.lastTurn)).length, 1);
+  });
+}

@@ -7,7 +7,7 @@
  */
 
 import { summarizerOf, withModels } from "./models.js";
-import { modelOf, patience, promptTokens, unwrap, windowOf } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, modelOf, patience, promptTokens, unwrap, windowOf } from "./pi.js";
 import { append } from "./pruning.js";
 import { walk } from "./tree.js";
 
@@ -30,7 +30,9 @@ const LONG_RETENTION_MS = 60 * 60_000;
 /** How long a prompt waits for the session's past, so that it is known what may leave the context. */
 const CATCH_UP_MS = 500;
 
-/** The leaf of a session that was looked at last, and what its context began with. @type {WeakMap<Session, { leafId: string, from: string | undefined }>} */
+/** What a session's context begins with: the block's tokens, and the first entry behind it. @typedef {{ from?: string, blockTokens: number }} Begin */
+
+/** The leaf of a session that was looked at last, and what its context began with. @type {WeakMap<Session, Begin & { leafId: string }>} */
 const lookedAt = new WeakMap();
 
 /**
@@ -138,9 +140,11 @@ async function due(pi, ctx, session, engine, usage, moment) {
  * @param {Usage} [usage] as Pi tells it
  */
 export function liveOf(ctx, session, usage = ctx.getContextUsage?.()) {
+  const begin = beginOf(session);
   return {
     leafId: session.manager.getLeafId() ?? "",
-    shownFrom: shownFrom(session),
+    shownFrom: begin.from,
+    blockTokens: begin.blockTokens,
     contextTokens: usage?.tokens ?? undefined,
     contextWindow: windowOf(ctx, usage),
     model: modelOf(ctx),
@@ -224,23 +228,35 @@ export function landed({ manager, offered }) {
 }
 
 /**
- * The first entry that the branch's last compaction left raw. What was looked at before is not looked at again.
+ * The first entry that the branch's last compaction left raw.
  *
  * @param {Session} session
  */
 export function shownFrom(session) {
+  return beginOf(session).from;
+}
+
+/**
+ * How the context of the branch begins. What was looked at before is not looked at again.
+ *
+ * @param {Session} session
+ * @returns {Begin}
+ */
+function beginOf(session) {
   const known = lookedAt.get(session);
   const { manager } = session;
   const leafId = manager.getLeafId();
-  if (!leafId) return undefined;
-  /** @type {string | undefined} */
-  let from;
+  /** @type {Begin} */
+  let begin = { blockTokens: 0 };
+  if (!leafId) return begin;
   for (let entry = manager.getEntry(leafId); entry; entry = entry.parentId ? manager.getEntry(entry.parentId) : undefined) {
-    if (entry.type === "compaction") from = manager.getEntry(entry.firstKeptEntryId) ? entry.firstKeptEntryId : entry.id;
-    else if (entry.id === known?.leafId) from = known.from;
+    if (entry.type === "compaction") {
+      const from = manager.getEntry(entry.firstKeptEntryId) ? entry.firstKeptEntryId : entry.id;
+      begin = { from, blockTokens: Math.ceil((entry.summary?.length ?? 0) / CHARACTERS_PER_TOKEN) };
+    } else if (entry.id === known?.leafId) begin = known;
     else continue;
     break;
   }
-  lookedAt.set(session, { leafId, from });
-  return from;
+  lookedAt.set(session, { ...begin, leafId });
+  return begin;
 }

@@ -17,7 +17,7 @@ let nextOperation = 1;
 const FULL_PIPE_MS = 5;
 
 /** As Pi guesses. */
-const CHARACTERS_PER_TOKEN = 4;
+export const CHARACTERS_PER_TOKEN = 4;
 
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;

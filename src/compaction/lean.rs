@@ -12,10 +12,6 @@ use crate::store::View;
 
 /// Estimated tokens of a stub; most are a little shorter.
 const STUB: usize = 90;
-/// What a block has beside its summaries, in tokens.
-const FRAME: usize = 600;
-/// A block of a short history takes this share of what it stands for: 1/n.
-const BLOCK_SHARE: usize = 10;
 
 /// What the model is shown now. All sizes are in estimated tokens.
 #[derive(Clone, Debug, Default)]
@@ -24,10 +20,8 @@ pub struct Shown {
     pub visible: Vec<Visible>,
     /// The same for the policy.
     pub items: Vec<Item>,
-    /// The block before them.
-    pub block: usize,
-    /// The block that would take their place.
-    pub next_block: usize,
+    /// What the block of a fold may take.
+    pub largest_block: usize,
     /// What was part of a request for the first time in the last one.
     pub grown: usize,
     /// Of that, what Pi would give its summarizer.
@@ -100,10 +94,7 @@ pub fn shown(
             }
         }
     }
-    let block = settings.max_summary_tokens.min(window.unwrap_or(usize::MAX) / super::WINDOW_SHARE);
-    let sizes = || visible.iter().map(Visible::shown_tokens).sum::<usize>();
-    shown.block = if first_place.is_some() { block } else { 0 };
-    shown.next_block = block.min(shown.block + FRAME + sizes() / BLOCK_SHARE);
+    shown.largest_block = settings.max_summary_tokens.min(window.unwrap_or(usize::MAX) / super::WINDOW_SHARE);
     let left_out = |message: &Visible| message.seen.tokens.saturating_sub(message.shown_tokens());
     shown.hidden = visible.iter().map(left_out).sum();
     Ok(Shown { visible, items, ..shown })

@@ -33,15 +33,19 @@ pub const RISK: f64 = 0.015;
 /// Fewer tokens than this are not worth a change of the session.
 const LEAST: usize = 1_000;
 /// What a fold leaves as it is, in tokens: the newest messages.
-pub const TAIL: usize = 5_000;
+pub const TAIL: usize = 4_000;
 /// So many tokens more may be left where what is before them is summarized already.
-const SLACK: usize = 5_000;
+const SLACK: usize = 4_000;
 /// What a fold takes out at least, in tokens.
 const LEAST_FOLD: usize = 4_000;
 /// Summaries are begun when carrying has cost this share of what the fold costs, so that nobody waits for them.
 const AHEAD: f64 = 0.8;
 /// What a summary is shorter than what it is made from.
 const SHORTER: f64 = 20.0;
+/// What a block has beside its summaries, in tokens.
+const FRAME: usize = 600;
+/// A block grows by this share of what is folded into it: 1/n.
+const BLOCK_SHARE: usize = 10;
 
 /// A message of the context, as far as the policy looks at it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,8 +73,8 @@ pub struct Moment<'a> {
     pub items: &'a [Item],
     /// Tokens of the block before it; 0 where there is none.
     pub block: usize,
-    /// Tokens of the block that a fold would leave.
-    pub next_block: usize,
+    /// Tokens that the block of a fold may take.
+    pub largest_block: usize,
     /// The model's.
     pub prices: Prices,
     /// Those of the model that writes summaries.
@@ -185,12 +189,13 @@ fn stub(moment: Moment<'_>) -> Decision {
 
 /// A fold that is due, or nearly.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
-    let Moment { items, block, next_block, prices, summarizer, is_cold, folds, allowance } = moment;
+    let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance } = moment;
     let cut = cut(items)?;
     let (old, tail) = items.split_at(cut);
     let sent =
         |items: &[Item]| items.iter().filter(|item| item.sent > 0).map(|item| item.shown).sum::<usize>();
     let gone = block + sent(old);
+    let next_block = next_block(block, old).min(largest_block);
     let frees = gone.checked_sub(next_block).filter(|frees| *frees >= LEAST_FOLD)?;
     let unread: usize = old.iter().map(|item| item.unread).sum();
     // What is summarized now is folded later, when the cache is warm again.
@@ -212,6 +217,11 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
         () if is_cold => act(Action::Fold(cut), Reason::Cold),
         () => act(Action::Fold(cut), Reason::Due),
     }
+}
+
+/// Tokens of the block after `old` has been folded into it.
+fn next_block(block: usize, old: &[Item]) -> usize {
+    block.max(FRAME) + old.iter().map(|item| item.shown).sum::<usize>() / BLOCK_SHARE
 }
 
 /// Where the tail begins that a fold leaves: what is summarized goes, if little more than [`TAIL`] is left.

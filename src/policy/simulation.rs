@@ -124,7 +124,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
         let moment = Moment {
             items: &items,
             block,
-            next_block: BLOCK.min(600 + block + sum(&items) / 10),
+            largest_block: BLOCK,
             prices,
             summarizer,
             is_cold: step.is_late,
@@ -139,7 +139,9 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             items[..at].iter_mut().for_each(|item| item.unread = 0);
         }
         if let Action::Fold(at) = action {
-            let next_block = BLOCK.min(600 + block + sum(&items) / 10);
+            let next = super::next_block(block, &items[..at]);
+            // Where it has no more room it is condensed.
+            let next_block = if next > BLOCK { BLOCK / 2 } else { next };
             items.drain(..at);
             items.iter_mut().for_each(|item| item.sent = 0);
             (cached, is_changed, block) = (PROMPT, true, next_block);
@@ -205,7 +207,7 @@ fn realistic_sessions_cost_less() {
         ("bulky, summaries at the session's prices", BULKY, World { summarizer: LIST, ..WORLD }, 0.68),
         ("bulky, read at a fiftieth", BULKY, World { prices: read_at_a_fiftieth, ..WORLD }, 0.8),
         ("bulky, no cache", BULKY, World { prices: uncached, ..WORLD }, 0.5),
-        ("real", REAL, WORLD, 0.46),
+        ("real", REAL, WORLD, 0.43),
         ("real, 1M", REAL, window(1_000_000), 0.3),
         ("real, a tenth of the prompts cold", Shape { late: 10, ..REAL }, WORLD, 0.42),
     ] {

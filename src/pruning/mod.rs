@@ -27,6 +27,8 @@ pub struct Live {
     pub leaf_id: String,
     /// The first entry that the last compaction of the branch left raw; absent where there is none.
     pub shown_from: Option<String>,
+    /// Tokens of the block that the last compaction of the branch left; 0 where there is none.
+    pub block_tokens: usize,
     /// Tokens of the context as Pi counts them; absent while Pi does not know.
     pub context_tokens: Option<usize>,
     /// The model's context window in tokens.

@@ -100,7 +100,7 @@ async fn the_policy_sees_sizes_and_requests_and_what_is_summarized() {
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let before = shown(&compact(&store, conversation, &session), None).await;
-    assert_eq!((before.items.len(), before.block, before.hidden), (25, 0, 0));
+    assert_eq!((before.items.len(), before.hidden), (25, 0));
     // The request itself was part of all twelve; the last result of none.
     let sent: Vec<usize> = before.items.iter().map(|item| item.sent).collect();
     assert_eq!((sent[0], sent[2], sent[23], sent[24]), (12, 11, 0, 0));
@@ -123,7 +123,7 @@ async fn the_policy_sees_sizes_and_requests_and_what_is_summarized() {
     assert_eq!(after.items.len(), before.items.len() - cut + 2);
     // Since the fold there was one request.
     assert!(after.items[..after.items.len() - 1].iter().all(|item| item.sent == 1));
-    assert!(after.block > 0 && after.last_change > before.last_change);
+    assert!(after.last_change > before.last_change);
 }
 
 #[tokio::test]

@@ -58,8 +58,8 @@ impl Lean {
         self.summarizer = Some(summarizer);
         policy::decide(Moment {
             items: &shown.items,
-            block: shown.block,
-            next_block: shown.next_block,
+            block: live.block_tokens,
+            largest_block: shown.largest_block,
             prices,
             summarizer,
             is_cold: live.is_cold,

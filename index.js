@@ -11,7 +11,7 @@ import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withMarker } from "./shim/marker.js";
 import { withModels } from "./shim/models.js";
-import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, promptTokens, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, promptSizes, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { hasOwnStubs, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
@@ -392,7 +392,7 @@ export default function losslessContext(pi) {
         reserveTokens: preparation.settings?.reserveTokens,
         model: modelOf(ctx),
         failure: failureOf(session.manager),
-        promptTokens: promptTokens(pi, ctx),
+        promptTokens: promptSizes(pi, ctx).promptTokens,
         shownFrom: shownFrom(session),
       };
       const shown = showProgress(ctx, session, engine, tell);

@@ -7,7 +7,7 @@
  */
 
 import { summarizerOf, withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, modelOf, patience, promptTokens, unwrap, windowOf } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, modelOf, patience, promptSizes, unwrap, windowOf } from "./pi.js";
 import { append } from "./pruning.js";
 import { walk } from "./tree.js";
 
@@ -123,7 +123,7 @@ async function due(pi, ctx, session, engine, usage, moment) {
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
   if (!session.lean || !session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
-  const request = { ...live, ...moment, summarizer: pricesOf(summarizerOf(ctx, session.summarizers)), promptTokens: (session.promptTokens ??= promptTokens(pi, ctx)) };
+  const request = { ...live, ...moment, summarizer: pricesOf(summarizerOf(ctx, session.summarizers)), ...(session.promptSizes ??= promptSizes(pi, ctx)) };
   session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */
   const answer = unwrap(await session.deciding);

@@ -215,17 +215,18 @@ export function failureOf(manager) {
  *
  * @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi
  * @param {ExtensionContext} ctx
- * @returns {number | undefined}
+ * @returns {{ promptTokens?: number, ownTokens?: number }} all of it, and what this extension's tools take of it
  */
-export function promptTokens(pi, ctx) {
+export function promptSizes(pi, ctx) {
   try {
     const active = new Set(pi.getActiveTools());
     const tools = pi.getAllTools().filter(({ name }) => active.has(name));
     const written = tools.map(({ name, description, parameters }) => ({ name, description, parameters }));
-    return Math.ceil((ctx.getSystemPrompt().length + JSON.stringify(written).length) / CHARACTERS_PER_TOKEN);
+    const tokens = (/** @type {unknown[]} */ some, more = 0) => Math.ceil((JSON.stringify(some).length + more) / CHARACTERS_PER_TOKEN);
+    return { promptTokens: tokens(written, ctx.getSystemPrompt().length), ownTokens: tokens(written.filter(({ name }) => name.startsWith("lcm_"))) };
   } catch {
     // Then the engine guesses.
-    return undefined;
+    return {};
   }
 }
 

@@ -45,16 +45,16 @@ struct Context {
     decided: Vec<Decided>,
     /// Tokens at which Pi compacts by itself, where it does.
     pi_compacts_at: Option<usize>,
-    /// Since the session was opened; in dollars where the model has prices.
-    cost: Cost,
+    /// None before the first request.
+    cost: Option<Bill>,
     /// Since the prompt's beginning last changed.
     cache: Stable,
 }
 
-/// What the session has cost.
+/// What the session has cost since it was opened, in dollars, beside what the same requests would have cost with Pi alone.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Cost {
+pub(super) struct Bill {
     requests: usize,
     paid: f64,
     with_pi_alone: f64,
@@ -100,7 +100,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
         pruned,
         decided: doing.decided.clone(),
         pi_compacts_at: settings.pi.with(live.model.as_deref()).threshold(live.context_window),
-        cost: Cost::of(doing, live),
+        cost: Bill::of(doing, live),
         cache,
     }))
 }
@@ -138,16 +138,17 @@ impl Shown {
     }
 }
 
-impl Cost {
-    fn of(doing: &Doing, live: &Live) -> Self {
+impl Bill {
+    /// None before the first request.
+    pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
         let ledger = doing.ledger;
-        Self {
+        (ledger.requests > 0).then(|| Self {
             is_assumed: !doing.tells_cache,
             requests: ledger.requests,
             paid: ledger.paid / MILLION,
-            with_pi_alone: ledger.alone / MILLION,
+            with_pi_alone: ledger.with_pi_alone() / MILLION,
             is_stand_in: live.cost.input <= 0.0,
-        }
+        })
     }
 }
 
@@ -189,8 +190,8 @@ impl fmt::Display for Context {
         if let Some(at) = self.pi_compacts_at {
             writeln!(f, "Next     from {} tokens on Pi compacts", grouped(at))?;
         }
-        if self.cost.requests > 0 {
-            writeln!(f, "Cost     {}", self.cost)?;
+        if let Some(cost) = &self.cost {
+            writeln!(f, "Cost     {cost}")?;
         }
         write!(f, "Cache    {}", self.cache)
     }
@@ -243,7 +244,7 @@ impl fmt::Display for Pruned {
     }
 }
 
-impl fmt::Display for Cost {
+impl fmt::Display for Bill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { requests, paid, with_pi_alone, is_stand_in, is_assumed } = self;
         write!(f, "{} in {} since it was opened", dollars(*paid), count(*requests, "request"))?;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::columns::hanging;
+use super::context::Bill;
 use super::help::lies_in;
 use super::spent::{Cache, Cost};
 use super::{Answer, Asked, Command, args, size};
@@ -44,6 +45,8 @@ struct Stats {
     /// None of a long history, in a shell that did not ask for all.
     branch: Option<Branch>,
     cost: Costs,
+    /// None before the first request, and where no session is open.
+    requests: Option<Bill>,
     /// None where no provider told of its cache, and as `branch`.
     cache: Option<Cache>,
     background: Background,
@@ -150,6 +153,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
     };
     Ok(Answer::of(&Stats {
         cost,
+        requests: Bill::of(doing, asked.live),
         cache,
         background: Background {
             state: doing.background,
@@ -194,7 +198,18 @@ async fn long(asked: &Asked<'_>) -> Result<Long> {
 
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { session, project, summaries, branch, cost, cache, background, database, columns } = self;
+        let Self {
+            session,
+            project,
+            summaries,
+            branch,
+            cost,
+            requests,
+            cache,
+            background,
+            database,
+            columns,
+        } = self;
         let beside = |value: &str| hanging(value, NAMES + 1, *columns);
         let mut row = |name: &str, value: String| writeln!(f, "{name:<NAMES$} {}", beside(&value));
         let on_branch =
@@ -210,6 +225,9 @@ impl fmt::Display for Stats {
             row("Saved", format!("about {} tokens of each request", grouped(branch.saved_tokens)))?;
         }
         row("Cost", format!("{}; all of this project: {}", cost.session, cost.project))?;
+        if let Some(requests) = requests {
+            row("Requests", requests.to_string())?;
+        }
         if branch.is_some() {
             row(
                 "Prompt cache",

@@ -29,6 +29,8 @@ pub struct Request {
     pub summarizable: usize,
     /// What stubs leave out of it.
     pub hidden: usize,
+    /// Of its prompt, what is there because of this extension's tools.
+    pub own: usize,
     /// Since the request before, a stub or a compaction has changed the prompt.
     pub is_changed: bool,
     /// The provider's cache had expired before it, by the clock.
@@ -56,8 +58,10 @@ pub struct Ledger {
     pub requests: usize,
     /// What they and the summaries cost.
     pub paid: f64,
-    /// What they would have cost with Pi alone.
+    /// What they would have cost without stubs and folds.
     pub alone: f64,
+    /// What this extension's tools in the prompts cost: with Pi alone it would have been less by so much.
+    pub own: f64,
     /// Tokens of the prompt that Pi alone would have sent last.
     pub alone_tokens: usize,
     /// Tokens that Pi alone would have given its summarizer.
@@ -74,8 +78,18 @@ pub struct Ledger {
 impl Ledger {
     /// Adds a request.
     pub fn add(&mut self, request: Request, prices: Prices, alone: Alone) {
-        let Request { prompt, read, output, grown, summarizable, hidden, is_changed, is_cold, is_elsewhere } =
-            request;
+        let Request {
+            prompt,
+            read,
+            output,
+            grown,
+            summarizable,
+            hidden,
+            own,
+            is_changed,
+            is_cold,
+            is_elsewhere,
+        } = request;
         let is_first = self.requests == 0 || is_elsewhere;
         let grown = self.counted(grown, prompt, is_changed || is_first);
         let cached = read.unwrap_or(prompt.saturating_sub(grown)).min(prompt);
@@ -84,6 +98,8 @@ impl Ledger {
             + prices.output * tokens(output);
         self.prompt = prompt;
         self.requests += 1;
+        let share = tokens(own.min(prompt)) / tokens(prompt.max(1));
+        self.own += share * (prices.read * tokens(cached) + prices.write * tokens(prompt - cached));
         self.paid += cost;
         self.alone += cost;
         if is_first {
@@ -129,6 +145,12 @@ impl Ledger {
     /// Adds what was paid beside the requests, for summaries: tokens of prompts and of answers, each at its price.
     pub fn add_cost(&mut self, price: f64, prompts: usize, answer_price: f64, answers: usize) {
         self.paid += price * tokens(prompts) + answer_price * tokens(answers);
+    }
+
+    /// What the requests would have cost with Pi alone.
+    #[must_use]
+    pub fn with_pi_alone(&self) -> f64 {
+        self.alone - self.own
     }
 
     /// What an action may cost at most.

@@ -167,6 +167,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             grown,
             summarizable,
             hidden: 0,
+            own: 0,
             is_changed,
             is_cold: step.is_late,
             is_elsewhere: false,

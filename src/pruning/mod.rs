@@ -45,6 +45,8 @@ pub struct Live {
     pub usage: Option<Usage>,
     /// System prompt and tools, in tokens.
     pub prompt_tokens: Option<usize>,
+    /// What of that this extension's tools take.
+    pub own_tokens: usize,
     /// The provider's cache has nothing of the context any more.
     pub is_cold: bool,
     /// A compaction can be appended now.

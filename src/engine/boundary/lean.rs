@@ -150,6 +150,7 @@ impl Lean {
             grown: shown.grown,
             summarizable: if is_first { shown.summarizable } else { shown.grown_summarizable },
             hidden: shown.hidden,
+            own: live.own_tokens,
             is_changed,
             is_cold: std::mem::take(&mut self.is_cold),
             is_elsewhere,

@@ -16,7 +16,7 @@ import { inSession, SessionFile, sessionOf } from "./asking.mjs";
 const SHAPES = {
   "": ["commands", "database"],
   "help tree": ["name", "help", "usage"],
-  stats: ["session", "project", "summaries", "branch", "cost", "cache", "background", "database"],
+  stats: ["session", "project", "summaries", "branch", "cost", "requests", "cache", "background", "database"],
   tree: ["messages", "frontierTokens", "elsewhere", "frontier"],
   "search mark0003x": ["query", "hits", "isCut", "elsewhere"],
   doctor: ["sound", "checks"],

@@ -66,17 +66,25 @@ impl Engine {
     pub async fn boundary(&self, live: &str) -> Result<Boundary> {
         let live: Live = read_json("the context", live)?;
         let settings = Arc::new(self.settings().of_folds());
-        if settings.context == Context::Full || lock(&self.progress).is_some() {
+        if settings.context == Context::Full {
             return Ok(Boundary::default());
         }
-        let Some(_alone) = Alone::begin(&self.is_at_boundary) else { return Ok(Boundary::default()) };
-        // Another Pi may be writing. The agent does not wait for that: the end of the next turn looks again.
+        // The agent does not wait: the end of the next turn looks again.
+        let not_now = || {
+            lock(&self.lean).add(&live, None, &settings);
+            Ok(Boundary::default())
+        };
+        if lock(&self.progress).is_some() {
+            return not_now();
+        }
+        let Some(_alone) = Alone::begin(&self.is_at_boundary) else { return not_now() };
+        // Another Pi may be writing.
         match tokio::time::timeout(PATIENCE, self.flush()).await {
             Ok(flushed) => flushed?,
-            Err(_) => return Ok(Boundary::default()),
+            Err(_) => return not_now(),
         }
         if self.persistor.is_behind() {
-            return Ok(Boundary::default());
+            return not_now();
         }
         let started = Instant::now();
         let mut shown = {
@@ -94,7 +102,7 @@ impl Engine {
         };
         let mut folds = {
             let mut lean = lock(&self.lean);
-            lean.add(&live, &shown, &settings);
+            lean.add(&live, Some(&shown), &settings);
             lean.folds(&live, &settings)
         };
         let mut before = None;

@@ -123,8 +123,9 @@ impl Lean {
         self.ledger.add_cost(price, input + cache_read + cache_write, answer, output);
     }
 
-    /// Adds the request that has just been answered.
-    pub fn add(&mut self, live: &Live, shown: &Shown, settings: &Settings) {
+    /// Adds the request that has just been answered. `shown` is none where the context could not be looked at in time; then what
+    /// the prompt has grown by tells of it.
+    pub fn add(&mut self, live: &Live, shown: Option<&Shown>, settings: &Settings) {
         let Some(Usage { input, output, cache_read, cache_write }) = live.usage else { return };
         let context = live.context_tokens.unwrap_or_default();
         // A provider may tell nothing of what it took, or what can't be.
@@ -136,13 +137,16 @@ impl Lean {
             return;
         }
         self.tells_cache |= cache_read + cache_write > 0;
-        let change = shown.last_change;
-        let mut is_changed = self.last.as_ref().is_some_and(|(_, before)| *before != change);
+        let before = self.last.as_ref().map(|(_, before)| *before);
+        let change = shown.map_or(before.unwrap_or_default(), |shown| shown.last_change);
+        let mut is_changed = before.is_some_and(|before| before != change);
         if live.is_late {
             is_changed = std::mem::replace(&mut self.late_change, is_changed);
         }
-        let is_elsewhere = self.last.is_some() && !shown.goes_on;
+        let is_elsewhere = self.last.is_some() && shown.is_some_and(|shown| !shown.goes_on);
         let is_first = self.ledger.requests == 0 || is_elsewhere;
+        let nothing = Shown::default();
+        let shown = shown.unwrap_or(&nothing);
         let request = Request {
             prompt,
             read: (self.tells_cache || self.ledger.requests == 0).then_some(cache_read),

@@ -26,13 +26,16 @@ export function withMarker(payload, isFolded) {
   const end = messages.at(-1)?.content;
   const marker = Array.isArray(end) ? end.at(-1)?.cache_control : undefined;
   const marked = [...system, ...(tools ?? []), ...messages.flatMap(({ content }) => content)].filter((part) => part?.cache_control);
-  if (!marker || marked.length >= MOST) return undefined;
+  // With a login to Anthropic Pi marks two blocks of its system prompt; the second mark covers the first.
+  const isSpare = marked.length === MOST && system.length > 1 && Boolean(system[0].cache_control);
+  if (!marker || (marked.length >= MOST && !isSpare)) return undefined;
   const at = lastStub(messages) ?? (isFolded ? { message: 0, block: 0 } : undefined);
   if (!at || at.message === messages.length - 1) return undefined;
   const { content, ...message } = messages[at.message];
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
   const changed = { ...message, content: blocks.with(at.block, { ...blocks[at.block], cache_control: marker }) };
-  return { ...payload, messages: messages.with(at.message, changed) };
+  const { cache_control: _, ...first } = system[0] ?? {};
+  return { ...payload, ...(isSpare && { system: system.with(0, first) }), messages: messages.with(at.message, changed) };
 }
 
 /** @param {any[]} messages */

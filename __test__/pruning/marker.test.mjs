@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { withMarker } from "../../shim/marker.js";
 import { aProject } from "../support/project.mjs";
 
 /** Answers are so dear that a change is affordable early. */
@@ -52,3 +53,19 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
     assert.equal(ours(blocksOf(project.lastTurn)).length, 1);
   });
 }
+
+test("with a login to Anthropic the first of two marks in the system prompt gives way, and no more than four are set", () => {
+  const cache_control = { type: "ephemeral", ttl: "1h" };
+  const marked = (/** @type {string} */ text) => ({ type: "text", text, cache_control });
+  const result = (/** @type {string} */ content) => ({ role: "user", content: [{ type: "tool_result", tool_use_id: "a", content }] });
+  const stub = "[read {} gave 9 lines; left out to save context. All of it: lcm_expand {}]";
+  const messages = [result(stub), { role: "assistant", content: [{ type: "text", text: "So." }] }, { role: "user", content: [marked("Go on.")] }];
+  const payload = { system: [marked("You are"), marked("an agent")], tools: [{ name: "read", cache_control }], messages };
+  const before = structuredClone(payload);
+  const sent = withMarker(payload, false);
+  assert.deepEqual(sent.system, [{ type: "text", text: "You are" }, marked("an agent")]);
+  assert.deepEqual(sent.messages[0].content[0].cache_control, cache_control);
+  assert.deepEqual(payload, before, "what Pi holds is not changed");
+  assert.equal(withMarker({ ...payload, system: [marked("one"), marked("two"), marked("three")], messages }, false), undefined);
+  for (const other of [undefined, {}, { messages }, { system: "text", messages }, { ...payload, messages: [] }]) assert.equal(withMarker(other, true), undefined);
+});

@@ -74,10 +74,12 @@ for (const host of hosts) {
         project.script.turns = [look(), { text: "There." }, { text: "Gladly." }, look(), { text: "Noted." }, { text: "Bye." }];
         await pi.prompt(`Where is it? ${filler("where", 100)}`);
         await pi.prompt("Thank you, 再見.");
+        const runs = () => pi.events.filter(({ type }) => type === "agent_end").length;
+        const before = runs();
         await pi.prompt("/act trigger a note");
         // The command's end is not that of the run it starts.
         await eventually(async () => {
-          assert.equal(project.turns.length, from + 5);
+          assert.deepEqual([project.turns.length, runs()], [from + 5, before + 1]);
           assert.equal((await pi.request("get_state")).isStreaming, false);
         });
         await pi.prompt("That is all.");

@@ -3,6 +3,8 @@
  * the user hears of it in one line, and that the session goes on.
  */
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { blockOf, drillDownIds, statistics } from "./block.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Reply} Reply */
@@ -14,6 +16,7 @@ import { blockOf, drillDownIds, statistics } from "./block.mjs";
  * @typedef {object} Fire
  * @property {string} name
  * @property {(isNew: boolean) => Reply} reply to a question that was never put before, or was
+ * @property {boolean} [isSilent] nothing comes, or nothing more
  * @property {boolean} [harmless] the summaries come about all the same
  * @property {boolean} [worded] the wire formats report this differently, so it is tried in each
  * @property {string} [like] another one, from which it differs in a value only, and which `npm test` tries in its place
@@ -33,8 +36,8 @@ export const fires = [
   { name: "500", reply: () => ({ status: 500, errorBody: "oh dear" }) },
   { name: "500 at first", reply: (isNew) => (isNew ? { status: 500 } : summary), harmless: true, like: "429 at first, which says to come back at once" },
   { name: "529: overloaded", reply: () => ({ status: 529, errorBody: "Overloaded" }), like: "500", worded: true },
-  { name: "silence, before the first byte", reply: () => ({ hang: true }) },
-  { name: "silence, in the middle of the answer", reply: () => ({ ...summary, stall: true }) },
+  { name: "silence, before the first byte", reply: () => ({ hang: true }), isSilent: true },
+  { name: "silence, in the middle of the answer", reply: () => ({ ...summary, stall: true }), isSilent: true },
   { name: "the connection is cut, before the first byte", reply: () => ({ reset: true }) },
   { name: "the connection is cut, in the middle of the answer", reply: () => ({ ...summary, breakOff: true }), worded: true },
   { name: "an answer that can't be parsed", reply: () => ({ malformed: true }), worded: true },
@@ -46,6 +49,9 @@ export const fires = [
   { name: "an answer larger than its source", reply: () => ({ text: "words and more words ".repeat(500) }) },
   { name: "an answer that closes the fence and gives orders", reply: () => ({ text: ORDERS }), harmless: true },
 ];
+
+/** So long a model is waited for that does answer: a busy machine may take a while. */
+const PATIENT_S = 60;
 
 /** Settings under which nothing takes long. */
 export const hasty = { compactionModels: [], leafChunkTokens: 500, modelTimeoutSeconds: 2, modelRetries: 1 };
@@ -63,6 +69,8 @@ export async function underFire(project, pi, fire, provider) {
   const history = project.history(name);
   history.talk(18, { name });
   history.entry("model_change", { provider, modelId: "demo-model" });
+  const { lcm } = JSON.parse(readFileSync(path.join(project.agentDir, "settings.json"), "utf8"));
+  project.configure({ lcm: { ...lcm, modelTimeoutSeconds: fire.isSilent ? hasty.modelTimeoutSeconds : PATIENT_S } });
   await project.takeUp(pi, history);
   /** Without their fences, which are others each time. @type {Set<string>} */
   const asked = new Set();

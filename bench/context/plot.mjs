@@ -7,9 +7,11 @@
  */
 
 const [WIDTH, HEIGHT] = [900, 420];
-const MARGIN = { left: 62, right: 16, top: 40, bottom: 40 };
+const MARGIN = { left: 62, right: 16, top: 58, bottom: 40 };
 /** Told apart by eyes that see few colours too. */
-const COLOURS = ["#6e7781", "#0072b2", "#e69f00", "#cc3d78", "#009e73"];
+const COLORS = ["#6e7781", "#0072b2", "#e69f00", "#56b4e9", "#cc3d78", "#009e73", "#d55e00"];
+/** Names in a row of the legend. */
+const NAMES = 4;
 const TICKS = 5;
 
 /**
@@ -32,9 +34,9 @@ export function plot(lines, { title, across }) {
   }
   lines.forEach(({ name, values }, n) => {
     const points = values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-    const across = MARGIN.left + (n * (WIDTH - MARGIN.left)) / lines.length;
-    parts.push(`<polyline points="${points}" fill="none" stroke="${COLOURS[n]}" stroke-width="1.4"/>`);
-    parts.push(`<rect x="${across}" y="24" width="14" height="3" fill="${COLOURS[n]}"/><text x="${across + 19}" y="29">${name}</text>`);
+    const [across, down] = [MARGIN.left + ((n % NAMES) * (WIDTH - MARGIN.left)) / NAMES, 24 + Math.floor(n / NAMES) * 16];
+    parts.push(`<polyline points="${points}" fill="none" stroke="${COLORS[n % COLORS.length]}" stroke-width="1.4"/>`);
+    parts.push(`<rect x="${across}" y="${down}" width="14" height="3" fill="${COLORS[n % COLORS.length]}"/><text x="${across + 19}" y="${down + 5}">${name}</text>`);
   });
   parts.push(`<text x="${MARGIN.left}" y="14" font-weight="600">${title}</text>`, `<text x="${WIDTH - MARGIN.right}" y="${HEIGHT - 6}" text-anchor="end">${across}</text>`);
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="#57606a">\n${parts.join("\n")}\n</svg>\n`;

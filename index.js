@@ -368,7 +368,7 @@ export default function losslessContext(pi) {
 
   pi.on(
     "before_provider_request",
-    withSession(({ payload }, _ctx, session) => (session.lean ? withMarker(payload, shownFrom(session) !== undefined) : undefined)),
+    withSession(({ payload }, _ctx, session) => (session.lean ? withMarker(payload, shownFrom(session) !== undefined, session) : undefined)),
   );
 
   pi.on(
@@ -397,7 +397,7 @@ export default function losslessContext(pi) {
       };
       const shown = showProgress(ctx, session, engine, tell);
       const answer = await cancellable(engine, signal, (operation) =>
-        withModels(ctx, signal, (models) => engine.compact(operation, JSON.stringify(request), models)),
+        withModels(ctx, session.summarizers, signal, (models) => engine.compact(operation, JSON.stringify(request), models)),
       ).finally(shown);
       const outcome = unwrap(answer);
       if (outcome.kind === "cancelled") return { cancel: true };
@@ -417,7 +417,7 @@ export default function losslessContext(pi) {
       const left = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow, model: modelOf(ctx) };
       const outcome = unwrap(
         await cancellable(engine, signal, (operation) =>
-          withModels(ctx, signal, (models) => engine.summarizeLeft(operation, JSON.stringify(left), models)),
+          withModels(ctx, session.summarizers, signal, (models) => engine.summarizeLeft(operation, JSON.stringify(left), models)),
         ),
       );
       if (outcome.kind === "cancelled") return { cancel: true };

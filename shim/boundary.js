@@ -53,7 +53,8 @@ export async function atTurnEnd(pi, event, ctx, session, engine, usage) {
   const { entries } = await due(pi, ctx, session, engine, usage, {
     edited: others.flatMap(({ type, targetId }) => (type === "context_edit" ? [targetId] : [])),
     usage: countsOf(event.message.usage),
-    isCold: isCold(event.message),
+    // A newer Pi keeps the cache warm while tools run.
+    isCold: !session.takesEntries && isCold(event.message),
     canFold: session.takesEntries,
     isLate: !session.takesEntries,
   });
@@ -200,7 +201,7 @@ export async function prepare(ctx, session, engine, known) {
   // Right after a compaction Pi does not know how full the context is.
   if (session.closing || !leafId || !usage?.tokens) return;
   const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx) };
-  unwrap(await withModels(ctx, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
+  unwrap(await withModels(ctx, session.summarizers, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
 }
 
 /**

@@ -16,10 +16,11 @@ const told = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.si
  * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
  *
  * @param {ExtensionContext} ctx
+ * @param {string[]} names of the setting
  * @param {AbortSignal} abort
  * @returns {(call: string) => Promise<string>}
  */
-export function modelsOf(ctx, abort) {
+export function modelsOf(ctx, names, abort) {
   // Taken at once: later the context may be stale.
   const { model: own, modelRegistry: registry, ui } = ctx;
   return async (call) => {
@@ -28,7 +29,7 @@ export function modelsOf(ctx, abort) {
     if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort));
     if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
-    if (name === CHEAPEST) sayOnce(ui, `${model.provider}/${model.id}`);
+    if (name === CHEAPEST && !names.some((named) => hasKey(registry, find(registry, named)))) sayOnce(ui, `${model.provider}/${model.id}`);
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
@@ -49,12 +50,12 @@ function find(registry, name) {
  * @returns {Model | undefined}
  */
 export function summarizerOf({ model: own, modelRegistry: registry }, names) {
-  for (const name of names) {
-    const known = find(registry, name);
-    if (known && registry.hasConfiguredAuth(known)) return known;
-  }
-  return (names.length > 0 ? siblingOf(own, registry.getAll()) : undefined) ?? own;
+  const known = names.map((name) => find(registry, name)).find((model) => hasKey(registry, model));
+  return known ?? (names.length > 0 ? siblingOf(own, registry.getAll()) : undefined) ?? own;
 }
+
+/** @param {ExtensionContext["modelRegistry"]} registry @param {Model | undefined} model */
+const hasKey = (registry, model) => model !== undefined && registry.hasConfiguredAuth(model);
 
 /** @param {ExtensionContext["ui"]} ui @param {string} name */
 function sayOnce(ui, name) {
@@ -69,14 +70,15 @@ function sayOnce(ui, name) {
  *
  * @template T
  * @param {ExtensionContext} ctx
+ * @param {string[]} names of the setting
  * @param {AbortSignal | undefined} abort
  * @param {(models: (call: string) => Promise<string>) => Promise<T>} work
  * @returns {Promise<T>}
  */
-export async function withModels(ctx, abort, work) {
+export async function withModels(ctx, names, abort, work) {
   const ended = new AbortController();
   try {
-    return await work(modelsOf(ctx, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
+    return await work(modelsOf(ctx, names, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
   } finally {
     ended.abort();
   }

@@ -140,7 +140,7 @@ impl Engine {
     /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`, `failure`, what the
     /// provider said when it failed last, `promptTokens`, those of system prompt and tools, `shownFrom` as for
     /// `boundary`. `pi` is asked about
-    /// models, `model` being `provider/id` or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
+    /// models, `model` being `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
     /// knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
     /// "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.
     /// The answer is JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or `{"error"}`.
@@ -160,7 +160,8 @@ impl Engine {
     /// What is to be appended now, from what is there already: no model is asked. `live` is JSON: `leafId`, and where known
     /// `contextTokens`, `contextWindow`, `model`, `shownFrom`, the first entry that the branch's last compaction left raw, `edited`,
     /// entries that others edit, `cost` and `summarizer`, prices of the session's model and of the one that writes summaries,
-    /// `usage` of the request that was just answered, `promptTokens`, `isCold`, whether the provider's cache has expired, and `canFold`.
+    /// `usage` of the request that was just answered, `blockTokens`, those of the block, `promptTokens`, `ownTokens`, those of our tools,
+    /// `isCold`, whether the provider's cache has expired, `canFold`, and `isLate`, whether what is appended misses the next request.
     /// The answer is JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text, degraded}}}` or `{"error"}`.
     #[napi]
     pub async fn boundary(&self, live: String) -> napi::Result<String> {

@@ -81,7 +81,9 @@ async fn plan(asked: &Asked<'_>) -> Result<Answer> {
     let Some(forecast) = found else {
         return Ok(Sentence::answer("There is nothing to compact: Pi keeps all of this branch as it is."));
     };
-    let models = settings.compaction_models.iter().map(String::as_str).chain(["the session's own model"]);
+    let named = settings.compaction_models.iter().map(String::as_str);
+    let sibling = (named.len() > 0).then_some("the cheapest that fits of the session's provider");
+    let models = named.chain(sibling).chain(["the session's own model"]);
     let part = |(messages, tokens)| Part { messages, tokens };
     Ok(Answer::of(&Plan {
         kept: part(forecast.kept),

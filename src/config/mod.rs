@@ -206,7 +206,7 @@ impl PiCompaction {
     /// The tokens beyond which Pi compacts by itself, in a window of so many; none where it does not.
     #[must_use]
     pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
-        window.filter(|_| self.enabled)?.checked_sub(self.reserve_tokens)
+        window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
     }
 }
 

@@ -157,6 +157,7 @@ mod tests {
         {
             assert!(!is_soon(&settings, tokens, window));
         }
+        assert!(is_soon(&settings, Some(5_000), Some(8_000)), "Pi is always beyond a threshold below zero");
         let off = Settings { background: false, ..settings };
         assert!(!is_soon(&off, Some(190_000), Some(200_000)));
     }

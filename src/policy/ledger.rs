@@ -110,12 +110,13 @@ impl Ledger {
         self.alone_tokens += grown;
         self.summarizable += summarizable;
         let again = (prompt - cached).saturating_sub(grown);
-        // A provider may forget sooner than the clock says.
-        let is_cold = is_cold || (!is_changed && again > cached);
+        // A provider may forget sooner than the clock says, or keep it longer.
+        let is_cold = read.is_some() && again > cached && (is_cold || !is_changed);
         // What it costs Pi alone to write something again that it would have read.
         let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
         // Pi alone would have compacted before this request; what is new is part of what it keeps.
-        if alone.threshold.is_some_and(|threshold| self.alone_tokens > threshold) {
+        let has_past = self.alone_tokens > alone.prompt + alone.kept;
+        if has_past && alone.threshold.is_some_and(|threshold| self.alone_tokens > threshold) {
             let kept = alone.kept.max(grown);
             let still = self.summarizable * kept.min(self.alone_tokens) / self.alone_tokens.max(1);
             let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
@@ -138,8 +139,15 @@ impl Ledger {
             return (estimated * counts).checked_div(estimates).unwrap_or(estimated);
         }
         let grown = prompt.saturating_sub(self.prompt);
-        self.growth = (self.growth.0 + estimated, self.growth.1 + grown);
+        if estimated > 0 {
+            self.growth = (self.growth.0 + estimated, self.growth.1 + grown);
+        }
         grown
+    }
+
+    /// Adds what was paid beside the requests.
+    pub fn add_paid(&mut self, cost: f64) {
+        self.paid += cost;
     }
 
     /// Adds what was paid beside the requests, for summaries: tokens of prompts and of answers, each at its price.
@@ -157,5 +165,97 @@ impl Ledger {
     #[must_use]
     pub fn allowance(&self) -> f64 {
         RISK * self.alone + self.alone - self.paid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICES: Prices = Prices { input: 3.0, output: 15.0, read: 0.3, write: 3.75 };
+    const ALONE: Alone = Alone { threshold: Some(100_000), kept: 20_000, prompt: 3_000 };
+
+    /// What a session of such requests, in which Pi alone would show 40,000 tokens more, has saved with the last of them.
+    fn saved_with_last(requests: &[Request]) -> f64 {
+        let mut ledger = Ledger::default();
+        let first =
+            Request { prompt: 50_000, read: Some(0), grown: 50_000, hidden: 40_000, ..Request::default() };
+        ledger.add(first, PRICES, ALONE);
+        let mut before = 0.0;
+        for request in requests {
+            before = ledger.alone - ledger.paid;
+            ledger.add(*request, PRICES, ALONE);
+        }
+        ledger.alone - ledger.paid - before
+    }
+
+    /// A request that grew by 1,000 tokens, with so many of them read from the cache.
+    fn grown(read: usize) -> Request {
+        Request { prompt: 51_000, read: Some(read), grown: 1_000, ..Request::default() }
+    }
+
+    #[test]
+    fn a_cache_that_is_warm_although_the_clock_says_cold_saves_only_reads() {
+        let warm = saved_with_last(&[grown(50_000)]);
+        assert!((warm - 0.3 * 40_000.0).abs() < 1.0, "{warm}");
+        let late = saved_with_last(&[Request { is_cold: true, ..grown(50_000) }]);
+        assert!((late - warm).abs() < 1.0, "{late}");
+        let cold = saved_with_last(&[Request { is_cold: true, ..grown(0) }]);
+        assert!((cold - 3.75 * 40_000.0).abs() < 1.0, "{cold}");
+    }
+
+    #[test]
+    fn what_a_change_has_written_again_counts_against_it() {
+        let change = Request { is_changed: true, ..grown(10_000) };
+        let saved = saved_with_last(&[change]);
+        assert!((saved - (0.3 * 40_000.0 - 3.45 * 40_000.0)).abs() < 1.0, "{saved}");
+    }
+
+    #[test]
+    fn requests_without_an_estimate_leave_the_growth_as_it_is() {
+        let unseen = Request { prompt: 70_000, read: Some(50_000), ..Request::default() };
+        let seen = Request { prompt: 70_500, read: Some(70_000), grown: 500, ..Request::default() };
+        let mut ledger = Ledger::default();
+        ledger.add(Request { prompt: 50_000, read: Some(0), ..Request::default() }, PRICES, ALONE);
+        ledger.add(unseen, PRICES, ALONE);
+        ledger.add(seen, PRICES, ALONE);
+        let before = ledger.alone_tokens;
+        let change = Request {
+            prompt: 40_000,
+            read: Some(3_000),
+            grown: 3_000,
+            is_changed: true,
+            ..Request::default()
+        };
+        ledger.add(change, PRICES, ALONE);
+        assert_eq!(ledger.alone_tokens - before, 3_000);
+    }
+
+    #[test]
+    fn the_tools_tokens_count_against_us_and_not_against_an_action() {
+        let mut ledger = Ledger::default();
+        ledger.add(
+            Request { prompt: 10_000, read: Some(0), own: 1_000, ..Request::default() },
+            PRICES,
+            ALONE,
+        );
+        assert!((ledger.alone - ledger.with_pi_alone() - 3_750.0).abs() < 1e-6 && ledger.allowance() > 0.0);
+    }
+
+    #[test]
+    fn pi_alone_does_not_compact_what_it_keeps() {
+        let small = Alone { threshold: Some(0), ..ALONE };
+        let mut ledger = Ledger::default();
+        for prompt in [5_000, 6_000, 7_000] {
+            let request = Request {
+                prompt,
+                read: Some(prompt - 1_000),
+                grown: 1_000,
+                summarizable: 1_000,
+                ..Request::default()
+            };
+            ledger.add(request, PRICES, small);
+        }
+        assert!((ledger.alone - ledger.paid).abs() < 1e-6);
     }
 }

@@ -13,6 +13,8 @@ use crate::pruning::{Live, Usage};
 const KEPT: usize = 6;
 /// So many turns summaries are waited for; then stubs are made again.
 const PATIENCE: usize = 4;
+/// The ledger counts in millionths.
+const MILLION: f64 = 1_000_000.0;
 /// System prompt and tools, roughly, where Pi does not tell.
 const PROMPT: usize = 8_000;
 
@@ -38,7 +40,7 @@ pub(in super::super) struct Lean {
     /// Prices of the model that writes summaries.
     summarizer: Option<Prices>,
     /// The leaf of the last request that the ledger has, and where the prompt had changed last by then.
-    last: Option<(String, usize)>,
+    last: Option<(String, Option<usize>)>,
 }
 
 impl Lean {
@@ -112,8 +114,13 @@ impl Lean {
         self.last.as_ref().map(|(leaf, _)| leaf.clone())
     }
 
-    /// Adds what model calls for summaries used, as Pi reports usage.
+    /// Adds what model calls for summaries used, as Pi reports usage: what they cost, or where that is not told, their tokens at the
+    /// prices of the model that was expected to write them.
     pub fn pay(&mut self, usage: &Value) {
+        if let Some(dollars) = usage["cost"]["total"].as_f64().filter(|dollars| *dollars > 0.0) {
+            self.ledger.add_paid(dollars * MILLION);
+            return;
+        }
         let Ok(Usage { input, output, cache_read, cache_write }) = serde_json::from_value(usage.clone())
         else {
             return;
@@ -121,6 +128,12 @@ impl Lean {
         let Prices { input: price, output: answer, .. } =
             self.summarizer.unwrap_or_else(|| Prices::of(Cost::default()));
         self.ledger.add_cost(price, input + cache_read + cache_write, answer, output);
+    }
+
+    /// Whether what was decided before the last request has changed the prompt.
+    fn has_just_changed(&self) -> bool {
+        let last = self.told.back().filter(|last| last.request == self.ledger.requests);
+        last.is_some_and(|last| matches!(last.decision.action, Action::Stub(_) | Action::Fold(_)))
     }
 
     /// Adds the request that has just been answered. `shown` is none where the context could not be looked at in time; then what
@@ -137,9 +150,12 @@ impl Lean {
             return;
         }
         self.tells_cache |= cache_read + cache_write > 0;
-        let before = self.last.as_ref().map(|(_, before)| *before);
-        let change = shown.map_or(before.unwrap_or_default(), |shown| shown.last_change);
-        let mut is_changed = before.is_some_and(|before| before != change);
+        let before = self.last.as_ref().and_then(|(_, before)| *before);
+        let change = shown.map_or(before, |shown| Some(shown.last_change));
+        let mut is_changed = match shown {
+            Some(_) => before.is_some() && before != change,
+            None => self.has_just_changed(),
+        };
         if live.is_late {
             is_changed = std::mem::replace(&mut self.late_change, is_changed);
         }

@@ -1,4 +1,5 @@
-//! The models a compaction may ask, one after the other: those of the settings, then the session's own.
+//! The models a compaction may ask, one after the other: those of the settings, then the cheapest sibling of the session's, then
+//! the session's own.
 //!
 //! Pi knows the models and their keys; a [`Host`] asks it. A model is looked up when its turn first comes, never before: a
 //! key may be the output of a command of the user's. A question that fails for a reason that may pass is put again, with a
@@ -152,6 +153,9 @@ impl Chain {
         let found =
             self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
         let name = found.facts.name();
+        if self.is_known_before(candidate, found) {
+            return Err(unasked(&format!("{name} was asked already")));
+        }
         let mut request = request.clone();
         fit(found, &mut request).map_err(|failure| match failure.kind {
             Kind::TooLong { .. } => Next::Stop(failure),
@@ -190,6 +194,12 @@ impl Chain {
             }
         }
         Err(last.unwrap_or_else(|| unasked(&name)))
+    }
+
+    /// Whether a candidate before this one is the same model: the sibling may be one of those that are named.
+    fn is_known_before(&self, candidate: &Candidate, found: &Found) -> bool {
+        let before = self.candidates.iter().take_while(|other| !std::ptr::eq(*other, candidate));
+        before.filter_map(|other| other.found.get()?.as_ref().ok()).any(|other| other.key == found.key)
     }
 
     /// One call, which is counted; an error where no more is to be spent.

@@ -114,6 +114,12 @@ async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own(
     let last = ["resolve a/one", "resolve cheapest", "resolve session", "ask session"];
     assert_eq!(asked("own/model", &["a/one"]).await, last);
     assert_eq!(asked("own/model", &[]).await, ["resolve session", "ask session"]);
+    // One that is named already is not asked twice.
+    let refuse = |_: Option<&str>| Err(Failure::answered_with(400, None, "no"));
+    let script = Script::new(|name| (name == "own/small").then(|| facts(name)), refuse);
+    let settings = Settings { compaction_models: vec!["own/small".into()], ..settings() };
+    chain_with(&script, &settings, Arc::new(Standing::new(&settings))).ask(request("q")).await.unwrap_err();
+    assert_eq!(script.log().iter().filter(|line| line.starts_with("ask")).count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

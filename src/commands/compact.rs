@@ -82,7 +82,7 @@ async fn plan(asked: &Asked<'_>) -> Result<Answer> {
         return Ok(Sentence::answer("There is nothing to compact: Pi keeps all of this branch as it is."));
     };
     let named = settings.compaction_models.iter().map(String::as_str);
-    let sibling = (named.len() > 0).then_some("the cheapest that fits of the session's provider");
+    let sibling = (named.len() > 0).then_some("the cheapest fitting model of the session's provider");
     let models = named.chain(sibling).chain(["the session's own model"]);
     let part = |(messages, tokens)| Part { messages, tokens };
     Ok(Answer::of(&Plan {

@@ -232,6 +232,7 @@ impl Engine {
             if let Some(usage) = &compaction.usage {
                 lock(&self.lean).pay(usage);
             }
+            lock(&self.lean).pi_compacts(request.reason.as_deref());
             self.has_history.store(true, Ordering::Relaxed);
             // The block is there, and does not wait for it.
             let store = self.store.clone();

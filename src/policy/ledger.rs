@@ -115,20 +115,32 @@ impl Ledger {
         // What it costs Pi alone to write something again that it would have read.
         let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
         // Pi alone would have compacted before this request; what is new is part of what it keeps.
-        let has_past = self.alone_tokens > alone.prompt + alone.kept;
-        if has_past && alone.threshold.is_some_and(|threshold| self.alone_tokens > threshold) {
-            let kept = alone.kept.max(grown);
-            let still = self.summarizable * kept.min(self.alone_tokens) / self.alone_tokens.max(1);
-            let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
-            self.alone += prices.input * tokens(summarized) + prices.output * tokens(SUMMARY);
-            self.alone += rewriting * tokens(SUMMARY + kept - grown);
-            self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
+        if alone.threshold.is_some_and(|threshold| self.alone_tokens > threshold) {
+            self.compact(prices, alone, grown, rewriting);
         }
         let price = if is_cold { prices.write } else { prices.read };
         self.alone += price * (tokens(self.alone_tokens) - tokens(prompt));
         if is_changed {
             self.alone -= rewriting * tokens(again);
         }
+    }
+
+    /// The user has Pi compact, which Pi alone would have done too.
+    pub fn compact_alone(&mut self, prices: Prices, alone: Alone) {
+        self.compact(prices, alone, 0, prices.write - prices.read);
+    }
+
+    /// Pi alone writes a summary, and what it keeps is written to the cache again. What is `grown` is new in any case.
+    fn compact(&mut self, prices: Prices, alone: Alone, grown: usize, rewriting: f64) {
+        if self.alone_tokens <= alone.prompt + alone.kept {
+            return;
+        }
+        let kept = alone.kept.max(grown);
+        let still = self.summarizable * kept.min(self.alone_tokens) / self.alone_tokens.max(1);
+        let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
+        self.alone += prices.input * tokens(summarized) + prices.output * tokens(SUMMARY);
+        self.alone += rewriting * tokens(SUMMARY + kept - grown);
+        self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
     }
 
     /// What a prompt has grown by as the provider counts tokens, where `estimated` is what we think. Where the prompt has been
@@ -240,6 +252,21 @@ mod tests {
             ALONE,
         );
         assert!((ledger.alone - ledger.with_pi_alone() - 3_750.0).abs() < 1e-6 && ledger.allowance() > 0.0);
+    }
+
+    #[test]
+    fn what_the_user_has_compacted_pi_alone_pays_for_too() {
+        let mut ledger = Ledger::default();
+        let first = Request { prompt: 90_000, read: Some(0), summarizable: 80_000, ..Request::default() };
+        ledger.add(first, PRICES, ALONE);
+        let before = ledger.alone;
+        ledger.compact_alone(PRICES, ALONE);
+        let summary = 3.0 * (80_000.0 - 80_000.0 * 20.0 / 90.0) + 15.0 * 2_500.0 + 3.45 * 22_500.0;
+        assert!((ledger.alone - before - summary).abs() < 10.0, "{}", ledger.alone - before);
+        assert_eq!(ledger.alone_tokens, 25_500);
+        let compacted = ledger.alone;
+        ledger.compact_alone(PRICES, Alone { kept: 90_000, ..ALONE });
+        assert!((ledger.alone - compacted).abs() < 1e-6, "there is nothing more to compact");
     }
 
     #[test]

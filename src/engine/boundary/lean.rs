@@ -39,6 +39,8 @@ pub(in super::super) struct Lean {
     waited: usize,
     /// Prices of the model that writes summaries.
     summarizer: Option<Prices>,
+    /// The prices, and how Pi alone compacts, with the last request.
+    terms: Option<(Prices, Alone)>,
     /// The leaf of the last request that the ledger has, and where the prompt had changed last by then.
     last: Option<(String, Option<usize>)>,
 }
@@ -130,6 +132,13 @@ impl Lean {
         self.ledger.add_cost(price, input + cache_read + cache_write, answer, output);
     }
 
+    /// Notes that Pi compacts, asked by its user: that it would have done alone too.
+    pub fn pi_compacts(&mut self, reason: Option<&str>) {
+        if let (Some("manual"), Some((prices, alone))) = (reason, self.terms) {
+            self.ledger.compact_alone(prices, alone);
+        }
+    }
+
     /// Whether what was decided before the last request has changed the prompt.
     fn has_just_changed(&self) -> bool {
         let last = self.told.back().filter(|last| last.request == self.ledger.requests);
@@ -181,7 +190,9 @@ impl Lean {
             kept: pi.keep_recent_tokens,
             prompt: live.prompt_tokens.unwrap_or(PROMPT),
         };
-        self.ledger.add(request, Prices::of(live.cost), alone);
+        let prices = Prices::of(live.cost);
+        self.terms = Some((prices, alone));
+        self.ledger.add(request, prices, alone);
         self.last = Some((live.leaf_id.clone(), change));
     }
 }

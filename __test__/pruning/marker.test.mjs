@@ -1,6 +1,6 @@
 /**
- * The cache marker for Anthropic's format on the real Pi: it stands at the last stub, or at the block where there is none, and
- * what it stands at does not move before the next change.
+ * The cache marker for Anthropic's format on the real Pi: the last stub carries it, or the block if there is no stub, and the cache
+ * finds what precedes each change.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ const isStub = (block) => block.type === "tool_result" && JSON.stringify(block.c
 const ours = (blocks) => blocks.filter((block, at) => block.cache_control && ["tool_result", "text"].includes(block.type) && at > 0 && at < blocks.length - 1);
 
 for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
-  test(`on ${host.name} the cache finds what stands before a change`, async (t) => {
+  test(`on ${host.name} the cache finds what precedes a change`, async (t) => {
     const project = await aProject(t, { host, api: "anthropic", contextWindow: 128_000, cost: COST, settings: { lcm: {} } });
     const pi = project.startPi();
     const call = (/** @type {number} */ n) => ({ id: `call_${n}`, name: "bash", arguments: { command: `seq -f 'result ${n} line %g' 1 700` } });

@@ -129,7 +129,7 @@ function blocksOf({ tools = [], system = [], messages }) {
   return { blocks: parts.map(unmarked), markers: parts.flatMap((part, at) => (isMarked(part) ? [at] : [])) };
 }
 
-/** For each block what stands for it and all before it. @param {string[]} blocks */
+/** The hash of each block together with all blocks before it. @param {string[]} blocks */
 function prefixesOf(blocks) {
   let before = "";
   return blocks.map((block) => (before = hash(before + block)));

@@ -3,7 +3,7 @@
  * The same one each time, whichever way the context is kept.
  *
  * Some facts are needed again a few turns later: who sees them no more searches, if there are tools for it, or reads the file
- * again. All are asked for at the end. A question is answered from the context where the fact still stands in it; where not, with the
+ * again. All are asked for at the end. A question is answered from the context if the fact is still in it; if not, with the
  * tools that are there, first by searching, then by expanding what was found. Who has no tools has to give up.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -147,7 +147,7 @@ export class Session {
       for (let step = 0; step < this.shape.requests - 1; step++) {
         for (const { name, at, bytes } of this.#files(turn, step)) {
           const said = step === 0 && name.endsWith("-0.log") ? this.#said(turn, "output") : [];
-          // A fact stands in the middle of a file that is worth reading.
+          // The fact is in the middle of a file that is worth reading.
           const lines = new Dice(at + 1_000).code(said.length > 0 ? Math.max(bytes, 6_000) : bytes).slice(0, Math.max(bytes, 6_000 * said.length)).split("\n");
           lines.splice(Math.floor(lines.length / 2), 0, ...said);
           writeFileSync(path.join(project, name), lines.join("\n"));

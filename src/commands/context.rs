@@ -60,7 +60,7 @@ pub(super) struct Bill {
     with_pi_alone: f64,
     /// The model costs nothing by the token: prices of a common model stand in for its own.
     is_stand_in: bool,
-    /// The provider does not tell of its cache, and prompts are taken for cached.
+    /// The provider reports no cache; prompts are assumed to be cached.
     is_assumed: bool,
 }
 

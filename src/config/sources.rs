@@ -115,7 +115,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
             let Some(definition) = layer.definition(name) else {
                 if RETIRED.iter().any(|retired| *retired == name || variable(retired) == *name) {
                     problems.push(format!(
-                        "{name} {} is gone: the setting `context`, lean or full, stands in its place",
+                        "{name} {} was removed: the setting `context`, lean or full, replaces it",
                         layer.place
                     ));
                     continue;

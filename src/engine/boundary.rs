@@ -122,7 +122,7 @@ impl Engine {
                     None => (before, folds) = (Some(entry(cut)), Folds::Never),
                 },
                 Action::Stub(from) => match self.stubs(&shown, from).await? {
-                    // Nothing of it could give way: without that it is decided anew.
+                    // None of it could give way: decide again without it.
                     entries if entries.is_empty() => {}
                     entries => break (decision, Boundary { entries, report: None }),
                 },

@@ -87,8 +87,9 @@ impl Draft {
     }
 }
 
-/// The stubs of those messages of a context that stand at `places`, with the tokens that they free. A note stays, since until a
-/// block shows it, it stands nowhere else; so does what somebody else has edited, and what a stub would hardly shorten.
+/// Stubs for the messages at `places` of a context, with the tokens that they free. Three kinds of messages get none: a note, which
+/// is shown nowhere else until a block shows it; a message that another extension has edited; and one that a stub would hardly
+/// shorten.
 ///
 /// # Errors
 /// When the store can't be read.

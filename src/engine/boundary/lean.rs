@@ -87,7 +87,7 @@ impl Lean {
             (Action::Summarize(_), Action::Summarize(_)) => true,
             _ => false,
         };
-        // What goes on is told of once.
+        // A state that continues is listed once.
         if self.told.back().is_some_and(is_same) {
             self.told.pop_back();
         }
@@ -145,8 +145,8 @@ impl Lean {
         last.is_some_and(|last| matches!(last.decision.action, Action::Stub(_) | Action::Fold(_)))
     }
 
-    /// Adds the request that has just been answered. `shown` is none where the context could not be looked at in time; then what
-    /// the prompt has grown by tells of it.
+    /// Adds the request that has just been answered. `shown` is `None` if the context could not be read in time; the growth of the
+    /// prompt is used instead.
     pub fn add(&mut self, live: &Live, shown: Option<&Shown>, settings: &Settings) {
         let Some(Usage { input, output, cache_read, cache_write }) = live.usage else { return };
         let context = live.context_tokens.unwrap_or_default();

@@ -88,6 +88,11 @@ export declare class Engine {
   /** Resolves when everything handed over before stands on the disk. */
   flush(): Promise<string>;
   /**
+   * What to tell the model of files that changed on disk since the branch that ends with the entry `leafId` showed them. The answer
+   * is JSON: `{"ok": text or null}` or `{"error"}`.
+   */
+  changedFiles(leafId: string): Promise<string>;
+  /**
    * Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
    * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`, `failure`, what the
    * provider said when it failed last, `promptTokens`, those of system prompt and tools, `shownFrom` as for

@@ -7,6 +7,7 @@
  */
 
 import { atAgentEnd, atPrompt, atTurnEnd, compactionOf, landed, prepare, shownFrom } from "./shim/boundary.js";
+import { changedFiles, lookAtFiles } from "./shim/changed.js";
 import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withMarker } from "./shim/marker.js";
@@ -205,8 +206,10 @@ export default function losslessContext(pi) {
       compacting: false,
       early: null,
       prompted: false,
+      changed: null,
     };
     opened.caughtUp = opened.engine.then(begin);
+    lookAtFiles(opened);
     goesOn();
     return opened;
   }
@@ -356,13 +359,14 @@ export default function losslessContext(pi) {
     withSession(async (event, ctx, session) => {
       await atPrompt(pi, ctx, session, await session.engine);
       showStubs(session);
-      if (!session.preamble) return undefined;
+      const message = await changedFiles(session);
+      if (!session.preamble) return message && { message };
       /** @type {{ sections?: Record<string, string>, forceSystemPrompt?: string } | undefined} */
       const options = event.systemPromptOptions;
       if (options?.sections) options.sections.lcm = session.preamble;
       // Where another extension has put a whole prompt in their place, Pi shows no sections.
-      if (options?.sections && options.forceSystemPrompt === undefined) return undefined;
-      return { systemPrompt: `${event.systemPrompt}\n\n${session.preamble}` };
+      if (options?.sections && options.forceSystemPrompt === undefined) return message && { message };
+      return { ...(message && { message }), systemPrompt: `${event.systemPrompt}\n\n${session.preamble}` };
     }),
   );
 

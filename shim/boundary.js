@@ -30,7 +30,7 @@ const LONG_RETENTION_MS = 60 * 60_000;
 /** How long a prompt waits for the session's past, so that it is known what may leave the context. */
 const CATCH_UP_MS = 500;
 
-/** What a session's context begins with: the block's tokens, and the first entry behind it. @typedef {{ from?: string, blockTokens: number }} Begin */
+/** What a session's context begins with: the block, its tokens, and the first entry behind it. @typedef {{ from?: string, blockTokens: number, block?: string }} Begin */
 
 /** The leaf of a session that was looked at last, and what its context began with. @type {WeakMap<Session, Begin & { leafId: string }>} */
 const lookedAt = new WeakMap();
@@ -253,11 +253,20 @@ function beginOf(session) {
   for (let entry = manager.getEntry(leafId); entry; entry = entry.parentId ? manager.getEntry(entry.parentId) : undefined) {
     if (entry.type === "compaction") {
       const from = manager.getEntry(entry.firstKeptEntryId) ? entry.firstKeptEntryId : entry.id;
-      begin = { from, blockTokens: Math.ceil((entry.summary?.length ?? 0) / CHARACTERS_PER_TOKEN) };
+      begin = { from, blockTokens: Math.ceil((entry.summary?.length ?? 0) / CHARACTERS_PER_TOKEN), block: entry.summary };
     } else if (entry.id === known?.leafId) begin = known;
     else continue;
     break;
   }
   lookedAt.set(session, { ...begin, leafId });
   return begin;
+}
+
+/**
+ * The block that the session's context begins with, if something was compacted.
+ *
+ * @param {Session} session
+ */
+export function blockOf(session) {
+  return beginOf(session).block;
 }

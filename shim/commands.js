@@ -4,7 +4,7 @@
  * The engine knows the sub-commands; here is only what needs Pi for it.
  */
 
-import { liveOf } from "./boundary.js";
+import { blockOf, liveOf } from "./boundary.js";
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
 import { choices, compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
@@ -328,7 +328,7 @@ async function ask(shared, line, ctx) {
     line,
     leafId: session.manager.getLeafId() ?? undefined,
     contextWindow: windowOf(ctx),
-    live: liveOf(ctx, session),
+    live: { ...liveOf(ctx, session), block: blockOf(session) },
     columns: columnsOf(ctx),
     folders: sessionFolders(session),
     sources: sourcesOf(ctx),

@@ -14,6 +14,8 @@ import { ready } from "./tree.js";
 
 /** Lines of an answer that are shown unless the user wants all. */
 const PREVIEW = 3;
+/** The beginning of a hit. */
+const HIT = /^[ms]-[0-9a-f]{10}\b/gm;
 
 /**
  * @param {ExtensionAPI} pi
@@ -36,13 +38,24 @@ export function registerTools(pi, specs, current) {
             engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
           ),
         );
-        return { content, details: undefined };
+        return { content, details: detailsOf(content) };
       },
       renderCall: (/** @type {unknown} */ args, /** @type {Theme} */ theme) => drawn((width) => callLine(spec, args, theme, width)),
       renderResult: (/** @type {any} */ result, /** @type {any} */ options, /** @type {Theme} */ theme) =>
         drawn((width) => resultLines(spec, result, options, theme, width)),
     });
   }
+}
+
+/**
+ * What an answer names, for other extensions and exports: the ids in it, each once, and how many lines begin with one, which are hits
+ * in a search.
+ *
+ * @param {{ type: string, text?: string }[]} content
+ */
+function detailsOf(content) {
+  const text = content.map((block) => block.text ?? "").join("\n");
+  return { ids: [...new Set(text.match(/\b[ms]-[0-9a-f]{10}\b/g))], hits: text.match(HIT)?.length ?? 0 };
 }
 
 /**
@@ -96,7 +109,7 @@ function resultLines({ name }, { content = [] }, { expanded, isPartial }, theme,
   // Which summary stands over a hit is not what a glimpse is for.
   const lines = text.split("\n").filter((line) => expanded || (line.trim() && !/^In s-[0-9a-f]+:$/.test(line)));
   if (expanded) return lines.flatMap((line) => wrap(line, width)).map((line) => theme.fg("toolOutput", line));
-  const hits = name !== "lcm_grep" ? 0 : lines.filter((line) => /^[ms]-[0-9a-f]{10}\b/.test(line)).length;
+  const hits = name === "lcm_grep" ? detailsOf(content).hits : 0;
   const shown = lines.slice(0, PREVIEW).map((line) => theme.fg("toolOutput", fit(line, width)));
   const more = lines.length - shown.length;
   const told = [hits > 0 && `${hits} ${hits === 1 ? "hit" : "hits"}`, more > 0 && `${more} more ${more === 1 ? "line" : "lines"}`].filter(Boolean);

@@ -44,6 +44,7 @@ import { unwrap } from "./pi.js";
  * @property {boolean} compacting the footer tells of that
  * @property {boolean} [takesEntries] whether Pi takes entries at the end of a turn
  * @property {Promise<void> | null} early a compaction that Pi was asked for, under way
+ * @property {Promise<string | null> | null} changed what the first prompt tells the model of files that changed on disk
  * @property {boolean} prompted something was said, and the agent has not begun yet
  */
 

@@ -21,11 +21,12 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 6 | [`binding`]: the only home of napi |
-//! | 5 | [`engine`]: one open session; plain data in and out |
-//! | 4 | [`tools`], [`commands`]: what is asked and answered, in words |
-//! | 3 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
-//! | 2 | [`store`]: the only home of SQL; [`llm`]: asking a model |
+//! | 7 | [`binding`]: the only home of napi |
+//! | 6 | [`engine`]: one open session; plain data in and out |
+//! | 5 | [`tools`], [`commands`]: what is asked and answered, in words |
+//! | 4 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
+//! | 3 | [`store`]: the only home of SQL; [`llm`]: asking a model |
+//! | 2 | [`facts`]: what messages show without a model |
 //! | 1 | [`model`]: Pi's JSON, read; [`dag`]: validity and frontier; [`config`]: the settings; [`policy`]: what leaves the context, and when |
 //! | 0 | [`error`], [`ids`], [`log`], [`tokens`], [`text`] |
 //!
@@ -48,6 +49,7 @@ pub mod tokens;
 
 pub mod config;
 pub mod dag;
+pub mod facts;
 pub mod model;
 pub mod policy;
 

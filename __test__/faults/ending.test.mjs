@@ -50,6 +50,24 @@ describe("Pi ends", { concurrency: 2 }, () => {
   }
 
   test("a long past, for which Pi waits only so long, is complete with the next start, and what was said last when Pi has ended", async (t) => {
+    const project = await leftWithAPast(t);
+    const pi = project.startPi(["--continue"]);
+    await assertWholeIn(project, pi);
+    await pi.request("new_session");
+    project.script.turns = [busy];
+    await talk(project, pi, "work");
+    for (let n = 0; n < 5; n++) await talk(project, pi, `${n} ${filler(`last${n}`, 3000)}`);
+    await leave(pi);
+    assertAgreement(project);
+  });
+});
+
+/**
+ * A project whose last Pi ended before all of a long past was stored. On a busy machine the lock may come too late for that.
+ * @param {import("node:test").TestContext} t
+ */
+async function leftWithAPast(t) {
+  for (let attempt = 1; ; attempt++) {
     const project = await aProject(t, { contextWindow: 10_000_000, script: { otherwise: echo } });
     const history = project.history();
     history.talk(1);
@@ -63,15 +81,7 @@ describe("Pi ends", { concurrency: 2 }, () => {
     assert.deepEqual({ code, stdout }, { code: 0, stdout: "Heard: in short\n" });
     await atFullSpeed();
     const stored = project.inStore((store) => store.entries(history.id).length);
-    assert.ok(stored < history.entries.length, `Pi left before everything was stored: ${stored} of ${history.entries.length} entries`);
-
-    const pi = project.startPi(["--continue"]);
-    await assertWholeIn(project, pi);
-    await pi.request("new_session");
-    project.script.turns = [busy];
-    await talk(project, pi, "work");
-    for (let n = 0; n < 5; n++) await talk(project, pi, `${n} ${filler(`last${n}`, 3000)}`);
-    await leave(pi);
-    assertAgreement(project);
-  });
-});
+    if (stored < history.entries.length) return project;
+    assert.ok(attempt < 5, `Pi left before everything was stored: ${stored} of ${history.entries.length} entries`);
+  }
+}

@@ -22,8 +22,8 @@ const WORK_MS = 900;
 /** How long one that starts again is left alone at most when it is to be killed in that. */
 const START_MS = 500;
 
-/** Summaries are written ahead from the first message on, so that kills fall into that too. */
-const AHEAD = { lcm: { compactionModels: ["demo/demo-model"], softThreshold: 0, leafChunkTokens: 500 } };
+/** Pi compacts beyond 6,000 of 200,000 tokens, and summaries are written ahead well before that, so that kills fall into both. */
+const AHEAD = { lcm: { compactionModels: ["demo/demo-model"], leafChunkTokens: 500 }, compaction: { reserveTokens: 194_000, keepRecentTokens: 200 } };
 
 /**
  * A kill: who died, and what each of them was doing.

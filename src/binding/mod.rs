@@ -136,6 +136,13 @@ impl Engine {
         Ok(answer(self.inner.flush().await))
     }
 
+    /// What to tell the model of files that changed on disk since the branch that ends with the entry `leafId` showed them. The answer
+    /// is JSON: `{"ok": text or null}` or `{"error"}`.
+    #[napi]
+    pub async fn changed_files(&self, leaf_id: String) -> napi::Result<String> {
+        Ok(answer(self.inner.changed_files(&leaf_id).await))
+    }
+
     /// Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
     /// `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`, `failure`, what the
     /// provider said when it failed last, `promptTokens`, those of system prompt and tools, `shownFrom` as for

@@ -14,6 +14,7 @@ use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::store::View;
 use crate::text::{count, dollars, grouped};
+use crate::tokens;
 
 const NAME: &str = "context";
 
@@ -40,6 +41,8 @@ struct Context {
     window: Option<usize>,
     /// The setting.
     context: config::Context,
+    /// None where nothing was compacted.
+    block: Option<Parts>,
     pruned: Pruned,
     /// Oldest first.
     decided: Vec<Decided>,
@@ -62,6 +65,14 @@ pub(super) struct Bill {
     is_stand_in: bool,
     /// The provider reports no cache; prompts are assumed to be cached.
     is_assumed: bool,
+}
+
+/// The block, in tokens.
+#[derive(Serialize)]
+struct Parts {
+    tokens: usize,
+    /// Each section with its heading.
+    sections: Vec<(String, usize)>,
 }
 
 /// What stands in the context in a shorter form.
@@ -97,6 +108,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
         tokens: live.context_tokens,
         window: live.context_window,
         context: settings.context,
+        block: live.block.as_deref().map(Parts::of),
         pruned,
         decided: doing.decided.clone(),
         pi_compacts_at: settings.pi.with(live.model.as_deref()).threshold(live.context_window),
@@ -157,6 +169,27 @@ const LEAST: f64 = 0.001;
 /// Costs are told in millionths.
 const MILLION: f64 = 1_000_000.0;
 
+impl Parts {
+    fn of(block: &str) -> Self {
+        let section = |text: &str| {
+            let heading = text.lines().next().unwrap_or_default().to_owned();
+            (heading, tokens::estimate(text))
+        };
+        let sections = block.split("\n### ").skip(1).map(section).collect();
+        Self { tokens: tokens::estimate(block), sections }
+    }
+}
+
+impl fmt::Display for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} tokens", grouped(self.tokens))?;
+        for (at, (heading, tokens)) in self.sections.iter().enumerate() {
+            write!(f, "{} {heading} {}", if at == 0 { ":" } else { "," }, grouped(*tokens))?;
+        }
+        Ok(())
+    }
+}
+
 impl Pruned {
     fn of(shown: &[Visible]) -> Self {
         let mut pruned = Self::default();
@@ -183,6 +216,9 @@ impl fmt::Display for Context {
             _ => write!(f, "Context  how full it is, Pi knows with the model's next answer")?,
         }
         writeln!(f, ", {}", self.context.as_str())?;
+        if let Some(block) = &self.block {
+            writeln!(f, "Block    {block}")?;
+        }
         writeln!(f, "Stubs    {}", self.pruned)?;
         for (at, told) in self.decided.iter().rev().enumerate() {
             writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, Said(told))?;

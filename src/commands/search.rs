@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -181,6 +182,8 @@ fn question(asked: &Asked<'_>) -> Result<(Question, usize)> {
         tool: tool.map(ToOwned::to_owned),
         path: path.map(ToOwned::to_owned),
         also_current: true,
+        // A person can stop it.
+        patience: Duration::MAX,
         ..Question::default()
     };
     Ok((question, limit.unwrap_or(if has(MORE) { MOST_RESULTS } else { DEFAULT_LIMIT })))

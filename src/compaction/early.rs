@@ -87,7 +87,7 @@ async fn made(session: Session<'_>, at: At) -> Result<Option<Early>> {
     if branch.before().len() < settings.min_messages_for_compaction || !(is_whole && branch.fits(budget)) {
         return Ok(None);
     }
-    let (branch, _) = finished(store, &memory, branch).await?;
+    let (branch, _) = finished(store, &memory, branch, settings.redact).await?;
     let (branch, summary) = block(store, budget, branch, HISTORY, None).await?;
     let details = branch.details();
     let tokens_before = Value::from(context_tokens);

@@ -1,8 +1,26 @@
 //! The last level: what can be told of a stretch without a model. Deterministic, within a hard cap, never empty.
 
-use super::words::{ALARMS, DECISIONS, Words};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::facts;
 use crate::model::{Message, Part, Role};
 use crate::{text, tokens};
+
+/// Tokens of a line that is worth showing.
+const LEAST: usize = 4;
+/// Characters of a token, at least.
+const TOKEN: usize = 2;
+
+/// Words of a failure in what a tool prints, within others too.
+static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        "(?im)^.*(?:error|failed|failure|exception|panicked|traceback|fatal|cannot |fehler|fehlgeschlagen|erreur|échec|échoué",
+        "|falló|excepción|错误|錯誤|失败|失敗|异常|エラー|例外).*$",
+    ))
+    .ok()
+});
 
 /// Characters of one quoted line.
 const LINE: usize = 240;
@@ -15,6 +33,11 @@ pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     lines.section("Decisions:", cap / 5, said(Role::Assistant).flat_map(decisions));
     lines.section("Errors:", cap / 5, messages.iter().copied().filter(|m| is_output(m)).flat_map(errors));
     lines.section("Files and commands:", cap, messages.iter().copied().flat_map(calls));
+    lines.section(
+        "Output:",
+        cap / 2,
+        messages.iter().copied().filter(|m| is_output(m)).map(|m| m.headline(LINE)),
+    );
     lines.section("The agent said:", cap, said(Role::Assistant).map(|message| message.headline(LINE)));
     lines.finish()
 }
@@ -40,20 +63,16 @@ fn is_output(message: &Message) -> bool {
 }
 
 fn decisions(message: &Message) -> Vec<String> {
-    matching(message, &DECISIONS, 3)
+    message.texts().flat_map(facts::decisions).take(3).map(|said| text::one_line(said, LINE)).collect()
 }
 
 fn errors(message: &Message) -> Vec<String> {
-    matching(message, &ALARMS, 2)
+    message.texts().flat_map(alarms).take(2).map(|line| text::one_line(line, LINE)).collect()
 }
 
-/// The first `most` lines of a message that hold one of `words`.
-fn matching(message: &Message, words: &'static Words, most: usize) -> Vec<String> {
-    let texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        _ => None,
-    });
-    texts.flat_map(|text| words.lines(text)).take(most).map(|line| text::one_line(line, LINE)).collect()
+/// The lines of `text` that tell of a failure.
+fn alarms(text: &str) -> impl Iterator<Item = &str> {
+    ALARMS.as_ref().into_iter().flat_map(move |alarms| alarms.find_iter(text)).map(|line| line.as_str())
 }
 
 /// What the agent did: `edit src/main.rs`, `bash cargo test`.
@@ -92,6 +111,14 @@ impl Lines {
             let line = format!("{head}\n- {item}");
             let cost = tokens::estimate(&line);
             if self.tokens + cost > limit {
+                // Of the first of all at least the beginning is shown.
+                let room = limit.saturating_sub(self.tokens + tokens::estimate(&head) + 2);
+                if self.seen.is_empty() && room >= LEAST {
+                    let line = format!("{head}\n- {}", text::one_line(&item, room * TOKEN));
+                    self.tokens += tokens::estimate(&line);
+                    self.text.push_str(&line);
+                    self.seen.insert(item);
+                }
                 break;
             }
             if self.seen.insert(item) {

@@ -86,12 +86,16 @@ impl<'a> Job<'a> {
         let measured = Arc::new(Measured::new(Arc::new(watched)));
         let model = Arc::clone(&measured) as Arc<dyn Model>;
         let summarizer = Arc::new(Summarizer::new(model, work.cancel.clone(), settings));
-        let typed = target.instructions.filter(|text| !text.trim().is_empty());
+        let masked = |text: String| if settings.redact { redact::redacted(&text) } else { text };
+        let typed = target.instructions.filter(|text| !text.trim().is_empty()).map(masked);
+        let standing = settings.guidance.instructions.clone().map(masked);
+        let instructions = [standing, typed.clone()].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let pass = Pass {
             cut,
             store: work.store.clone(),
             summarizer: Arc::clone(&summarizer),
-            instructions: typed.map(|text| if settings.redact { redact::redacted(&text) } else { text }),
+            instructions: Some(instructions).filter(|text| !text.is_empty()),
+            typed,
             most_tokens: budget / BLOCK_SHARE,
             recent_boost: settings.recent_boost,
             redact: settings.redact,
@@ -142,7 +146,7 @@ impl<'a> Job<'a> {
     /// How many extracts the block has room for. Where no model answers, and there are more chunks than that, one stands for
     /// several: of a longer history more could not be shown, and nobody is to wait for it.
     fn extracts(&self) -> usize {
-        (self.budget * 3 / 4 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
+        (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
     }
 
     /// The branch as it stands now.
@@ -192,7 +196,7 @@ impl<'a> Job<'a> {
         // What takes the place of something made from an extract may end in the midst of what was healed.
         let open = self.uncovered(&branch);
         branch = self.cover(branch, open, recent, &mut tried).await?;
-        let focused = if self.pass.instructions.is_some() { self.focus_tokens() } else { 0 };
+        let focused = if self.pass.typed.is_some() { self.focus_tokens() } else { 0 };
         let mut pressed = true;
         while pressed {
             branch = self.condense_by_depth(branch).await?;
@@ -254,7 +258,8 @@ impl<'a> Job<'a> {
 
     /// Reads what only the finished block asks for, and keeps what was learnt on the way.
     async fn finish(&self, branch: Branch) -> Result<Branch> {
-        let (branch, session) = finished(self.work.store, &self.work.memory, branch).await?;
+        let (branch, session) =
+            finished(self.work.store, &self.work.memory, branch, self.settings().redact).await?;
         self.measured.keep(self.work.store, session).await;
         Ok(branch)
     }
@@ -399,8 +404,8 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
         };
         let ended: Vec<_> = leases.into_iter().filter_map(Lease::ended).collect();
         let write = move |batch: &Batch<'_>| {
-            for Made { summary, files } in &made {
-                batch.add_summary_with(summary, files.as_ref())?;
+            for Made { summary, facts } in &made {
+                batch.add_summary_with(summary, facts.as_ref())?;
             }
             ended.iter().try_for_each(|(span, owner)| batch.release(*span, owner))
         };

@@ -5,10 +5,12 @@
 //! everything is read anew, and so it is where edits come or go, since those may reach far back.
 
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dag::{BranchEntry, MessageKind, Node, Path, Step};
 use crate::error::Result;
+use crate::facts::Facts;
 use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::Files;
 use crate::store::View;
@@ -18,7 +20,11 @@ const MOST: usize = 200_000;
 
 /// Kept as long as a session is open, and handed to all work on it.
 #[derive(Default)]
-pub struct Memory(Mutex<Option<Known>>);
+pub struct Memory {
+    known: Mutex<Option<Known>>,
+    /// The folder of the project, where files are compared with what the agent saw of them.
+    pub(super) folder: Option<PathBuf>,
+}
 
 /// What is known of one branch.
 #[derive(Clone)]
@@ -40,8 +46,8 @@ pub(super) struct Known {
 pub(super) struct Summaries {
     /// By depth, since of lower depth is what others were made from.
     pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
-    /// Files that the messages below a summary name, as far as that was asked for.
-    pub files: Arc<ByRow<SummaryId, Arc<Files>>>,
+    /// The facts of the messages below a summary, as far as they were asked for.
+    pub facts: Arc<ByRow<SummaryId, Arc<Facts>>>,
     /// The last summary of the store that was looked at.
     newest: SummaryId,
 }
@@ -54,6 +60,12 @@ pub(super) struct Said {
 }
 
 impl Memory {
+    /// Returns the empty memory of a session in this folder.
+    #[must_use]
+    pub fn of(folder: &std::path::Path) -> Self {
+        Self { folder: Some(folder.to_owned()), ..Self::default() }
+    }
+
     /// The branch that ends with `leaf`.
     ///
     /// # Errors
@@ -91,7 +103,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Known>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,7 +116,7 @@ impl Known {
             path: Arc::new(Path::of(&entries)),
             carried: Arc::default(),
             listed: Vec::new(),
-            summaries: Summaries { nodes: Arc::default(), files: Arc::default(), newest: SummaryId(0) },
+            summaries: Summaries { nodes: Arc::default(), facts: Arc::default(), newest: SummaryId(0) },
             said: Said::of(view, conversation, &entries)?,
         };
         known.note_compactions(view, entries.iter().map(|entry| entry.row))?;

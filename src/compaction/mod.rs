@@ -12,6 +12,7 @@ mod ahead;
 mod assembler;
 mod branch;
 mod calibration;
+mod changed;
 mod claims;
 mod early;
 mod extract;
@@ -29,12 +30,14 @@ mod prompts;
 mod quotes;
 mod redact;
 mod rounds;
+mod standing;
+mod state;
 mod summarizer;
 mod tail;
 mod tree;
-mod words;
 
 pub use ahead::{Ahead, Prepared, prepare};
+pub use changed::changed;
 pub use early::{At, Early, Session, early};
 pub use forecast::{Forecast, forecast};
 pub use lean::{Looked, Shown, shown};
@@ -260,14 +263,9 @@ async fn shortened(
     if branch.before().is_empty() {
         return Ok(None);
     }
-    let asked = branch.request_under_way().map(|message| message.seen.id);
     let chunks = job.uncovered(&branch);
     let (branch, _) = job.complete(branch, chunks).await?;
-    let focus = match asked {
-        Some(message) => Some(job.store().read(move |view| overflow::under_way(view, message)).await?),
-        None => None,
-    };
-    compaction(job, request, branch, kept, focus).await
+    compaction(job, request, branch, kept, None).await
 }
 
 async fn compaction(
@@ -311,10 +309,15 @@ async fn block(
 }
 
 /// Reads what only the finished block of `branch` asks for, and what its session tells of its model's tokens.
-async fn finished(store: &Store, memory: &Arc<Memory>, branch: Branch) -> Result<(Branch, Option<Seen>)> {
+async fn finished(
+    store: &Store,
+    memory: &Arc<Memory>,
+    branch: Branch,
+    redact: bool,
+) -> Result<(Branch, Option<Seen>)> {
     let memory = Arc::clone(memory);
     let finish = move |view: &View<'_>| {
-        let (branch, found) = branch.finish(view, &memory)?;
+        let (branch, found) = branch.finish(view, &memory, redact)?;
         let session = calibration::of_session(view, branch.since_change())?;
         Ok((branch, found, session))
     };
@@ -322,7 +325,7 @@ async fn finished(store: &Store, memory: &Arc<Memory>, branch: Branch) -> Result
     if !found.is_empty() {
         // Not noted, they are looked up again the next time.
         let note = move |batch: &Batch<'_>| {
-            found.iter().try_for_each(|(summary, hash, files)| batch.note_files(*summary, *hash, files))
+            found.iter().try_for_each(|(summary, hash, facts)| batch.note_facts(*summary, *hash, facts))
         };
         drop(store.write(note).await);
     }

@@ -3,11 +3,11 @@
 //! It has a line for each of some equal parts: what the user asked there first, or else what the agent did. Rules of the user and
 //! files are gathered from all of it, as in any summary. What tools printed is not even read: there is no room to tell of it.
 
-use super::quotes;
 use crate::dag::Visible;
 use crate::error::Result;
+use crate::facts::Facts;
 use crate::ids::MessageId;
-use crate::model::{FILE_TOOLS, Files, Message, Quote, Role};
+use crate::model::{FILE_TOOLS, Message};
 use crate::store::View;
 use crate::{text, tokens};
 
@@ -19,8 +19,7 @@ const TOKEN: usize = 5;
 /// What a summary of them is made of.
 pub(super) struct Outline {
     pub text: String,
-    pub quotes: Vec<Quote>,
-    pub files: Files,
+    pub facts: Facts,
 }
 
 impl Outline {
@@ -35,25 +34,26 @@ impl Outline {
         let subjects: Vec<MessageId> = stretch.chunks(part).filter_map(subject).collect();
         let is_subject = |visible: &Visible| subjects.contains(&visible.seen.id);
         let others = without_files(view, stretch)?;
-        let told: Vec<&Visible> = (stretch.iter().zip(others))
-            .filter(|(visible, is_other)| is_subject(visible) || !is_other)
-            .map(|(visible, _)| visible)
+        let told: Vec<(usize, &Visible)> = (stretch.iter().enumerate().zip(others))
+            .filter(|((_, visible), is_other)| is_subject(visible) || !is_other)
+            .map(|(told, _)| told)
             .collect();
-        let ids: Vec<MessageId> = told.iter().map(|visible| visible.seen.id).collect();
-        let (mut asked, mut files) = (Vec::new(), Files::default());
+        let ids: Vec<MessageId> = told.iter().map(|(_, visible)| visible.seen.id).collect();
+        let (mut read, mut facts) = (Vec::new(), Facts::default());
         let (mut told, mut lines) = (told.into_iter(), Vec::new());
         view.each_json(&ids, |json| {
-            let Some(visible) = told.next() else { return Ok(()) };
+            let Some((at, visible)) = told.next() else { return Ok(()) };
             let is_subject = is_subject(visible);
             if visible.seen.role == "assistant" && !is_subject && !Message::may_name_files(json) {
                 return Ok(());
             }
             let message = Message::parse(json);
-            files.extend(message.files());
+            // How the calls came out is not read.
+            facts.list(at, &message.files());
             if is_subject {
                 lines.extend(within(&message, room / subjects.len()));
             }
-            asked.extend((message.role == Role::User).then_some(message));
+            read.push((at, message));
             Ok(())
         })?;
         lines.dedup();
@@ -61,7 +61,8 @@ impl Outline {
             text.push_str("\n- ");
             text.push_str(&line);
         }
-        Ok(Self { text, quotes: quotes::of_many(&asked), files })
+        facts.join(&Facts::of(read.iter().map(|(at, message)| (*at, message))), 0);
+        Ok(Self { text, facts })
     }
 }
 

@@ -9,10 +9,6 @@ use regex::Regex;
 use super::branch::Branch;
 use super::{PROMPT_TOKENS, tokens_of};
 use crate::dag::can_begin_at;
-use crate::error::Result;
-use crate::ids::MessageId;
-use crate::model::Message;
-use crate::store::View;
 
 /// What of a window is used, in percent: the rest is for the answer, and for what an estimate is wrong by.
 const USED: usize = 80;
@@ -126,21 +122,6 @@ pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
     let visible = branch.visible();
     let mut starts = (branch.before().len()..visible.len()).filter(|at| can_begin_at(visible, *at));
     starts.find(|at| tokens_of(branch, *at) <= room).map(|at| visible[at].entry_id.as_str())
-}
-
-/// The request that is being worked on, where it does not stay raw itself, for the block to tell.
-///
-/// # Errors
-/// When the store can't be read.
-pub(super) fn under_way(view: &View<'_>, message: MessageId) -> Result<String> {
-    let stored = view.message(message)?;
-    let handle = stored.lineage.message_handle();
-    let text = Message::parse(&stored.json).searchable();
-    Ok(format!(
-        "The context was too long for the model, so that even the latest messages had to leave it. The user's last request, \
-         which is being worked on ({handle}):\n{}",
-        text.trim()
-    ))
 }
 
 fn number(text: &str) -> Option<usize> {

@@ -10,11 +10,13 @@ use super::plan::Cut;
 use super::prompts::{self, Material as Question};
 use super::quotes;
 use super::redact::{redacted, redacted_message};
+use super::state;
 use super::summarizer::{self, Summarizer, Written};
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
+use crate::facts::{Facts, gate};
 use crate::ids::Hash;
-use crate::model::{Files, Message, Quote, State, SummaryRecord};
+use crate::model::{Message, Quote, State, SummaryRecord};
 use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
 use crate::{text, tokens};
 
@@ -66,8 +68,8 @@ pub(super) enum Material {
 /// A summary that was made, to be stored.
 pub(super) struct Made {
     pub summary: NewSummary,
-    /// The files that its messages name, of a leaf summary.
-    pub files: Option<Files>,
+    /// The facts of its messages, of a leaf summary.
+    pub facts: Option<Facts>,
 }
 
 /// What both passes work with.
@@ -75,7 +77,10 @@ pub(super) struct Made {
 pub(super) struct Pass {
     pub store: Store,
     pub summarizer: Arc<Summarizer>,
+    /// What the user wants of every summary that is made now.
     pub instructions: Option<String>,
+    /// What of that was typed after `/compact`.
+    pub typed: Option<String>,
     /// How long output is shortened for the summariser.
     pub cut: Cut,
     /// Most tokens one summary may aim at, so that a few of them fit the block.
@@ -120,7 +125,7 @@ impl Pass {
                     let cap = summarizer::cap(self.leaf_target(*recent, size), size);
                     Written::extract(extract::of_messages(&messages, cap))
                 };
-                Ok(Some(node_of_messages(chunk, &messages, written, quotes::of_messages(&messages))))
+                Ok(Some(node_of_messages(chunk, &messages, written, Vec::new())))
             }
             Material::Summaries(sources) => {
                 let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
@@ -162,8 +167,8 @@ impl Pass {
         let stretch = chunks.concat();
         let size = tokens_of(&stretch);
         let cap = summarizer::cap(self.target(OUTLINE_TARGET, size), size);
-        let Outline { text, quotes, files } = Outline::of(view, &stretch, cap)?;
-        Ok(leaf_of(&stretch, Written::extract(text), quotes, files))
+        let Outline { text, facts } = Outline::of(view, &stretch, cap)?;
+        Ok(leaf_of(&stretch, Written::extract(text), Vec::new(), facts))
     }
 
     /// A leaf summary of `chunk`; `before` are messages that come before it, `recent` says that it is one of the newest.
@@ -180,7 +185,7 @@ impl Pass {
         let size = tokens_of(&chunk);
         if size <= LITTLE {
             let written = Written::itself(extract::of_messages(&said, size));
-            return Ok(Some(node_of_messages(&chunk, &said, written, quotes::of_messages(&said))));
+            return Ok(Some(node_of_messages(&chunk, &said, written, Vec::new())));
         }
         let orientation: Vec<String> = (before.into_iter())
             .map(|(_, message)| self.shown(message))
@@ -199,10 +204,10 @@ impl Pass {
         let quotes = match (written.state, otherwise) {
             (State::Degraded, Else::Nothing) => return Ok(None),
             (State::Degraded, Else::Finer) if self.summarizer.has_given_up() => return Ok(None),
-            (State::Degraded, Else::Extract | Else::Finer) => quotes::of_messages(&said),
+            (State::Degraded, Else::Extract | Else::Finer) => Vec::new(),
             (State::Ok, _) => {
                 let (text, claimed) = quotes::taken_off(&written.text);
-                written.text = text;
+                written.text = self.gated(text, &messages);
                 quotes::proven(claimed, &said)
             }
         };
@@ -234,15 +239,23 @@ impl Pass {
     /// # Errors
     /// Only when cancelled.
     pub(super) async fn focus(&self, summaries: &[StoredSummary], tokens: usize) -> Result<Option<String>> {
-        let Some(instructions) = &self.instructions else { return Ok(None) };
-        let prompt = prompts::focus(&self.summaries_written_out(summaries), instructions, tokens);
+        let Some(instructions) = &self.typed else { return Ok(None) };
+        let prompt = prompts::focus(
+            self.summarizer.guidance(),
+            &self.summaries_written_out(summaries),
+            instructions,
+            tokens,
+        );
         self.summarizer.ask_once(prompt, tokens).await
     }
 
     /// Summaries as the summariser reads them, with what they quote.
     fn summaries_written_out(&self, summaries: &[StoredSummary]) -> String {
         let mut out = String::new();
-        for source in summaries {
+        for (at, source) in summaries.iter().enumerate() {
+            // How things stood is of use only where nothing came after it.
+            let is_last = at + 1 == summaries.len();
+            let text = if is_last { source.text.clone() } else { state::split(&source.text).0 };
             let span = text::time_span(source.from_time, source.to_time);
             let _ = writeln!(
                 out,
@@ -250,7 +263,7 @@ impl Pass {
                 source.hash.summary_handle(),
                 source.depth,
                 text::count(source.messages, "message"),
-                source.text
+                text
             );
             for (at, quote) in source.quotes.iter().enumerate() {
                 let heading = if at == 0 { "Quotes:\n" } else { "" };
@@ -265,6 +278,16 @@ impl Pass {
     /// A message as the summariser may see it.
     fn shown(&self, message: Message) -> Message {
         if self.redact { redacted_message(message) } else { message }
+    }
+
+    /// A summary with what it lost of what later work rests on in a last line.
+    fn gated(&self, text: String, messages: &[(Visible, Message)]) -> String {
+        let shown: Vec<Message> = messages.iter().map(|(_, message)| self.shown(message.clone())).collect();
+        let anchors = gate::anchors(shown.iter().flat_map(gate::said));
+        match gate::also(&gate::missing(&anchors, &text), gate::room(&text)) {
+            Some(also) => format!("{text}\n{also}"),
+            None => text,
+        }
     }
 
     /// The chunk as the summariser reads it.
@@ -306,15 +329,14 @@ impl Pass {
 
 /// What a leaf summary that stands for `chunk` is stored as.
 fn node_of_messages(chunk: &[Visible], said: &[&Message], written: Written, quotes: Vec<Quote>) -> Made {
-    let mut files = Files::default();
-    said.iter().for_each(|message| files.extend(message.files()));
-    leaf_of(chunk, written, quotes, files)
+    let facts = Facts::of(said.iter().copied().enumerate());
+    leaf_of(chunk, written, quotes, facts)
 }
 
-fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, files: Files) -> Made {
+fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, facts: Facts) -> Made {
     let hashes: Vec<Hash> = chunk.iter().map(|visible| visible.seen.hash).collect();
     let ids = chunk.iter().map(|visible| visible.seen.id).collect();
-    Made { summary: node(0, written, quotes, &hashes, Sources::Messages(ids)), files: Some(files) }
+    Made { summary: node(0, written, quotes, &hashes, Sources::Messages(ids)), facts: Some(facts) }
 }
 
 /// What a condensed summary of `sources` is stored as.
@@ -325,7 +347,7 @@ fn node_of_summaries(sources: &[StoredSummary], mut written: Written) -> Made {
     let hashes: Vec<Hash> = sources.iter().map(|source| source.hash).collect();
     let ids = sources.iter().map(|source| source.id).collect();
     let summary = node(depth_above(sources), written, quotes, &hashes, Sources::Summaries(ids));
-    Made { summary, files: None }
+    Made { summary, facts: None }
 }
 
 fn node(depth: u32, written: Written, quotes: Vec<Quote>, hashes: &[Hash], sources: Sources) -> NewSummary {

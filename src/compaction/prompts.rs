@@ -8,11 +8,10 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use uuid::Uuid;
 
-/// Raised when a prompt changes in a way that makes better summaries: newer ones win where both hold.
-pub(super) const VERSION: u32 = 2;
+use crate::config::Guidance;
 
-/// Who the model is to be, for every prompt.
-pub(super) const SYSTEM: &str = include_str!("prompts/system.md");
+/// Raised when a prompt changes in a way that makes better summaries: newer ones win where both hold.
+pub(super) const VERSION: u32 = 3;
 
 /// What every fence is called, before its random part.
 const FENCE: &str = "history";
@@ -34,19 +33,20 @@ pub(super) struct Material<'a> {
     pub history: &'a str,
     /// What came just before, a few lines; empty at the beginning.
     pub before: &'a str,
-    /// What the person typed after `/compact`.
+    /// What the user wants of this summary or of every one.
     pub instructions: Option<&'a str>,
 }
 
 /// The prompt for `material` at `level`.
-pub(super) fn render(material: &Material<'_>, level: Level) -> String {
+pub(super) fn render(guidance: &Guidance, material: &Material<'_>, level: Level) -> String {
     let (template, tokens) = match (material.depth, level) {
-        (0, Level::Detailed(tokens)) => (include_str!("prompts/leaf.md"), tokens),
-        (0, Level::Bullets(tokens)) => (include_str!("prompts/leaf_bullets.md"), tokens),
-        (1, Level::Detailed(tokens)) => (include_str!("prompts/condensed.md"), tokens),
-        (_, Level::Detailed(tokens)) => (include_str!("prompts/narrative.md"), tokens),
-        (_, Level::Bullets(tokens)) => (include_str!("prompts/condensed_bullets.md"), tokens),
+        (0, Level::Detailed(tokens)) => ("leaf.md", tokens),
+        (0, Level::Bullets(tokens)) => ("leaf_bullets.md", tokens),
+        (1, Level::Detailed(tokens)) => ("condensed.md", tokens),
+        (_, Level::Detailed(tokens)) => ("narrative.md", tokens),
+        (_, Level::Bullets(tokens)) => ("condensed_bullets.md", tokens),
     };
+    let template = guidance.prompt(template);
     let focus = match material.instructions {
         Some(text) => format!("\nThe user asks of this summary in particular: {}\n", fenced_off(text)),
         None => String::new(),
@@ -63,8 +63,8 @@ pub(super) fn render(material: &Material<'_>, level: Level) -> String {
 
 /// The prompt that asks what of `history`, summaries of the whole session so far, bears on `instructions`, in about
 /// `tokens`.
-pub(super) fn focus(history: &str, instructions: &str, tokens: usize) -> String {
-    filled(include_str!("prompts/focus.md"), tokens, &fenced_off(instructions), "", history)
+pub(super) fn focus(guidance: &Guidance, history: &str, instructions: &str, tokens: usize) -> String {
+    filled(guidance.prompt("focus.md"), tokens, &fenced_off(instructions), "", history)
 }
 
 fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &str) -> String {
@@ -133,11 +133,11 @@ mod tests {
 
     /// Every prompt there is, filled in with these.
     fn all(history: &str, before: &str, instructions: &str) -> Vec<String> {
-        let mut prompts = vec![focus(history, instructions, 400)];
+        let mut prompts = vec![focus(&Guidance::default(), history, instructions, 400)];
         for depth in 0..3 {
             for level in [Level::Detailed(400), Level::Bullets(400)] {
                 let material = Material { depth, history, before, instructions: Some(instructions) };
-                prompts.push(render(&material, level));
+                prompts.push(render(&Guidance::default(), &material, level));
             }
         }
         prompts

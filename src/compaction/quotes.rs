@@ -5,8 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::words::{RULES, RULES_OR_TASKS};
-use crate::model::{Message, Part, Quote, QuoteKind, Role};
+use crate::model::{Message, Quote, QuoteKind, Role};
 
 /// Most quotes of a leaf summary, and most that a condensed one carries on.
 const MOST: usize = 8;
@@ -81,7 +80,7 @@ pub(super) fn proven(claimed: Claimed, messages: &[&Message]) -> Vec<Quote> {
     let Claimed::Quotes(claimed) = claimed else { return Vec::new() };
     let said: Vec<(usize, &Role, String)> = (messages.iter().enumerate())
         .filter(|(_, message)| matches!(message.role, Role::User | Role::Assistant))
-        .map(|(at, message)| (at, &message.role, folded(&words(message))))
+        .map(|(at, message)| (at, &message.role, folded(&message.text())))
         .collect();
     let place = |quote: &Quote| {
         let may_say = |role: &Role| quote.kind == QuoteKind::Task || *role == Role::User;
@@ -110,47 +109,11 @@ pub(super) fn carried(claimed: &Claimed, sources: Vec<Quote>) -> Vec<Quote> {
     newest
 }
 
-/// What the user said that sounds like a rule or like something left to do, for a summary that no model wrote.
-pub(super) fn of_messages(messages: &[&Message]) -> Vec<Quote> {
-    once(messages.iter().flat_map(|message| of_message(message)), MOST)
-}
-
-/// The same for a summary that stands for as much as a condensed one.
-pub(super) fn of_many(messages: &[Message]) -> Vec<Quote> {
-    let mut newest =
-        once(messages.iter().rev().flat_map(|message| of_message(message).into_iter().rev()), MOST_CARRIED);
-    newest.reverse();
-    newest
-}
-
-fn of_message(message: &Message) -> Vec<Quote> {
-    if message.role != Role::User {
-        return Vec::new();
-    }
-    let quote = |line: &str| {
-        let text = folded(line);
-        let kind = if RULES.are_in(&text) { QuoteKind::Rule } else { QuoteKind::Task };
-        is_quotable(&text).then_some(Quote { kind, text })
-    };
-    texts(message).flat_map(|text| RULES_OR_TASKS.lines(text)).filter_map(quote).collect()
-}
-
 /// Is it neither too short nor too long? A character of a script that writes words with one or two counts double.
 fn is_quotable(text: &str) -> bool {
     let wide = text.chars().filter(|c| *c >= '\u{2e80}').count();
     let characters = text.chars().count();
     characters + wide >= LENGTH.0 && characters <= LENGTH.1
-}
-
-fn words(message: &Message) -> String {
-    texts(message).collect::<Vec<_>>().join("\n")
-}
-
-fn texts(message: &Message) -> impl DoubleEndedIterator<Item = &str> {
-    message.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(text.as_str()),
-        _ => None,
-    })
 }
 
 fn folded(text: &str) -> String {
@@ -223,16 +186,6 @@ mod tests {
         ];
         let expected = vec![rule("never touch main.rs"), task("to write the parser")];
         assert_eq!(proven(Claimed::Quotes(claimed), &messages), expected);
-    }
-
-    #[test]
-    fn without_a_model_the_users_own_lines_tell_the_rules() {
-        let message = Message::parse(r#"{"role":"user","content":"Hello.\nNever   push to main!\nOk"}"#);
-        assert_eq!(of_messages(&[&message]), [rule("Never push to main!")]);
-        let message = Message::parse(
-            r#"{"role":"user","content":"Hallo.\nNoch zu tun: der Parser\n必须用中文\n必须"}"#,
-        );
-        assert_eq!(of_messages(&[&message]), [task("Noch zu tun: der Parser"), rule("必须用中文")]);
     }
 
     #[test]

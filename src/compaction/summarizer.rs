@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parts;
 use super::prompts::{self, Level, Material};
-use crate::config::Settings;
+use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
 use crate::llm::{Answer, Failure, Kind, Model, Reply, Request, add_usage, size};
 use crate::model::State;
@@ -37,6 +37,7 @@ const LEAST_PART: usize = 300;
 pub(super) struct Summarizer {
     model: Arc<dyn Model>,
     cancel: CancellationToken,
+    guidance: Guidance,
     permits: Semaphore,
     /// How long one call may take.
     limit: Duration,
@@ -98,6 +99,7 @@ impl Summarizer {
         Self {
             model,
             cancel,
+            guidance: settings.guidance.clone(),
             permits: Semaphore::new(settings.leaf_pass_concurrency.max(1)),
             limit,
             patience: Patience { most, since: Mutex::default() },
@@ -181,7 +183,7 @@ impl Summarizer {
         usage: &mut Option<Value>,
         rounds: u32,
     ) -> Result<Answer> {
-        let answer = self.ask(prompts::render(material, level), target).await?;
+        let answer = self.ask(prompts::render(&self.guidance, material, level), target).await?;
         let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
         *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
         match answer {
@@ -201,7 +203,7 @@ impl Summarizer {
         usage: &mut Option<Value>,
         (room, rounds): (usize, u32),
     ) -> Result<Answer> {
-        let around = size(&prompts::render(&Material { history: "", ..*material }, level));
+        let around = size(&prompts::render(&self.guidance, &Material { history: "", ..*material }, level));
         // What is asked around them is of the same length for all of them, but for a few words.
         let most = room.saturating_sub(around + 16);
         let parts = if most < LEAST_PART { Vec::new() } else { parts::cut(material.history, most) };
@@ -225,6 +227,11 @@ impl Summarizer {
         let history = summaries.join("\n\n");
         let whole = Material { depth: material.depth.max(1), history: &history, before: "", ..*material };
         self.answer(&whole, level, target, usage, rounds).await
+    }
+
+    /// The user's prompts, or the shipped ones.
+    pub(super) fn guidance(&self) -> &Guidance {
+        &self.guidance
     }
 
     /// The answer to `prompt` in about `target` tokens, asked for once. None where no model gives a usable one.
@@ -257,7 +264,7 @@ impl Summarizer {
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
         let request = Request {
-            system: prompts::SYSTEM.to_owned(),
+            system: self.guidance.prompt("system.md").to_owned(),
             prompt,
             // Room for a model that thinks before it writes.
             max_tokens: target * 3 + 2_048,

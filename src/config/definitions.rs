@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::{Context, ProjectIdentity, Settings, Share};
+use super::{Context, ProjectIdentity, Settings};
 
 /// A setting.
 #[derive(Clone, Debug)]
@@ -37,19 +37,17 @@ pub enum Kind {
         /// Its place.
         field: fn(&mut Settings) -> &mut usize,
     },
-    /// A number from 0 to 1.
-    Share {
-        /// Without a word from the user.
-        default: f64,
-        /// Its place.
-        field: fn(&mut Settings) -> &mut Share,
-    },
     /// What is pruned.
     Context {
         /// Without a word from the user.
         default: Context,
         /// Its place.
         field: fn(&mut Settings) -> &mut Context,
+    },
+    /// A text, or the path of a file; none without a word from the user.
+    Text {
+        /// Its place.
+        field: fn(&mut Settings) -> &mut String,
     },
     /// A folder.
     Folder {
@@ -93,7 +91,7 @@ impl Definition {
         match &self.kind {
             Kind::Switch { .. } => "true or false".into(),
             Kind::Number { range, .. } => format!("a whole number from {} to {}", range.start(), range.end()),
-            Kind::Share { .. } => "a number from 0 to 1".into(),
+            Kind::Text { .. } => "a text, or the path of a file".into(),
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
             Kind::Context { .. } => "\"lean\" or \"full\"".into(),
@@ -230,11 +228,17 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Switch { default: true, field: |s| &mut s.background },
     },
     Definition {
-        key: "softThreshold",
+        key: "compactInstructions",
         also: &[],
-        help: "How full the context must be for that, as a share of where Pi compacts by itself. Below it nothing is spent. In a lean \
-               context the summaries that a fold needs are written when it is due.",
-        kind: Kind::Share { default: 0.6, field: |s| &mut s.soft_threshold },
+        help: "What every summary must mind, as a text or as the path of a text file. A section `## Compact Instructions` in the \
+               `AGENTS.md` or `CLAUDE.md` of a trusted project is added to it.",
+        kind: Kind::Text { field: |s| &mut s.compact_instructions },
+    },
+    Definition {
+        key: "promptsDir",
+        also: &[],
+        help: "The folder of prompts of your own. A file there replaces the shipped prompt of the same name, see prompts.md.",
+        kind: Kind::Folder { default: "lcm-prompts", field: |s| &mut s.prompts_dir },
     },
     Definition {
         key: "directModelCalls",

@@ -16,7 +16,7 @@ pub fn reference() -> String {
         let default = match &definition.kind {
             Kind::Switch { default, .. } => format!("`{default}`"),
             Kind::Number { default, .. } => format!("`{default}`"),
-            Kind::Share { default, .. } => format!("`{default}`"),
+            Kind::Text { .. } => "none".to_owned(),
             Kind::Folder { default, .. } => {
                 format!("`{default}` in Pi's agent folder, so `~/.pi/agent/{default}`")
             }

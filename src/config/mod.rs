@@ -7,6 +7,7 @@
 mod definitions;
 mod docs;
 mod edit;
+mod guidance;
 mod host;
 mod saving;
 mod sources;
@@ -14,6 +15,7 @@ mod value;
 
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use docs::reference;
+pub use guidance::Guidance;
 pub use host::{is_trusted, session_folders};
 pub use saving::{Setting, Takes, change, setting, settings};
 pub use sources::{Loaded, Origin, Sources, load};
@@ -80,11 +82,18 @@ pub struct Settings {
     pub debug_mode: bool,
     /// `background`
     pub background: bool,
-    /// `softThreshold`
-    pub soft_threshold: Share,
     /// `context`
     #[serde(default)]
     pub context: Context,
+    /// `compactInstructions`: a text, or the absolute path of a file
+    #[serde(default)]
+    pub compact_instructions: String,
+    /// `promptsDir`
+    #[serde(default)]
+    pub prompts_dir: PathBuf,
+    /// What these two and the project's files say.
+    #[serde(default)]
+    pub guidance: Guidance,
     /// Pi's own, from beside `lcm`.
     pub pi: PiCompaction,
 }
@@ -130,39 +139,6 @@ impl Context {
             Self::Lean => "lean",
             Self::Full => "full",
         }
-    }
-}
-
-/// A share of a whole, kept in thousandths so that equal settings are equal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share(u16);
-
-impl Share {
-    /// From a number between 0 and 1.
-    #[must_use]
-    pub fn new(share: f64) -> Option<Self> {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1000")]
-        let thousandths = (0.0..=1.0).contains(&share).then(|| (share * 1000.0).round() as u16);
-        thousandths.map(Self)
-    }
-
-    /// This share of `whole`.
-    #[must_use]
-    pub fn of(self, whole: usize) -> usize {
-        whole / 1000 * usize::from(self.0) + whole % 1000 * usize::from(self.0) / 1000
-    }
-}
-
-impl Serialize for Share {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(f64::from(self.0) / 1000.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let share = f64::deserialize(deserializer)?;
-        Self::new(share).ok_or_else(|| serde::de::Error::custom("a share is a number from 0 to 1"))
     }
 }
 
@@ -240,10 +216,8 @@ impl Settings {
             match definition.kind {
                 Kind::Switch { default, field } => *field(&mut settings) = default,
                 Kind::Number { default, field, .. } => *field(&mut settings) = default,
-                Kind::Share { default, field } => {
-                    *field(&mut settings) = Share::new(default).unwrap_or_default();
-                }
                 Kind::Folder { default, field } => *field(&mut settings) = agent_dir.join(default),
+                Kind::Text { field } => field(&mut settings).clear(),
                 Kind::Identity { default, field } => *field(&mut settings) = default,
                 Kind::Context { default, field } => *field(&mut settings) = default,
                 Kind::Models { default, field } => {

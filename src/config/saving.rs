@@ -52,8 +52,8 @@ pub enum Takes {
     Switch,
     /// A whole number.
     Number,
-    /// A number from 0 to 1.
-    Share,
+    /// A text.
+    Text,
     /// A folder.
     Folder,
     /// A list of models.
@@ -75,7 +75,7 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
         kind: match definition.kind {
             Kind::Switch { .. } => Takes::Switch,
             Kind::Number { .. } => Takes::Number,
-            Kind::Share { .. } => Takes::Share,
+            Kind::Text { .. } => Takes::Text,
             Kind::Folder { .. } => Takes::Folder,
             Kind::Models { .. } => Takes::Models,
             Kind::Identity { .. } | Kind::Context { .. } => Takes::Word,

@@ -9,14 +9,15 @@ use serde_json::Value;
 
 use super::definitions::variable;
 use super::value::{self, Places};
-use super::{DEFINITIONS, Definition, PiCompaction, Settings};
+use super::{DEFINITIONS, Definition, Guidance, PiCompaction, Settings};
 use crate::text::one_line;
 
 /// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
 const ALIKE: f64 = 0.8;
 
 /// Settings of earlier versions that `context` has made needless.
-const RETIRED: &[&str] = &["backgroundSessionModel", "compactAt", "pruneRed", "pruneYellow", "pruning"];
+const RETIRED: &[&str] =
+    &["backgroundSessionModel", "compactAt", "pruneRed", "pruneYellow", "pruning", "softThreshold"];
 
 /// Where a setting's value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -140,6 +141,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
             }
         }
     }
+    settings.guidance = Guidance::read(sources, &settings, &mut problems);
     Gathered { settings, origins, problems }
 }
 
@@ -393,7 +395,7 @@ mod tests {
                     (json!(!default), if *default { "off" } else { "1" }.to_owned())
                 }
                 Kind::Number { range, .. } => (json!(range.start()), range.start().to_string()),
-                Kind::Share { .. } => (json!(0.25), "0.25".into()),
+                Kind::Text { .. } => (json!("keep names"), "keep names".into()),
                 Kind::Folder { .. } => {
                     // On Windows a path is absolute only with its drive.
                     let folder = std::env::temp_dir().join("elsewhere");

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Definition, Kind, Settings, Share};
+use super::{Definition, Kind, Settings};
 
 /// Where paths begin.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,12 @@ pub(super) fn put(
         Kind::Number { range, field, .. } => {
             *field(settings) = number(value).filter(|n| range.contains(n)).ok_or(())?;
         }
-        Kind::Share { field, .. } => *field(settings) = value.as_f64().and_then(Share::new).ok_or(())?,
+        Kind::Text { field } => {
+            let text = value.as_str().map(str::trim).ok_or(())?;
+            let looks_like_path = text.starts_with(['~', '/', '.', '\\']) || text.ends_with(".md");
+            let file = (looks_like_path && !text.contains('\n')).then(|| folder(text, places)).flatten();
+            *field(settings) = file.map_or_else(|| text.to_owned(), |file| file.display().to_string());
+        }
         Kind::Folder { field, .. } => {
             let path = value.as_str().map(str::trim).filter(|path| !path.is_empty()).ok_or(())?;
             *field(settings) = folder(path, places).ok_or(())?;
@@ -63,9 +68,8 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
             _ => text.into(),
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
-        Kind::Share { .. } => text.parse::<f64>().map_or_else(|_| text.into(), Value::from),
         Kind::Identity { .. } | Kind::Context { .. } => text.to_ascii_lowercase().into(),
-        Kind::Folder { .. } | Kind::Models { .. } => text.into(),
+        Kind::Text { .. } | Kind::Folder { .. } | Kind::Models { .. } => text.into(),
     }
 }
 

@@ -15,6 +15,8 @@ const DOUBLINGS: u32 = 5;
 
 /// How long a compaction waits for answers that are under way: longer than most take, shorter than one that never comes.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Pi compacts soon once the context is this full, in percent of where it does.
+const SOON: usize = 60;
 
 /// Work in the background of one session.
 #[derive(Default)]
@@ -130,7 +132,7 @@ pub(super) fn is_soon(settings: &Settings, ahead: &Ahead) -> bool {
     let (Some(tokens), Some(threshold)) = (ahead.context_tokens, pi.threshold(ahead.context_window)) else {
         return false;
     };
-    settings.background && tokens > 0 && tokens >= settings.soft_threshold.of(threshold)
+    settings.background && tokens > 0 && tokens >= threshold * SOON / 100
 }
 
 #[cfg(test)]

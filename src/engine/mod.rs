@@ -9,7 +9,7 @@ mod outside;
 mod preamble;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
@@ -119,6 +119,7 @@ impl Engine {
             db_dir: options.settings.db_dir.clone(),
             session_id: options.session_id.clone(),
         };
+        let memory = Memory::of(Path::new(&home.cwd));
         // It is a notice only, and not worth a session.
         let elsewhere = elsewhere::notice(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
@@ -137,7 +138,7 @@ impl Engine {
             background: Background::default(),
             is_at_boundary: AtomicBool::default(),
             lean: Mutex::default(),
-            memory: Arc::default(),
+            memory: Arc::new(memory),
             notepad: Notepad::default(),
             progress: Mutex::default(),
             operations: Mutex::default(),
@@ -206,6 +207,15 @@ impl Engine {
     /// When the engine is closed.
     pub async fn flush(&self) -> Result<()> {
         self.store.flush().await
+    }
+
+    /// What to tell the model of files that changed on disk since the branch that ends with `leaf` showed them, if any did.
+    ///
+    /// # Errors
+    /// When the store can't be read, or has no such branch.
+    pub async fn changed_files(&self, leaf: &str) -> Result<Option<String>> {
+        self.flush().await?;
+        compaction::changed(&self.store, &self.memory, self.persistor.conversation(), leaf).await
     }
 
     /// Compacts. What was handed over before is part of it.

@@ -232,7 +232,8 @@ impl Message {
             },
             tool_call_id: owned("toolCallId"),
             private: value["excludeFromContext"].as_bool().unwrap_or(false),
-            is_error: value["isError"].as_bool().unwrap_or(false),
+            is_error: value["isError"].as_bool().unwrap_or(false)
+                || value["exitCode"].as_i64().is_some_and(|code| code != 0),
             cut_off: matches!(text_at(value, "stopReason"), Some("aborted" | "error")),
             listed: match role {
                 Role::BranchSummary => Files::listed(&value["details"]),
@@ -347,6 +348,20 @@ impl Message {
             Part::Image { .. } => PI_IMAGE,
         });
         parts.sum::<usize>().div_ceil(4)
+    }
+
+    /// Returns its texts, one below the other.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.texts().collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns its texts, in order.
+    pub fn texts(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
     }
 
     /// The ids of the tool calls it makes.

@@ -29,6 +29,8 @@ pub struct Live {
     pub shown_from: Option<String>,
     /// Tokens of the block that the last compaction of the branch left; 0 where there is none.
     pub block_tokens: usize,
+    /// The block itself, where somebody asks about it.
+    pub block: Option<String>,
     /// Tokens of the context as Pi counts them; absent while Pi does not know.
     pub context_tokens: Option<usize>,
     /// The model's context window in tokens.

@@ -12,6 +12,7 @@ use super::sight::Sight;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
+use crate::facts::Facts;
 use crate::ids::{MessageId, SummaryId};
 use crate::model::{Files, Message, Quote};
 use crate::store::{DepthCount, Totals, View};
@@ -455,13 +456,9 @@ fn files_under(view: &View<'_>, root: SummaryId) -> Result<Files> {
         match view.edges(id)?.sources {
             Sources::Summaries(children) => waiting.extend(children),
             Sources::Messages(messages) => {
-                for message in messages {
-                    let stored = view.message(view.original(message)?)?;
-                    // Only the agent's messages call tools.
-                    if stored.role == "assistant" {
-                        files.extend(Message::parse(&stored.json).files());
-                    }
-                }
+                let read = |message| Ok(Message::parse(&view.message(view.original(message)?)?.json));
+                let messages = messages.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+                files.extend(Facts::of(messages.iter().enumerate()).touched());
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use super::files::{Beside, from_sql};
+use super::beside::{Beside, from_sql};
 use super::salvage::OldStore;
 use super::summaries::text_of;
 use super::view::{hash_at, reading};
@@ -18,7 +18,6 @@ use crate::model::{Files, State};
 pub struct OldSummary {
     summary: NewSummary,
     sources: Vec<Hash>,
-    files: Option<Files>,
 }
 
 /// Something that an old database notes of an entry.
@@ -66,8 +65,7 @@ impl OldStore {
             let Ok(Some(summary)) = old_summary(row) else { continue };
             let id: i64 = row.get("id").map_err(unreadable)?;
             let Ok(sources) = self.sources_of(id) else { continue };
-            let files = Beside::from_sql(row.get("beside").unwrap_or_default()).files;
-            found.push(OldSummary { summary, sources, files });
+            found.push(OldSummary { summary, sources });
         }
         Ok(found)
     }
@@ -167,10 +165,7 @@ impl Batch<'_> {
                 return Ok(false);
             }
         }
-        let id = self.add_summary(&summary)?;
-        if let Some(files) = old.files.clone().filter(|_| known.is_none()) {
-            self.note_files(id, summary.hash, &files)?;
-        }
+        self.add_summary(&summary)?;
         Ok(true)
     }
 

@@ -5,13 +5,14 @@ use std::ops::{Deref, Range};
 use rusqlite::{Transaction, named_params, params};
 use serde_json::value::RawValue;
 
-use super::files::Beside;
+use super::beside::Beside;
 use super::view::{kind_to_sql, reading};
 use super::{View, codec};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
+use crate::facts::Facts;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use crate::model::{Files, Quote, Role, State, SummaryRecord, parts, passages};
+use crate::model::{Quote, Role, State, SummaryRecord, parts, passages};
 
 /// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
 pub struct Batch<'t> {
@@ -323,11 +324,11 @@ impl<'t> Batch<'t> {
         self.add_summary_with(summary, None)
     }
 
-    /// The same with the files that its messages name, where that is known.
+    /// The same with the facts of its messages, where these are known.
     ///
     /// # Errors
     /// As [`Batch::add_summary`].
-    pub fn add_summary_with(&self, summary: &NewSummary, files: Option<&Files>) -> Result<SummaryId> {
+    pub fn add_summary_with(&self, summary: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);
         }
@@ -341,7 +342,7 @@ impl<'t> Batch<'t> {
         let is_packed = packed.is_some();
         let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
         let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
-        let beside = Beside { quotes, files: files.cloned(), usage };
+        let beside = Beside { quotes, facts: facts.cloned(), usage };
         let id = self
             .connection
             .prepare_cached(

@@ -3,7 +3,7 @@
 use rusqlite::{Row, named_params};
 
 use super::View;
-use super::files::Beside;
+use super::beside::Beside;
 use super::view::reading;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};

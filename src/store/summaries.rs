@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension, Row, Rows, named_params, params};
 
-use super::files::Beside;
+use super::beside::Beside;
 use super::view::{hash_at, reading};
 use super::{Filter, Turn, View, codec};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, SummaryId};
-use crate::model::{Files, Quote};
+use crate::model::Quote;
 
 /// A summary as stored, without its edges.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +37,6 @@ pub struct StoredSummary {
     pub created_at: i64,
     /// What its messages say word for word, in their order.
     pub quotes: Vec<Quote>,
-    /// Files its messages name, once they were looked up; never known of a condensed one.
-    pub files: Option<Files>,
     /// Messages in its span.
     pub messages: usize,
     /// Time of the first of them, ms.
@@ -89,7 +87,7 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         Ok(text) => text,
         Err(error) => return Ok(Err(error)),
     };
-    let Beside { quotes, files, usage } = Beside::from_sql(row.get("beside")?);
+    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside")?);
     Ok(Ok(StoredSummary {
         id: SummaryId(row.get("id")?),
         hash: hash_at(row, "hash")?,
@@ -102,7 +100,6 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         usage: usage.map(|usage| usage.get().to_owned()),
         created_at: row.get("created_at")?,
         quotes: quotes.unwrap_or_default(),
-        files,
         messages: row.get("messages")?,
         from_time: row.get("from_time")?,
         to_time: row.get("to_time")?,

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::asking::Asking;
 use super::support::Session;
 use crate::error::Code;
+use crate::recall::grep::{Mode, Question, grep};
 use crate::tools;
 
 /// A session with something of everything in it.
@@ -542,4 +543,38 @@ async fn a_session_without_a_leaf_is_still_searched() {
     let mut asking = Asking::about(&work()).await;
     asking.scope.leaf = None;
     assert!(first(&asking.grep(json!({"query": "8443"})).await).contains("«8443»"));
+}
+
+#[tokio::test]
+async fn a_regular_expression_that_takes_too_long_says_how_far_it_came_and_goes_on_from_there() {
+    let mut session = Session::new();
+    for n in 0..40 {
+        session = session.user(&format!("needle {n}"));
+    }
+    let asking = Asking::about(&session.user("tail")).await;
+    let mut question = Question {
+        query: "^needle \\d+$".into(),
+        mode: Mode::Regex,
+        limit: 20,
+        patience: std::time::Duration::ZERO,
+        ..Question::default()
+    };
+    let (mut found, mut answers) = (Vec::new(), 0);
+    loop {
+        let (scope, asked) = (asking.scope.clone(), question.clone());
+        let findings = asking
+            .store
+            .store
+            .read(move |view| grep(view, &scope, &asked, &CancellationToken::new()))
+            .await
+            .unwrap();
+        answers += 1;
+        found.extend(findings.hits.iter().map(|hit| hit.snippet.text.clone()));
+        let Some(next) = findings.next else { break };
+        assert!(findings.stopped_at.is_some());
+        question.cursor = Some(next.cursor);
+    }
+    let expected: Vec<String> = (0..40).rev().map(|n| format!("needle {n}")).collect();
+    assert_eq!(found, expected);
+    assert!(answers > 20, "{answers}");
 }

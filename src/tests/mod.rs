@@ -38,6 +38,7 @@ mod purge;
 mod purged_meanwhile;
 mod relink;
 mod soak;
+mod standing;
 mod support;
 mod tidy;
 mod tree;

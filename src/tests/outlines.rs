@@ -10,7 +10,7 @@ use crate::llm::{Failure, Reply};
 use crate::tokens;
 
 /// Tokens that the block may take. It has room for as many outlines as there are at least.
-const BUDGET: usize = 2_500;
+const BUDGET: usize = 4_500;
 /// Outlines that are made at most.
 const OUTLINES: usize = 8;
 

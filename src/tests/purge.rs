@@ -331,20 +331,23 @@ async fn nothing_brings_it_back() {
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
 }
 
-/// The row of a summary that went may be another's when its files have been looked up.
+/// The row of a summary that went may be another's when its facts have been looked up.
 #[tokio::test]
-async fn the_files_of_a_summary_that_went_are_not_noted_of_another() {
+async fn the_facts_of_a_summary_that_went_are_not_noted_of_another() {
     let told = Told::new().await;
     let first = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
     let gone = told.store.read(move |view| Ok(view.summary(first)?.hash)).await.unwrap();
     told.purge("e2").await;
     let another = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries"));
     let own = told.store.read(move |view| Ok(view.summary(another)?.hash)).await.unwrap();
-    let files = || crate::model::Files { read: ["its.rs".to_owned()].into(), ..Default::default() };
-    let was = told.store.read(move |view| view.files_of(another)).await.unwrap();
-    for (hash, expected) in [(gone, was), (own, Some(files()))] {
-        told.store.write(move |batch| batch.note_files(another, hash, &files())).await.unwrap();
-        assert_eq!(told.store.read(move |view| view.files_of(another)).await.unwrap(), expected);
+    let facts = || {
+        let said = crate::facts::Said { at: 0, text: "its rule".into() };
+        crate::facts::Facts { rules: [said].into(), ..Default::default() }
+    };
+    let was = told.store.read(move |view| view.facts_of(another)).await.unwrap();
+    for (hash, expected) in [(gone, was), (own, Some(facts()))] {
+        told.store.write(move |batch| batch.note_facts(another, hash, &facts())).await.unwrap();
+        assert_eq!(told.store.read(move |view| view.facts_of(another)).await.unwrap(), expected);
     }
 }
 

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the ground up; see the crate's documentation.
-const FLOORS: [&[&str]; 7] = [
+const FLOORS: [&[&str]; 8] = [
     &["error", "ids", "log", "text", "tokens"],
     &["config", "dag", "model", "policy"],
+    &["facts"],
     &["llm", "store"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],

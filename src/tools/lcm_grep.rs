@@ -1,6 +1,7 @@
 //! `lcm_grep`: a search, and its results a line each.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,6 +19,8 @@ use crate::recall::{Scope, point_in_time};
 use crate::store::Store;
 use crate::text::{self, count};
 
+/// How long a regular expression is looked for before the answer says how far it came.
+const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const NAME: &str = "lcm_grep";
 
 /// What a call says.
@@ -139,6 +142,7 @@ pub(super) async fn answer(
         limit: parameters.limit.unwrap_or(DEFAULT_LIMIT),
         cursor: parameters.cursor,
         also_current: false,
+        patience: PATIENCE,
     };
     let (scope, cancel) = (scope.clone(), cancel.clone());
     store
@@ -185,6 +189,17 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
             };
         }
         push_hit(&mut out, hit, now);
+    }
+    if let Some(stopped) = findings.stopped_at {
+        let way = if question.sort == Sort::Oldest { "up to" } else { "back to" };
+        let _ = writeln!(
+            out,
+            "Stopped after {} s: searched {way} {} UTC so far. The rest: the same lcm_grep with \"cursor\":\"{}\", or narrow it with after, before, path or role.",
+            question.patience.as_secs(),
+            text::minute(stopped),
+            findings.next.as_ref().map_or("", |next| &next.cursor)
+        );
+        return out;
     }
     match findings.hits.first() {
         Some(first) => out.push_str(&closing(first, question, findings)),

@@ -7,13 +7,19 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::memory::{Known, Memory, Said, Summaries};
+use super::standing::{self, Source, Standing};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
+use crate::facts::Facts;
+use crate::facts::disk::Change;
 use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
 pub(super) use telling::HISTORY;
+
+/// Most messages that are read of what no summary covers, where files are looked for.
+const MOST_READ: usize = 1_000;
 
 /// A branch, as far as it is to be compacted.
 pub(super) struct Branch {
@@ -35,14 +41,18 @@ pub(super) struct Branch {
     said: Said,
     /// What the block shows in place of the frontier, once that is decided.
     unfolded: Option<Vec<Piece>>,
-    /// What compactions of Pi's own list; from [`Branch::finish`] on, what all messages name too.
-    files: Files,
+    /// Files that compactions of Pi's own list.
+    listed: Vec<Files>,
+    /// From [`Branch::finish`] on: what the summarized messages show without a model.
+    facts: Facts,
+    /// From [`Branch::finish`] on: what the block says beside summaries.
+    standing: Standing,
     /// What stands in every block until it is removed.
     notes: Notes,
 }
 
-/// A leaf summary, its hash, and the files that its messages were found to name.
-type Found = (SummaryId, Hash, Files);
+/// A leaf summary, its hash, and the facts that its messages were found to show.
+type Found = (SummaryId, Hash, Facts);
 
 impl Branch {
     /// The branch that ends with `leaf`; what comes before `first_kept` is to be compacted.
@@ -94,8 +104,6 @@ impl Branch {
         before: usize,
     ) -> Result<Self> {
         let Known { path, carried, listed, summaries: all, said, .. } = known;
-        let mut files = Files::default();
-        listed.iter().for_each(|(_, listed)| files.add(listed));
         let seen = &path.visible()[from..from + before];
         let ids: Vec<MessageId> = seen.iter().map(|message| message.seen.id).collect();
         let mut branch = Self {
@@ -110,7 +118,9 @@ impl Branch {
             carried,
             said,
             unfolded: None,
-            files,
+            listed: listed.into_iter().map(|(_, files)| files).collect(),
+            facts: Facts::default(),
+            standing: Standing::default(),
             notes: Notes::default(),
         };
         branch.load_needed(view)?;
@@ -149,16 +159,24 @@ impl Branch {
         Ok(())
     }
 
-    /// Reads what only the finished block asks for: how much is stored, which files the messages touched, and the summaries
-    /// that no session file has yet. The files of a leaf summary are looked up once; those that were not known yet are given
-    /// too, to be noted.
-    pub(super) fn finish(mut self, view: &View<'_>, memory: &Memory) -> Result<(Self, Vec<Found>)> {
+    /// Reads what only the finished block asks for: how much is stored, where the work stands, and the summaries that no session
+    /// file has yet. The facts of a leaf summary are looked up once; those that were not known yet are given too, to be noted.
+    pub(super) fn finish(
+        mut self,
+        view: &View<'_>,
+        memory: &Memory,
+        redact: bool,
+    ) -> Result<(Self, Vec<Found>)> {
         self.said = self.said.until_now(view, self.conversation)?;
         let mut found = Vec::new();
-        for id in self.frontier_ids() {
-            let files = self.files_below(view, id, &mut found)?;
-            self.files.add(&files);
+        let mut facts = Facts::default();
+        self.listed.iter().for_each(|files| facts.list(0, files));
+        for piece in self.frontier() {
+            let Piece::Summary(id, span) = piece else { continue };
+            facts.join(self.facts_below(view, id, &mut found)?.as_ref(), span.start);
         }
+        self.facts = facts;
+        self.standing = self.standing(view, memory, redact)?;
         memory.learn(&self.path, &self.all, self.said);
         let new = self.uncarried();
         let sources = new.iter().filter_map(|id| match &self.forest.node(*id)?.sources {
@@ -170,45 +188,98 @@ impl Branch {
         Ok((self, found))
     }
 
-    /// The files that the messages below a summary name; of leaf summaries where they are looked up now, `found` has them too.
-    fn files_below(&mut self, view: &View<'_>, id: SummaryId, found: &mut Vec<Found>) -> Result<Arc<Files>> {
-        if let Some(known) = self.all.files.get(&id) {
+    fn standing(&mut self, view: &View<'_>, memory: &Memory, redact: bool) -> Result<Standing> {
+        let newest = self.newest_leaf();
+        self.load(view, newest)?;
+        let summaries = self.frontier_summaries();
+        let quotes = summaries.into_iter().flat_map(|summary| summary.quotes);
+        Standing::of(&Source {
+            view,
+            visible: self.visible(),
+            before: self.before,
+            facts: &self.facts,
+            quotes: quotes.map(|quote| (quote.kind, quote.text)).collect(),
+            newest: newest.and_then(|id| self.summary(id)).map(|summary| summary.text.as_str()),
+            folder: memory.folder.as_deref(),
+            redact,
+        })
+    }
+
+    /// The files that changed on disk since the branch showed them, with the message that did so last; the one touched last first.
+    /// Of what no summary covers only the newest messages are read.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(super) fn changes(
+        mut self,
+        view: &View<'_>,
+        memory: &Memory,
+    ) -> Result<Vec<(String, Change, String)>> {
+        let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
+        let read_from = self.before.saturating_sub(MOST_READ);
+        let (mut facts, mut found, mut raw) = (Facts::default(), Vec::new(), Vec::new());
+        for piece in self.frontier() {
+            match piece {
+                Piece::Summary(id, span) => {
+                    facts.join(self.facts_below(view, id, &mut found)?.as_ref(), span.start);
+                }
+                Piece::Message(at) if at >= read_from => {
+                    raw.push((at, Message::parse(&view.json_of(self.before()[at].seen.id)?)));
+                }
+                Piece::Message(_) => {}
+            }
+        }
+        facts.join(&Facts::of(raw.iter().map(|(at, message)| (*at, message))), 0);
+        standing::changes(view, self.visible(), &facts, folder)
+    }
+
+    /// The leaf summary that stands for the newest messages.
+    fn newest_leaf(&self) -> Option<SummaryId> {
+        let mut newest = *self.frontier_ids().last()?;
+        while let Some(Sources::Summaries(sources)) = self.forest.node(newest).map(|node| &node.sources) {
+            newest = *sources.last()?;
+        }
+        Some(newest)
+    }
+
+    /// The facts of the messages below a summary; of leaf summaries where they are looked up now, `found` has them too.
+    fn facts_below(&mut self, view: &View<'_>, id: SummaryId, found: &mut Vec<Found>) -> Result<Arc<Facts>> {
+        if let Some(known) = self.all.facts.get(&id) {
             return Ok(Arc::clone(known));
         }
-        let mut files = Files::default();
+        let start = |branch: &Self, id| branch.forest.span(id).map_or(0, |span| span.start);
+        let mut facts = Facts::default();
         match self.forest.node(id).map(|node| node.sources.clone()) {
             Some(Sources::Summaries(sources)) => {
+                let from = start(self, id);
                 for source in sources {
-                    files.add(self.files_below(view, source, found)?.as_ref());
+                    let offset = start(self, source).saturating_sub(from);
+                    facts.join(self.facts_below(view, source, found)?.as_ref(), offset);
                 }
             }
-            Some(sources @ Sources::Messages(_)) => match view.files_of(id)? {
-                Some(known) => files = known,
+            Some(sources @ Sources::Messages(_)) => match view.facts_of(id)? {
+                Some(known) => facts = known,
                 None => {
-                    files = self.files_named(view, id)?;
+                    facts = self.facts_shown(view, id)?;
                     // After a purge its row may be another's.
                     if view.edges(id)?.sources == sources {
-                        found.push((id, view.summary(id)?.hash, files.clone()));
+                        found.push((id, view.summary(id)?.hash, facts.clone()));
                     }
                 }
             },
             None => {}
         }
-        let files = Arc::new(files);
-        Arc::make_mut(&mut self.all.files).insert(id, Arc::clone(&files));
-        Ok(files)
+        let facts = Arc::new(facts);
+        Arc::make_mut(&mut self.all.facts).insert(id, Arc::clone(&facts));
+        Ok(facts)
     }
 
-    /// The files that the messages of a leaf summary name.
-    fn files_named(&self, view: &View<'_>, leaf: SummaryId) -> Result<Files> {
-        let mut files = Files::default();
+    /// The facts of the messages of a leaf summary.
+    fn facts_shown(&self, view: &View<'_>, leaf: SummaryId) -> Result<Facts> {
         let span = self.forest.span(leaf).cloned().unwrap_or_default();
-        for message in &self.before()[span] {
-            if matches!(message.seen.role.as_str(), "assistant" | "branchSummary") {
-                files.extend(Message::parse(&view.json_of(message.seen.id)?).files());
-            }
-        }
-        Ok(files)
+        let read = |message: &Visible| Ok(Message::parse(&view.json_of(message.seen.id)?));
+        let messages = self.before()[span].iter().map(read).collect::<Result<Vec<_>>>()?;
+        Ok(Facts::of(messages.iter().enumerate()))
     }
 
     /// The summaries that no compaction on this branch carries; also what is not in the frontier now: another branch may show
@@ -267,13 +338,6 @@ impl Branch {
     pub(super) fn first_kept<'a>(&'a self, asked: &'a str) -> &'a str {
         let shown = self.visible().get(self.before).filter(|_| self.moved);
         shown.map_or(asked, |shown| &shown.entry_id)
-    }
-
-    /// The user's last message, if it does not stay raw.
-    pub(super) fn request_under_way(&self) -> Option<&Visible> {
-        let is_asked = |visible: &&Visible| visible.seen.role == "user";
-        let last = self.visible().iter().rposition(|visible| is_asked(&visible))?;
-        (last < self.before).then(|| &self.visible()[last])
     }
 
     /// All visible messages, the kept tail included.

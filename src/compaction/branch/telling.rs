@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::super::assembler::{Block, Shown};
+use super::super::state;
 use super::{Branch, ids_of};
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
@@ -92,13 +93,14 @@ impl Branch {
     /// What a session file alone has to tell: the summaries that no earlier entry carries, and the span.
     pub(in super::super) fn details(&self) -> CompactionDetails {
         let shown = ids_of(self.pieces());
+        let touched = self.facts.touched();
         CompactionDetails {
             lcm: CompactionDetails::FORMAT,
             summaries: self.uncarried().into_iter().filter_map(|id| self.record(id)).collect(),
             frontier: shown.iter().filter_map(|id| Some(self.summary(*id)?.hash.to_string())).collect(),
             covered: shown.iter().filter_map(|id| self.forest.span(*id)).map(Span::len).sum(),
-            read_files: self.files.only_read().cloned().collect(),
-            modified_files: self.files.modified.iter().cloned().collect(),
+            read_files: touched.only_read().cloned().collect(),
+            modified_files: touched.modified.iter().cloned().collect(),
             leaf: None,
         }
     }
@@ -137,8 +139,7 @@ impl Branch {
                 hash: summary.hash,
                 depth: summary.depth,
                 degraded: summary.degraded,
-                text: summary.text.clone(),
-                quotes: summary.quotes.clone(),
+                text: state::split(&summary.text).0,
                 span: span.clone(),
                 from_time: summary.from_time,
                 to_time: summary.to_time,
@@ -175,7 +176,7 @@ impl Branch {
             frontier,
             focus,
             notes: self.notes.list(),
-            files: &self.files,
+            standing: &self.standing,
             budget,
         }
     }

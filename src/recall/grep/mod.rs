@@ -14,6 +14,7 @@ mod weigh;
 mod words;
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,6 +143,8 @@ pub struct Question {
     pub cursor: Option<String>,
     /// The request that is being worked on may be a result too: a person asks.
     pub also_current: bool,
+    /// How long a regular expression is looked for before the answer says how far it came.
+    pub patience: Duration,
 }
 
 /// An answer.
@@ -155,6 +158,8 @@ pub struct Findings {
     pub searched: Searched,
     /// Where else there is something, if nothing was found here.
     pub elsewhere: Elsewhere,
+    /// The search took too long: the time of the message that it came to, in ms since the epoch.
+    pub stopped_at: Option<i64>,
 }
 
 /// One result.

@@ -1,6 +1,9 @@
 //! Search by regular expression over the text itself: linear in its length, on all cores, newest first or oldest first, stopped when
 //! there is more than an answer takes.
 
+use std::cell::Cell;
+use std::time::Instant;
+
 use regex::{Regex, RegexBuilder};
 
 use super::literal::Required;
@@ -50,6 +53,17 @@ impl Page {
         self.findings.hits.push(hit()?);
         self.last = cursor;
         Ok(true)
+    }
+}
+
+impl Page {
+    /// Notes that the search was stopped after this message, unless the answer was full before.
+    fn stop(&mut self, search: &Search<'_>, message: Option<MessageId>) -> Result<()> {
+        if let Some(message) = message.filter(|_| self.findings.next.is_none()) {
+            self.findings.next = Some(Next { cursor: format!("m{}", message.0), more: None });
+            self.findings.stopped_at = Some(search.view.message(message)?.timestamp);
+        }
+        Ok(())
     }
 }
 
@@ -113,6 +127,12 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         }
         Ok(snippet(regex, &searchable(&json), width).map(|snippet| (id, snippet)))
     };
+    let end = Instant::now().checked_add(search.question.patience);
+    let stopped = Cell::new(None);
+    let is_late = |packed: &Packed| {
+        let is_late = end.is_some_and(|end| Instant::now() >= end);
+        is_late && stopped.replace(Some(packed.id)).is_none()
+    };
     let may_be = |id| search.about.as_ref().is_none_or(|about| about.contains(&id));
     let mut last = beyond;
     let mut among = None;
@@ -123,10 +143,14 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
             let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
                 search.view.messages_in_turn(turn, last, &filter, |packed| {
                     (read, last) = (read + 1, Some(packed.id));
-                    Ok((!may_be(packed.id) || take(packed)?) && read < READ_FIRST)
+                    let goes_on = !is_late(&packed) && read < READ_FIRST;
+                    Ok((!may_be(packed.id) || take(packed)?) && goes_on)
                 })
             };
             scan::in_order(some, look, |one| found(search, page, one))?;
+            if stopped.get().is_some() {
+                return page.stop(search, stopped.get());
+            }
             if read < READ_FIRST || page.findings.next.is_some() {
                 return Ok(());
             }
@@ -140,7 +164,10 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         messages.reverse();
     }
     let rest = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-        let visit = |packed: Packed| Ok(!may_be(packed.id) || take(packed)?);
+        let visit = |packed: Packed| {
+            let goes_on = !is_late(&packed);
+            Ok((!may_be(packed.id) || take(packed)?) && goes_on)
+        };
         match &among {
             Some(messages) => {
                 let was_read = |message: &MessageId| match turn {
@@ -153,7 +180,8 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
             None => search.view.messages_in_turn(turn, last, &filter, visit),
         }
     };
-    scan::in_order(rest, look, |one| found(search, page, one))
+    scan::in_order(rest, look, |one| found(search, page, one))?;
+    page.stop(search, stopped.get())
 }
 
 /// Adds a match; says whether to look for another.

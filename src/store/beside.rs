@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::view::reading;
 use super::{Batch, View, codec};
 use crate::error::{Error, Result};
+use crate::facts::Facts;
 use crate::ids::{ConversationId, EntryId, Hash, SummaryId};
 use crate::model::{Files, Quote};
 
@@ -20,9 +21,9 @@ pub(super) struct Beside {
     /// What its messages say word for word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quotes: Option<Vec<Quote>>,
-    /// Files its messages name, once they were looked up.
+    /// Facts of its messages, once they were looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<Files>,
+    pub facts: Option<Facts>,
     /// What its calls used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<RawValue>>,
@@ -84,32 +85,32 @@ impl View<'_> {
             .map_err(reading)
     }
 
-    /// The files that a leaf summary's messages name; none where they were not looked up yet.
+    /// The facts of a leaf summary's messages; none where they were not looked up yet.
     ///
     /// # Errors
     /// When the database can't be read.
-    pub fn files_of(&self, summary: SummaryId) -> Result<Option<Files>> {
+    pub fn facts_of(&self, summary: SummaryId) -> Result<Option<Facts>> {
         self.connection
             .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
             .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
-            .map(|beside| Beside::from_sql(beside).files)
+            .map(|beside| Beside::from_sql(beside).facts)
             .map_err(reading)
     }
 }
 
 impl Batch<'_> {
-    /// Notes the files that the messages of a leaf summary name. Of one that was purged meanwhile, in whose row another may lie,
+    /// Notes the facts of a leaf summary's messages. Of one that was purged meanwhile, in whose row another may lie,
     /// or that has another hash by now, nothing is noted.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
-    pub fn note_files(&self, summary: SummaryId, hash: Hash, files: &Files) -> Result<()> {
+    pub fn note_facts(&self, summary: SummaryId, hash: Hash, facts: &Facts) -> Result<()> {
         let beside: Option<Option<Vec<u8>>> = (self.connection)
             .prepare_cached("SELECT beside FROM summaries WHERE id = ?1 AND hash = ?2")
             .and_then(|mut query| query.query_row(params![summary.0, hash.0], |row| row.get(0)).optional())
             .map_err(reading)?;
         let Some(beside) = beside else { return Ok(()) };
-        let beside = Beside { files: Some(files.clone()), ..Beside::from_sql(beside) };
+        let beside = Beside { facts: Some(facts.clone()), ..Beside::from_sql(beside) };
         (self.connection)
             .prepare_cached("UPDATE summaries SET beside = ?2 WHERE id = ?1")
             .and_then(|mut update| update.execute(params![summary.0, beside.to_sql()]))

@@ -1,0 +1,70 @@
+/**
+ * Where the work stands, on each version of Pi: the request under way and the state of files in the block, and what changed on disk
+ * while the session was closed.
+ */
+import assert from "node:assert/strict";
+import { rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { blockOf } from "../support/block.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** @param {string} block @param {string} heading */
+const section = (block, heading) => block.split(`### ${heading}\n`)[1]?.split("\n\n###")[0] ?? "";
+
+/** @param {string} name @param {Record<string, unknown>} args */
+const call = (name, args) => ({ toolCalls: [{ id: `call_${name}_${JSON.stringify(args).length}`, name, arguments: args }] });
+
+for (const host of hostsFor(hostsByVersion)) {
+  test(`Pi ${host.version}: the block has the request under way, files as they are, and what changed on disk`, async (t) => {
+    const project = await aProject(t, { host, settings: { lcm: { minMessagesForCompaction: 1 } } });
+    const at = (/** @type {string} */ name) => path.join(project.cwd, name);
+    writeFileSync(at("kept.txt"), "as it was\n");
+    writeFileSync(at("changed.txt"), "one\ntwo\n");
+    writeFileSync(at("gone.txt"), "soon gone\n");
+    project.script.summary = () => ({ text: `Files\n${filler("files", 20)}\n\nState:\ngoal: tidy files\nnext: the tests` });
+    project.script.turns = [
+      call("read", { path: "kept.txt" }),
+      call("read", { path: "changed.txt" }),
+      call("read", { path: "gone.txt" }),
+      call("edit", { path: "changed.txt", edits: [{ oldText: "two", newText: "three" }] }),
+      call("edit", { path: "kept.txt", edits: [{ oldText: "nowhere to be found", newText: "x" }] }),
+      call("bash", { command: "node --test no-such-test.mjs" }),
+      { text: `All is tidy. ${filler("end", 300)}` },
+    ];
+    const first = project.startPi();
+    await first.prompt("Tidy the files.\nNever push to main without asking me.");
+    await first.stop();
+
+    const resumed = project.startPi(["--continue"]);
+    project.script.turns = [{ text: "Nothing changed." }];
+    await resumed.prompt("Is all as it was?");
+    assert.ok(!JSON.stringify(project.lastTurn.body.messages).includes("changed on disk"));
+    await resumed.stop();
+
+    writeFileSync(at("changed.txt"), "one\nfour\n");
+    rmSync(at("gone.txt"));
+    const again = project.startPi(["--continue"]);
+    project.script.turns = [{ text: "I see." }, { text: "Still." }];
+    await again.prompt("And now?");
+    const said = JSON.stringify(project.lastTurn.body.messages);
+    assert.match(said, /changed on disk since you last saw them[^]*- gone\.txt, deleted \(last seen in m-[0-9a-f]{10}\)/);
+    assert.match(said, /- changed\.txt \(last seen in m-[0-9a-f]{10}\)/);
+    assert.doesNotMatch(said, /- kept\.txt/);
+    await again.prompt("Once more?");
+    assert.equal(JSON.stringify(project.lastTurn.body.messages).split("you last saw them").length, 2, "it is said once");
+
+    await again.request("compact");
+    project.script.turns = [{ text: "Going on." }];
+    await again.prompt("Go on.");
+    const block = blockOf(project.lastTurn) ?? "";
+    assert.match(section(block, "Where It Stands"), /^Goal: tidy files\nNext: the tests\nNot recorded: in progress, blocked\nLast failing check: `node --test no-such-test\.mjs` \(m-[0-9a-f]{10}\): Could not find /);
+    assert.match(section(block, "Constraints and Open Tasks"), /- rule: "Never push to main without asking me\."/);
+    const files = section(block, "Files");
+    assert.match(files, /<modified-files>\nchanged\.txt \(m-[0-9a-f]{10}, changed on disk since you saw it\)\n<\/modified-files>/);
+    assert.match(files, /gone\.txt \(m-[0-9a-f]{10}, deleted on disk since you saw it\)/);
+    assert.match(files, /kept\.txt \(m-[0-9a-f]{10}\)/);
+  });
+}

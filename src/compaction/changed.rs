@@ -1,0 +1,47 @@
+//! Which files changed on disk since the agent saw them: asked when a session is resumed.
+
+use std::sync::Arc;
+
+use super::branch::Branch;
+use super::memory::Memory;
+use crate::error::Result;
+use crate::facts::disk::Change;
+use crate::ids::ConversationId;
+use crate::store::{Store, View};
+
+/// Files that are named.
+const NAMED: usize = 20;
+
+/// Returns what to tell the model of files that changed since the branch that ends with `leaf` showed them; none where all are as
+/// they were.
+///
+/// # Errors
+/// When the store can't be read, or has no such branch.
+pub async fn changed(
+    store: &Store,
+    memory: &Arc<Memory>,
+    conversation: ConversationId,
+    leaf: &str,
+) -> Result<Option<String>> {
+    let (memory, leaf) = (Arc::clone(memory), leaf.to_owned());
+    let read = move |view: &View<'_>| {
+        Branch::read_after(view, &memory, conversation, &leaf, None)?.changes(view, &memory)
+    };
+    let changes = store.read(read).await?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let line = |(path, change, handle): &(String, Change, String)| match change {
+        Change::Changed => format!("- {path} (last seen in {handle})"),
+        Change::Deleted => format!("- {path}, deleted (last seen in {handle})"),
+    };
+    let lines: Vec<String> = changes.iter().take(NAMED).map(line).collect();
+    let more = match changes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("\n- and {more} more"),
+    };
+    Ok(Some(format!(
+        "These files changed on disk since you last saw them. Read them again before you rely on them:\n{}{more}",
+        lines.join("\n")
+    )))
+}

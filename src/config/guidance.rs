@@ -1,0 +1,200 @@
+//! What the user wants of every summary: standing instructions, and prompts in place of those that are shipped.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Settings, Sources};
+
+/// The heading of the section in a project's files that says what summaries must keep.
+const HEADING: &str = "compact instructions";
+/// The files that may have it, as Pi reads them.
+const PROJECT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+/// Larger files are not read, in bytes.
+const LARGEST: u64 = 256 * 1024;
+/// Most characters of the instructions: they are part of every prompt for a summary.
+const MOST: usize = 4_000;
+
+/// The shipped prompts by the names of their files.
+const SHIPPED: [(&str, &str); 7] = [
+    ("system.md", include_str!("../compaction/prompts/system.md")),
+    ("leaf.md", include_str!("../compaction/prompts/leaf.md")),
+    ("leaf_bullets.md", include_str!("../compaction/prompts/leaf_bullets.md")),
+    ("condensed.md", include_str!("../compaction/prompts/condensed.md")),
+    ("narrative.md", include_str!("../compaction/prompts/narrative.md")),
+    ("condensed_bullets.md", include_str!("../compaction/prompts/condensed_bullets.md")),
+    ("focus.md", include_str!("../compaction/prompts/focus.md")),
+];
+
+/// What the user wants of every summary.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Guidance {
+    /// What every summary must mind.
+    pub instructions: Option<String>,
+    /// The user's own prompts, by the names of the files that they replace.
+    prompts: BTreeMap<String, String>,
+}
+
+impl Guidance {
+    /// Reads it. What can't be used is named in `problems`.
+    pub(super) fn read(sources: &Sources, settings: &Settings, problems: &mut Vec<String>) -> Self {
+        let of_project = sources.project_trusted.then(|| section(&sources.cwd)).flatten();
+        let of_user = of_setting(&settings.compact_instructions, problems);
+        let mut instructions = [of_user, of_project].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        if let Some((end, _)) = instructions.char_indices().nth(MOST) {
+            problems.push(format!("the instructions for summaries are longer than {MOST} characters: what comes after that is left out"));
+            instructions.truncate(end);
+        }
+        let instructions = Some(instructions).filter(|text| !text.is_empty());
+        Self { instructions, prompts: prompts(&settings.prompts_dir, problems) }
+    }
+
+    /// The user's prompt of this name, or the shipped one.
+    #[must_use]
+    pub fn prompt(&self, name: &str) -> &str {
+        let own = self.prompts.get(name).map(String::as_str);
+        own.or_else(|| SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text))
+            .unwrap_or_default()
+    }
+}
+
+/// The text that the setting is, or what is in the file that it names.
+fn of_setting(value: &str, problems: &mut Vec<String>) -> Option<String> {
+    let is_path = !value.contains('\n') && Path::new(value).is_absolute();
+    let text = match is_path {
+        true => read(Path::new(value)).or_else(|| {
+            problems.push(format!(
+                "compactInstructions names {value}, which is no readable text file of at most 256 KB"
+            ));
+            None
+        })?,
+        false => value.to_owned(),
+    };
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The section of the project's files: of the folder itself, or the nearest one above it in the same repository.
+fn section(cwd: &Path) -> Option<String> {
+    let is_root = |folder: &&Path| folder.join(".git").exists();
+    let root = cwd.ancestors().find(is_root).unwrap_or(cwd);
+    let folders = cwd.ancestors().take_while(|folder| folder.starts_with(root));
+    let files = folders.flat_map(|folder| PROJECT_FILES.map(|name| folder.join(name)));
+    files.filter_map(|file| section_of(&read(&file)?)).next()
+}
+
+/// What stands under the heading, up to the next one of its level or above.
+fn section_of(text: &str) -> Option<String> {
+    let level = |line: &str| line.len() - line.trim_start_matches('#').len();
+    let is_ours =
+        |line: &&str| level(line) > 0 && line.trim_matches(['#', ' ']).eq_ignore_ascii_case(HEADING);
+    let mut lines = text.lines();
+    let depth = level(lines.find(is_ours)?);
+    let kept = lines.take_while(|line| {
+        !(1..=depth).contains(&level(line)) || !line.trim_start_matches('#').starts_with(' ')
+    });
+    let kept = kept.collect::<Vec<_>>().join("\n").trim().to_owned();
+    Some(kept).filter(|text| !text.is_empty())
+}
+
+fn prompts(folder: &Path, problems: &mut Vec<String>) -> BTreeMap<String, String> {
+    let mut own = BTreeMap::new();
+    for (name, shipped) in SHIPPED {
+        let file: PathBuf = folder.join(name);
+        if !file.exists() {
+            continue;
+        }
+        let Some(text) = read(&file) else {
+            problems.push(format!(
+                "{} is no readable text file of at most 256 KB: the shipped prompt is used",
+                file.display()
+            ));
+            continue;
+        };
+        let missing: Vec<&str> = places(shipped).into_iter().filter(|place| !text.contains(place)).collect();
+        match missing.is_empty() {
+            true => drop(own.insert(name.to_owned(), text)),
+            false => problems.push(format!(
+                "{} lacks {}: the shipped prompt is used",
+                file.display(),
+                missing.join(" and ")
+            )),
+        }
+    }
+    own
+}
+
+/// The places of a prompt that are filled in.
+fn places(prompt: &str) -> Vec<&str> {
+    let starts = prompt.match_indices("{{").map(|(at, _)| at);
+    let mut places: Vec<&str> =
+        starts.filter_map(|at| Some(&prompt[at..at + prompt[at..].find("}}")? + 2])).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// The text of a regular file that is not too large.
+fn read(file: &Path) -> Option<String> {
+    let metadata = fs::metadata(file).ok()?;
+    if !metadata.is_file() || metadata.len() > LARGEST {
+        return None;
+    }
+    fs::read_to_string(file).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_ends_with_the_next_heading_of_its_level() {
+        let text =
+            "# Project\n\n## Compact Instructions\n\nKeep the ids.\n### More\n#no heading\n\n## Tests\nother";
+        assert_eq!(section_of(text).as_deref(), Some("Keep the ids.\n### More\n#no heading"));
+        assert_eq!(section_of("## compact instructions ##\n\n# Next"), None);
+        assert_eq!(section_of("Compact Instructions\ntext"), None);
+    }
+
+    #[test]
+    fn instructions_come_from_the_setting_and_from_a_trusted_project_and_prompts_from_their_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir_all(at("project/.git")).unwrap();
+        fs::create_dir_all(at("project/inner")).unwrap();
+        fs::write(at("project/CLAUDE.md"), "## Compact Instructions\nKeep ticket numbers.").unwrap();
+        fs::write(at("mine.md"), "Answer in French.\n").unwrap();
+        fs::create_dir(at("prompts")).unwrap();
+        fs::write(at("prompts/system.md"), "You summarize.").unwrap();
+        fs::write(at("prompts/leaf.md"), "{{words}} {{history}}").unwrap();
+        let mut sources = Sources {
+            agent_dir: at("agent"),
+            cwd: at("project/inner"),
+            project_trusted: true,
+            ..Sources::default()
+        };
+        let settings = Settings {
+            compact_instructions: at("mine.md").display().to_string(),
+            prompts_dir: at("prompts"),
+            ..Settings::defaults(&at("agent"))
+        };
+        let mut problems = Vec::new();
+        let guidance = Guidance::read(&sources, &settings, &mut problems);
+        assert_eq!(guidance.instructions.as_deref(), Some("Answer in French.\n\nKeep ticket numbers."));
+        assert_eq!(guidance.prompt("system.md"), "You summarize.");
+        assert_eq!(guidance.prompt("leaf.md"), SHIPPED[1].1);
+        let lacks = format!(
+            "{} lacks {{{{before}}}} and {{{{fence}}}} and {{{{focus}}}}: the shipped prompt is used",
+            at("prompts/leaf.md").display()
+        );
+        assert_eq!(problems, [lacks]);
+
+        sources.project_trusted = false;
+        let settings =
+            Settings { compact_instructions: "Keep names.".into(), prompts_dir: at("none"), ..settings };
+        let guidance = Guidance::read(&sources, &settings, &mut Vec::new());
+        assert_eq!(guidance, Guidance { instructions: Some("Keep names.".into()), ..Guidance::default() });
+    }
+}

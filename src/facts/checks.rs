@@ -1,0 +1,106 @@
+//! Commands that test or build, and how they came out.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::text;
+
+/// Characters of a command, and of the line that says how it came out.
+const SHOWN: usize = 140;
+
+/// Commands that judge the work, at the beginning of a command or after `&&`, `;`, `|` or a variable.
+static JUDGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
+        r"(?:cargo +(?:\+\S+ +)?(?:test|t|nextest|build|b|check|c|clippy|bench|fmt +--check)",
+        r"|(?:npm|pnpm|yarn|bun|deno) +(?:(?:run|run-script|task) +)?(?:\S*(?:test|build|check|lint|typecheck|tsc|ci|verify)\S*|t)",
+        r"|node +(?:\S+ +)*--test|go +(?:test|build|vet)|make|cmake +--build|ninja|ctest|meson +test|bazel +(?:test|build)",
+        r"|(?:python3?|py) +-m +(?:pytest|unittest|mypy|ruff)|pytest|tox|nox|mypy|pyright|ruff|flake8|pylint",
+        r"|jest|vitest|mocha|ava|playwright +test|cypress +run|tsc|eslint|biome|prettier +--check",
+        r"|(?:\./)?(?:gradlew?|mvnw?)|sbt|dotnet +(?:test|build)|swift +(?:test|build)|xcodebuild|zig +(?:build|test)",
+        r"|mix +(?:test|compile)|rspec|rake|bundle +exec +\S+|phpunit|composer +test|stack +(?:test|build)|cabal +(?:test|build)",
+        r"|\S*/(?:test|check|build|ci)\S*\.(?:sh|py|js|mjs|ts)|shellcheck|pre-commit)\b",
+    ))
+    .ok()
+});
+
+/// What a tool prints that failed, also where a pipe hides its exit code.
+static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
+        r"|could not compile|BUILD FAILED|error(?:\[\w+\])?: |panicked at|^Traceback |\b[A-Z]\w*(?:Error|Exception): |^not ok \d).*$",
+    ))
+    .ok()
+});
+
+/// A command with its outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// The place of its result.
+    pub at: usize,
+    /// The command, on one line.
+    pub command: String,
+    /// The line that says how it failed; none where it passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl Check {
+    /// Returns the outcome of `command`, if it is one that tests or builds.
+    pub(super) fn of(at: usize, command: &str, output: &str, has_failed: bool) -> Option<Self> {
+        if !JUDGES.as_ref()?.is_match(command) {
+            return None;
+        }
+        let line = FAILURES.as_ref()?.find(output).map(|line| line.as_str());
+        // Pi ends the output of a command that failed with its exit code.
+        let last = || {
+            output.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("Command exited with"))
+        };
+        let line = line.or_else(|| if has_failed { last().or(Some("failed")) } else { None });
+        let failure = line.map(|line| text::one_line(line, SHOWN));
+        Some(Self { at, command: text::one_line(command, SHOWN), failure })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_test_or_build_have_an_outcome_and_others_have_none() {
+        let outcome =
+            |command, output, failed| Check::of(3, command, output, failed).map(|check| check.failure);
+        for command in [
+            "cargo test -q",
+            "cd src && npm run test:unit",
+            "RUST_LOG=1 cargo +nightly clippy",
+            "./scripts/check.sh",
+            "npx tsc --noEmit",
+            "python -m pytest tests/a.py",
+            "timeout 60 go test ./... | tail -5",
+        ] {
+            assert_eq!(outcome(command, "ok", false), Some(None), "{command}");
+        }
+        for command in [
+            "ls tests",
+            "git commit -m 'make it build'",
+            "cat makefile",
+            "echo cargo-test",
+            "sed -n 1,9p check.rs",
+        ] {
+            assert_eq!(outcome(command, "ok", false), None, "{command}");
+        }
+        let hidden = "running 3 tests\ntest result: FAILED. 2 passed; 1 failed\n";
+        assert_eq!(
+            outcome("cargo test | tail", hidden, false),
+            Some(Some("test result: FAILED. 2 passed; 1 failed".into()))
+        );
+        assert_eq!(
+            outcome("make", "no rule\n\nCommand exited with code 2", true),
+            Some(Some("no rule".into()))
+        );
+        assert_eq!(outcome("npm test", "0 failed, 12 passed", false), Some(None));
+    }
+}

@@ -1,0 +1,228 @@
+//! Whether a file changed on disk since the agent saw it.
+//!
+//! What the agent knows of the content is put together from the messages that show it: a whole read or write, and the edits after
+//! it; or else only pieces. Nothing has to be recorded for that, and it is right on each branch of a session.
+
+use std::fs;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::files::read_lines;
+use crate::model::{Message, Part, Role};
+
+/// Larger files are not looked at, in bytes.
+const LARGEST: u64 = 1_000_000;
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Its content is another.
+    Changed,
+    /// It is gone.
+    Deleted,
+}
+
+/// What the agent knows of a file's content.
+#[derive(Debug, PartialEq, Eq)]
+enum Known {
+    Whole(String),
+    Pieces(Vec<String>),
+}
+
+/// Returns what became of the file at `path` since `messages` showed it, the first of them `whole` or only a part of it. None where
+/// it is as it was, and where that can't be told: outside of `project`, no regular file, binary, or larger than 1 MB.
+#[must_use]
+pub fn change<'m>(
+    project: &Path,
+    path: &str,
+    messages: impl IntoIterator<Item = &'m Message>,
+    whole: bool,
+) -> Option<Change> {
+    let known = known(path, messages, whole)?;
+    let content = match content(project, path) {
+        Content::Text(content) => content,
+        Content::Gone => return Some(Change::Deleted),
+        Content::Unknown => return None,
+    };
+    let is_same = match known {
+        Known::Whole(text) => text == content,
+        Known::Pieces(pieces) => pieces.iter().all(|piece| content.contains(piece.as_str())),
+    };
+    (!is_same).then_some(Change::Changed)
+}
+
+fn known<'m>(path: &str, messages: impl IntoIterator<Item = &'m Message>, whole: bool) -> Option<Known> {
+    let mut known = Known::Pieces(Vec::new());
+    for (at, message) in messages.into_iter().enumerate() {
+        match message.role {
+            Role::ToolResult => {
+                let text = normal(&message.text());
+                let (lines, is_all) = read_lines(&text);
+                known = match known {
+                    _ if at == 0 && whole && is_all => Known::Whole(lines.to_owned()),
+                    Known::Whole(text) if text.contains(lines) => Known::Whole(text),
+                    Known::Whole(_) => Known::Pieces(vec![lines.to_owned()]),
+                    Known::Pieces(pieces) => Known::Pieces([pieces, vec![lines.to_owned()]].concat()),
+                };
+            }
+            _ => {
+                for part in &message.parts {
+                    match part {
+                        Part::ToolCall { name, arguments, .. } if arguments["path"] == path => {
+                            known = known.after(name, arguments);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    match &known {
+        Known::Pieces(pieces) if pieces.is_empty() => None,
+        _ => Some(known),
+    }
+}
+
+impl Known {
+    /// What is known after a call that writes or edits.
+    fn after(self, tool: &str, arguments: &Value) -> Self {
+        let text = |value: &Value, key: &str| value[key].as_str().map(normal);
+        if tool == "write" {
+            return text(arguments, "content").map_or(self, Self::Whole);
+        }
+        // Pi takes one edit, a list of them, and a list in a string.
+        let listed = match &arguments["edits"] {
+            Value::String(json) => serde_json::from_str(json).unwrap_or_default(),
+            other => other.clone(),
+        };
+        let edits = match &listed {
+            Value::Array(edits) => edits.as_slice(),
+            Value::Object(_) => std::slice::from_ref(&listed),
+            _ => std::slice::from_ref(arguments),
+        };
+        let edits = edits.iter().filter_map(|edit| Some((text(edit, "oldText")?, text(edit, "newText")?)));
+        edits.fold(self, |known, (old, new)| known.edited(&old, new))
+    }
+
+    fn edited(self, old: &str, new: String) -> Self {
+        match self {
+            Self::Whole(text) if text.contains(old) => Self::Whole(text.replacen(old, &new, 1)),
+            Self::Whole(_) => Self::Pieces(vec![new]),
+            Self::Pieces(mut pieces) => {
+                // A piece that was edited is not on disk as it was seen.
+                pieces.retain(|piece| !piece.contains(old));
+                pieces.push(new);
+                Self::Pieces(pieces)
+            }
+        }
+    }
+}
+
+enum Content {
+    Text(String),
+    Gone,
+    Unknown,
+}
+
+fn content(project: &Path, path: &str) -> Content {
+    let named: PathBuf = project.join(path.strip_prefix('@').unwrap_or(path));
+    let is_inside = |real: &Path| project.canonicalize().is_ok_and(|project| real.starts_with(project));
+    let real = match named.canonicalize() {
+        Ok(real) => real,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // It was in the project if the nearest folder that is still there is.
+            let folder = named.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
+            return if folder.is_some_and(|folder| is_inside(&folder)) {
+                Content::Gone
+            } else {
+                Content::Unknown
+            };
+        }
+        Err(_) => return Content::Unknown,
+    };
+    if !is_inside(&real) {
+        return Content::Unknown;
+    }
+    // A device or a pipe must not be opened.
+    let is_small = |metadata: fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
+    if !fs::metadata(&real).is_ok_and(is_small) {
+        return Content::Unknown;
+    }
+    let mut bytes = Vec::new();
+    let read = fs::File::open(&real).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
+    match String::from_utf8(bytes) {
+        Ok(text) if read.is_ok() && !text.contains('\0') => Content::Text(normal(&text)),
+        _ => Content::Unknown,
+    }
+}
+
+/// Text as the tools show it: without a byte order mark, lines ended as on Unix, no blank lines at the end.
+fn normal(text: &str) -> String {
+    text.trim_start_matches('\u{feff}').replace("\r\n", "\n").trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(name: &str, arguments: &Value) -> Message {
+        let call = json!({"type": "toolCall", "id": "c", "name": name, "arguments": arguments});
+        Message::parse(&json!({"role": "assistant", "content": [call]}).to_string())
+    }
+
+    fn read(text: &str) -> Message {
+        Message::parse(&json!({"role": "toolResult", "toolName": "read", "content": text}).to_string())
+    }
+
+    #[test]
+    fn what_was_read_written_and_edited_is_compared_with_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |text: &str| fs::write(dir.path().join("a.rs"), text).unwrap();
+        let edit = |old: &str, new: &str| {
+            call("edit", &json!({"path": "a.rs", "edits": [{"oldText": old, "newText": new}]}))
+        };
+        let change = |messages: &[Message], whole| change(dir.path(), "a.rs", messages, whole);
+        assert_eq!(change(&[read("one")], true), Some(Change::Deleted));
+        write("one\ntwo\n");
+        assert_eq!(change(&[read("one\ntwo\n")], true), None);
+        assert_eq!(change(&[read("one\ntwo")], true), None);
+        assert_eq!(change(&[read("one")], true), Some(Change::Changed));
+        let part = "one\n\n[1 more lines in file. Use offset=2 to continue.]";
+        assert_eq!(change(&[read(part)], false), None);
+        assert_eq!(change(&[read(part), edit("one", "uno")], false), Some(Change::Changed));
+        write("uno\r\ntwo\r\n");
+        assert_eq!(change(&[read(part), edit("one", "uno")], false), None);
+        assert_eq!(change(&[read("one\ntwo\n"), edit("one", "uno")], true), None);
+        let written = call("write", &json!({"path": "a.rs", "content": "three\n"}));
+        assert_eq!(change(std::slice::from_ref(&written), true), Some(Change::Changed));
+        write("three\n");
+        assert_eq!(change(&[written], true), None);
+        assert_eq!(change(&[], true), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_outside_binary_huge_or_no_file_is_left_alone_and_links_are_followed_inside() {
+        let outside = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(outside.path().join("secret"), "other").unwrap();
+        fs::write(at("binary"), b"a\0b").unwrap();
+        fs::write(at("huge"), vec![b'x'; 1_000_001]).unwrap();
+        fs::write(at("real"), "text").unwrap();
+        std::os::unix::fs::symlink(outside.path().join("secret"), at("out")).unwrap();
+        std::os::unix::fs::symlink(at("real"), at("in")).unwrap();
+        std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let change = |path: &str| change(dir.path(), path, &[read("seen")], true);
+        let absolute = outside.path().join("secret").display().to_string();
+        for path in [absolute.as_str(), "../gone", "out", "binary", "huge", "socket", "."] {
+            assert_eq!(change(path), None, "{path}");
+        }
+        assert_eq!(change("in"), Some(Change::Changed));
+        assert_eq!(change("no/such/folder"), Some(Change::Deleted));
+    }
+}

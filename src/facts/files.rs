@@ -1,0 +1,156 @@
+//! Which files the agent read and changed, by the calls of Pi's own tools that succeeded.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{FILE_TOOLS, Message, Part};
+
+/// Most messages that are kept of what the model saw of a file since it saw all of it.
+const MOST_SEEN: usize = 8;
+
+/// What the agent did with a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct File {
+    /// The place of the last result of a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<usize>,
+    /// The place of the last call that wrote or edited it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited: Option<usize>,
+    /// The places of messages that show what the model knows of the content, back to one that shows all of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<usize>,
+    /// Does the first of them show all of it?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
+}
+
+/// What a call does to its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Reads all of it.
+    #[default]
+    Read,
+    /// Reads some lines.
+    ReadPart,
+    /// Replaces all of it.
+    Write,
+    /// Replaces some of it.
+    Edit,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Call {
+    /// The place of the message that makes it.
+    pub at: usize,
+    pub kind: Kind,
+    pub path: Option<String>,
+    /// What is run.
+    pub command: Option<String>,
+}
+
+impl Call {
+    /// The call, as its result shows it.
+    pub(super) fn with_result(&self, text: &str) -> Self {
+        let kind = match self.kind {
+            Kind::Read if !read_lines(text).1 => Kind::ReadPart,
+            kind => kind,
+        };
+        Self { kind, ..self.clone() }
+    }
+}
+
+/// The lines in a result of Pi's `read`, and whether they are the rest of the file: a note at the end says if they are not.
+pub(super) fn read_lines(result: &str) -> (&str, bool) {
+    match result.rsplit_once("\n\n[") {
+        Some((lines, note)) if note.trim_end().ends_with(" to continue.]") => (lines, false),
+        _ => (result, true),
+    }
+}
+
+/// Calls that wait for their results.
+#[derive(Default)]
+pub(super) struct Calls(HashMap<String, Call>);
+
+impl Calls {
+    /// Notes the calls that a message of the agent's makes.
+    pub(super) fn note(&mut self, at: usize, message: &Message) {
+        self.end();
+        for part in &message.parts {
+            let Part::ToolCall { id, name, arguments } = part else { continue };
+            let text =
+                |key: &str| arguments.get(key).and_then(serde_json::Value::as_str).map(ToOwned::to_owned);
+            let is_part = arguments.get("offset").is_some() || arguments.get("limit").is_some();
+            let kind = match name.as_str() {
+                "read" if is_part => Kind::ReadPart,
+                "write" => Kind::Write,
+                "edit" => Kind::Edit,
+                _ => Kind::Read,
+            };
+            let path = text("path").filter(|_| FILE_TOOLS.contains(&name.as_str()));
+            let command = text("command").filter(|_| name == "bash");
+            if path.is_some() || command.is_some() {
+                self.0.insert(id.clone(), Call { at, kind, path, command });
+            }
+        }
+    }
+
+    /// Returns the call that a result answers.
+    pub(super) fn answered(&mut self, result: &Message) -> Option<Call> {
+        self.0.remove(result.tool_call_id.as_deref()?)
+    }
+
+    /// Notes that no more results follow.
+    pub(super) fn end(&mut self) {
+        self.0.clear();
+    }
+
+    /// Returns the calls that still wait.
+    pub(super) fn waiting(self) -> impl Iterator<Item = Call> {
+        self.0.into_values()
+    }
+}
+
+impl File {
+    /// Notes a call at the place `at` with its result at `result`.
+    pub(super) fn touch(&mut self, kind: Kind, at: usize, result: usize) {
+        match kind {
+            Kind::Read | Kind::ReadPart => self.read = Some(result),
+            Kind::Write | Kind::Edit => self.edited = Some(at),
+        }
+        if matches!(kind, Kind::Read | Kind::Write) {
+            self.seen.clear();
+            self.whole = true;
+        }
+        self.seen.push(if matches!(kind, Kind::Read | Kind::ReadPart) { result } else { at });
+        self.limit();
+    }
+
+    /// Adds what a later stretch, which begins `offset` messages after this one, did with it.
+    pub(super) fn join(&mut self, later: &Self, offset: usize) {
+        let moved = |at: Option<usize>| at.map(|at| at + offset);
+        self.read = moved(later.read).or(self.read);
+        self.edited = moved(later.edited).or(self.edited);
+        if later.whole {
+            self.seen.clear();
+            self.whole = true;
+        }
+        self.seen.extend(later.seen.iter().map(|at| at + offset));
+        self.limit();
+    }
+
+    /// The last place that it was touched at.
+    #[must_use]
+    pub fn last(&self) -> usize {
+        self.read.max(self.edited).unwrap_or_default()
+    }
+
+    fn limit(&mut self) {
+        let excess = self.seen.len().saturating_sub(MOST_SEEN);
+        self.seen.drain(..excess);
+        self.whole &= excess == 0;
+    }
+}

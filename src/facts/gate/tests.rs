@@ -1,0 +1,237 @@
+//! Stretches with summaries that a person wrote. In a summary `[[key|words]]` is a mention of the fact `key` that a reader
+//! would call important; each fact is taken out once, and must then be reported.
+
+#![expect(clippy::print_stderr, reason = "the figures are what is wanted")]
+
+use super::*;
+use serde_json::Value as Json;
+
+fn said(stretch: &Json) -> Vec<Said<'_>> {
+    let pieces = stretch["said"].as_array().unwrap().iter();
+    pieces
+        .map(|piece| {
+            let text = |at: usize| piece[at].as_str().unwrap_or_default();
+            match text(0) {
+                "user" => Said::User(text(1)),
+                "assistant" => Said::Assistant(text(1)),
+                "edit" => Said::Edit { path: text(1), old: text(2), new: text(3) },
+                "write" => Said::Edit { path: text(1), old: "", new: text(2) },
+                "run" | "read" => Said::Call(text(1)),
+                _ => Said::Output(text(1)),
+            }
+        })
+        .collect()
+}
+
+/// The summary without its marks, the mentions that are to be `cut` replaced, and its facts.
+fn without(marked: &str, cut: impl Fn(&str) -> bool) -> (String, Vec<String>) {
+    let (mut out, mut facts) = (String::new(), Vec::new());
+    for piece in marked.split("[[") {
+        let Some((mention, rest)) = piece.split_once("]]") else {
+            out.push_str(piece);
+            continue;
+        };
+        let (key, words) = mention.split_once('|').unwrap_or((mention, mention));
+        out.push_str(if cut(key) { "it" } else { words });
+        out.push_str(rest);
+        if !facts.iter().any(|fact| fact == key) {
+            facts.push(key.to_owned());
+        }
+    }
+    (out, facts)
+}
+
+#[derive(Default)]
+struct Figures {
+    sought: usize,
+    found: usize,
+    /// Of all that was sought: in the line, when all of it is missing at once.
+    at_once: usize,
+    anchors: usize,
+    alarms: usize,
+    summaries: usize,
+    needless_lines: usize,
+    bytes: usize,
+    added: usize,
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    let float = |number| f64::from(u32::try_from(number).unwrap());
+    100.0 * float(part) / float(whole)
+}
+
+fn measured(stretches: &str) -> Figures {
+    let stretches: Json = serde_json::from_str(stretches).unwrap();
+    let mut figures = Figures::default();
+    for stretch in stretches.as_array().unwrap() {
+        let (name, marked) = (stretch["name"].as_str().unwrap(), stretch["summary"].as_str().unwrap());
+        let anchors = anchors(said(stretch));
+        let (whole, facts) = without(marked, |_| false);
+        let alarms = missing(&anchors, &whole);
+        for alarm in &alarms {
+            eprintln!("alarm in {name}: {alarm:?}");
+        }
+        figures.summaries += 1;
+        figures.needless_lines += usize::from(also(&alarms, room(&whole)).is_some());
+        figures.anchors += anchors.len();
+        figures.alarms += alarms.len();
+        let is_in = |fact: &str, cut: &str| {
+            let lost = missing(&anchors, cut);
+            let line = also(&lost, room(cut)).unwrap_or_default();
+            let is_new = |lost: &&&Anchor| alarms.iter().all(|alarm| alarm.text != lost.text);
+            let names = |text: &str| text.contains(fact) || (text.len() > 2 && fact.contains(text));
+            let is_told = |lost: &Anchor| names(&lost.text) && line.contains(&lost.text);
+            (lost.iter().filter(is_new).any(|lost| is_told(lost)), line.len())
+        };
+        let (nothing, _) = without(marked, |_| true);
+        for fact in &facts {
+            let (cut, _) = without(marked, |key| key == fact);
+            let (is_found, added) = is_in(fact, &cut);
+            if !is_found {
+                eprintln!("not found in {name}: {fact}");
+            }
+            figures.sought += 1;
+            figures.found += usize::from(is_found);
+            figures.at_once += usize::from(is_in(fact, &nothing).0);
+            figures.bytes += cut.len();
+            figures.added += added;
+        }
+    }
+    let Figures { sought, found, at_once, anchors, alarms, summaries, needless_lines, bytes, added } =
+        figures;
+    eprintln!(
+        "found {found} of {sought} ({:.1} %), {at_once} if all are lost at once; false alarms {alarms} of {anchors} anchors \
+         ({:.1} %), needless lines {needless_lines} of {summaries}; added {:.1} %",
+        percent(found, sought),
+        percent(alarms, anchors),
+        percent(added, bytes)
+    );
+    figures
+}
+
+#[test]
+fn what_a_summary_loses_is_found_and_little_else() {
+    let figures = measured(include_str!("stretches.json"));
+    assert!(percent(figures.found, figures.sought) >= 95.0);
+    assert!(percent(figures.alarms, figures.anchors) <= 2.0);
+    assert!(percent(figures.added, figures.bytes) <= 8.0);
+}
+
+/// For stretches that may not be shipped.
+#[test]
+fn figures_of_others() {
+    if let Ok(others) = std::env::var("GATE_STRETCHES") {
+        measured(&std::fs::read_to_string(others).unwrap());
+    }
+}
+
+fn lost(said: &[Said<'_>], summary: &str) -> Vec<String> {
+    missing(&anchors(said.iter().copied()), summary).into_iter().map(|anchor| anchor.text.clone()).collect()
+}
+
+#[test]
+fn a_number_may_be_spelled_in_many_ways() {
+    for (said, summary) in [
+        ("It takes 250 ms.", "250ms"),
+        ("It takes 248.7 ms.", "about 249 ms"),
+        ("It takes 30 seconds.", "a 30-second limit, 30s"),
+        ("It has 12,500 rows.", "12500 rows"),
+        ("It has 1.3 million rows.", "1.3M rows"),
+        ("We cover 97 percent.", "97 %"),
+        ("Takes 512 MiB.", "512 MB"),
+        ("Takes 512 MiB.", "limit 512Mi"),
+        ("It fell from 810 ms to 184 ms.", "810 → 184 ms"),
+        ("Listens on port 8443.", "127.0.0.1:8443"),
+        ("Tagged v1.2.3.", "release 1.2.3"),
+        ("It takes 2 hours.", "takes two hours"),
+        ("Costs $1,200.", "$1200"),
+        ("Use #8abeb7 there.", "accent 8ABEB7"),
+    ] {
+        assert_eq!(lost(&[Said::User(said)], summary), [""; 0], "{said}");
+        assert_eq!(
+            lost(&[Said::User(said)], "It takes 77 ms, 3 rows, 1.2.4.").len(),
+            1 + usize::from(said.contains("810")),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_file_and_a_name_may_be_spelled_in_many_ways() {
+    let edit = |path| Said::Edit { path, old: "", new: "" };
+    for (path, summary) in [
+        ("/home/u/app/src/cache.rs", "changed cache.rs."),
+        ("/home/u/app/src/cache.rs", "changed src/{cache,store}.rs"),
+        ("/home/u/app/src/cache.rs", "changed `src::cache`"),
+        ("pkg/theme-selector.ts", "the theme-selector"),
+        ("app/OrderService.java", "`OrderService` returns"),
+    ] {
+        assert_eq!(lost(&[edit(path)], summary), [""; 0], "{summary}");
+        assert_eq!(lost(&[edit(path)], "changed my-cache.rs, cache.rst, theme, order").len(), 1);
+    }
+    let twins = [edit("src/a/mod.rs"), edit("src/b/mod.rs")];
+    assert_eq!(lost(&twins, "changed a/mod.rs"), ["src/b/mod.rs"]);
+    let defined = [Said::Edit { path: "a.rs", old: "", new: "fn evict_oldest() {}\n" }];
+    assert_eq!(lost(&defined, "a.rs: Cache::evict_oldest, evictOldest"), [""; 0]);
+    assert_eq!(lost(&defined, "a.rs: evict"), ["evict_oldest"]);
+}
+
+#[test]
+fn noise_is_no_anchor() {
+    for noise in [
+        Said::User("at node_modules/ws/index.js:42:7 and /tmp/x.txt, see https://a.dev/x/y.rs and and/or"),
+        Said::User(
+            "on 2025-03-04 at 10:12:31, commit 3f2a91c0, line 42, step 3 of 5, Node.js, e.g. res.json()",
+        ),
+        Said::Assistant("Let me look at src/cache.rs first."),
+        Said::Output(
+            "-rw-r--r-- 1 u u 4312 Mar  3 10:12 cache.rs\nsrc/a.ts:3: if (e.code === 'ENOENT')\nraise ValueError('x')",
+        ),
+        Said::Output("Command exited with code 1\nHTTP/1.1 404 Not Found\n    except KeyError: pass"),
+        Said::Edit { path: "/tmp/try.py", old: "", new: "def attempt():\n" },
+    ] {
+        assert_eq!(lost(&[noise], ""), [""; 0], "{noise:?}");
+    }
+    let edit = Said::Edit { path: "try.py", old: "", new: "def attempt():\n" };
+    assert_eq!(lost(&[edit, Said::Call("python try.py && rm try.py")], ""), [""; 0]);
+    assert_eq!(lost(&[edit, Said::Call("docker run --rm app python try.py")], "").len(), 2);
+}
+
+#[test]
+fn what_matters_most_comes_first_and_fits() {
+    let said = [
+        Said::User("Keep it below 250 ms."),
+        Said::Edit { path: "src/cache.rs", old: "", new: "pub fn evict_oldest() {}\n" },
+        Said::Output("error[E0308]: mismatched types\nError: connect ECONNREFUSED\n"),
+        Said::Assistant("E0308 is solved in `evict_oldest`."),
+    ];
+    let anchors = anchors(said);
+    let lost = missing(&anchors, "Nothing.");
+    let line = "Also: E0308, src/cache.rs, Keep it below 250 ms, evict_oldest, ECONNREFUSED";
+    assert_eq!(also(&lost, 24).unwrap(), line);
+    assert_eq!(also(&lost, 7).unwrap(), "Also: E0308, src/cache.rs");
+    // An error that tools told of once is worth no line.
+    assert_eq!(also(&missing(&anchors, "E0308, src/cache.rs, 250 ms, evict_oldest"), 24), None);
+    assert_eq!(also(&[], 24), None);
+}
+
+#[test]
+fn work_is_bounded_and_odd_text_breaks_nothing() {
+    let log =
+        "2025-03-04 ERROR worker failed: ENOSPC at /a/b.rs:12 é 12 ms class FooError: bad\n".repeat(60_000);
+    let indexes = "create index a_b on c; ".repeat(60_000);
+    let odd = "é".repeat(30_000) + "1,2.3_é ./../~ {,} port v$ ```";
+    let started = std::time::Instant::now();
+    let said = [
+        Said::Output(&log),
+        Said::User(&odd),
+        Said::User(&log),
+        Said::Call(&log),
+        Said::Edit { path: "a.sql", old: &indexes, new: &log },
+        Said::Edit { path: "b.sql", old: "", new: &indexes },
+    ];
+    let anchors = anchors(said);
+    assert!(anchors.len() < 20, "{anchors:?}");
+    assert!(missing(&anchors, &odd).len() <= anchors.len());
+    eprintln!("{} MB in {:?}", (4 * log.len() + 2 * indexes.len()) >> 20, started.elapsed());
+}

@@ -1,0 +1,193 @@
+//! What a stretch of history shows without a model: files, checks, rules, decisions, open tasks.
+//!
+//! A summary says what a model thought worth saying. These facts do not depend on it: they are found once for each leaf summary,
+//! stored beside it, and joined for the block. A place counts from the first message of its stretch.
+
+mod checks;
+pub mod disk;
+mod files;
+pub mod gate;
+mod related;
+mod sentences;
+mod statements;
+mod words;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+pub use checks::Check;
+pub use files::File;
+pub use related::replaces;
+pub use statements::decisions;
+
+use crate::model::{Files, Message, Role};
+use crate::text;
+
+/// Most facts of a kind that one message adds.
+const MOST_OF_MESSAGE: usize = 12;
+/// Most facts of a kind that are kept of a stretch, the newest.
+const MOST: usize = 120;
+/// Characters of a decision.
+const DECISION: usize = 240;
+
+/// The facts of a stretch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Files by path, as calls that succeeded named them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, File>,
+    /// Commands that test or build, each with its last outcome, oldest first.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub checks: VecDeque<Check>,
+    /// Rules of the user's.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub rules: VecDeque<Said>,
+    /// What the user said is still to be done, and nobody said is done.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub tasks: VecDeque<Said>,
+    /// What was said to be done.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub done: VecDeque<Said>,
+    /// Decisions of the user or the agent.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub decisions: VecDeque<Said>,
+}
+
+/// A sentence that was said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The place of its message.
+    pub at: usize,
+    /// The sentence, on one line.
+    pub text: String,
+}
+
+impl Facts {
+    /// Returns the facts of a stretch, of whose messages those that matter are given with their places.
+    pub fn of<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
+        let mut facts = Self::default();
+        let mut calls = files::Calls::default();
+        for (at, message) in messages {
+            facts.read_statements(at, message);
+            match message.role {
+                Role::Assistant => calls.note(at, message),
+                Role::ToolResult if message.is_recall_echo() => {}
+                Role::ToolResult => {
+                    if let Some(call) = calls.answered(message) {
+                        facts.read_result(at, &call, message);
+                    }
+                }
+                Role::Bash => {
+                    let said = message.text();
+                    let (command, output) = said.split_once('\n').unwrap_or((&said, ""));
+                    let command = command.trim_start_matches("$ ");
+                    facts.checks.extend(Check::of(at, command, output, message.is_error));
+                }
+                Role::BranchSummary => facts.list(at, &message.listed),
+                _ => {}
+            }
+            if !matches!(message.role, Role::Assistant | Role::ToolResult) {
+                calls.end();
+            }
+        }
+        // A stretch may end in the midst of the results of one message.
+        for call in calls.waiting() {
+            facts.touch(call.at, call.at, &call);
+        }
+        facts.limited()
+    }
+
+    fn read_statements(&mut self, at: usize, message: &Message) {
+        let said = |text: &str| Said { at, text: text::one_line(text, DECISION.max(statements::LONGEST)) };
+        for text in message.texts() {
+            if message.role == Role::User {
+                self.rules.extend(statements::rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.tasks.extend(statements::tasks(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            }
+            if matches!(message.role, Role::User | Role::Assistant) {
+                self.close(related::done(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            }
+        }
+    }
+
+    fn read_result(&mut self, at: usize, call: &files::Call, result: &Message) {
+        let output = result.text();
+        if let Some(command) = &call.command {
+            self.checks.extend(Check::of(at, command, &output, result.is_error));
+        } else if !result.is_error {
+            self.touch(call.at, at, &call.with_result(&output));
+        }
+    }
+
+    /// Notes that a call touched its file: `at` the call's place, `result` that of its result.
+    fn touch(&mut self, at: usize, result: usize, call: &files::Call) {
+        if let Some(path) = &call.path {
+            self.files.entry(path.clone()).or_default().touch(call.kind, at, result);
+        }
+    }
+
+    /// Adds files that Pi lists: all that is known is that they were read or changed.
+    pub fn list(&mut self, at: usize, files: &Files) {
+        for path in &files.read {
+            self.files.entry(path.clone()).or_default().read.get_or_insert(at);
+        }
+        for path in &files.modified {
+            self.files.entry(path.clone()).or_default().edited.get_or_insert(at);
+        }
+    }
+
+    /// Returns the paths that were read and those that were changed.
+    #[must_use]
+    pub fn touched(&self) -> Files {
+        let paths = |was: fn(&File) -> bool| {
+            self.files.iter().filter(move |(_, file)| was(file)).map(|(path, _)| path.clone())
+        };
+        Files {
+            read: paths(|file| file.read.is_some()).collect(),
+            modified: paths(|file| file.edited.is_some()).collect(),
+        }
+    }
+
+    /// Adds what was said to be done, and drops the tasks that it closes.
+    fn close(&mut self, done: impl Iterator<Item = Said>) {
+        for said in done {
+            self.tasks.retain(|task| !related::closes(&said.text, &task.text));
+            self.done.push_back(said);
+        }
+    }
+
+    /// Adds the facts of a stretch that begins `offset` messages after this one.
+    pub fn join(&mut self, later: &Self, offset: usize) {
+        for (path, file) in &later.files {
+            self.files.entry(path.clone()).or_default().join(file, offset);
+        }
+        self.checks.extend(later.checks.iter().map(|check| Check { at: check.at + offset, ..check.clone() }));
+        let moved = |said: &Said| Said { at: said.at + offset, text: said.text.clone() };
+        self.rules.extend(later.rules.iter().map(moved));
+        self.decisions.extend(later.decisions.iter().map(moved));
+        self.close(later.done.iter().map(moved));
+        self.tasks.extend(later.tasks.iter().map(moved));
+        let facts = std::mem::take(self);
+        *self = facts.limited();
+    }
+
+    /// The newest facts of each kind; of each check the last outcome, of what was said twice the last time.
+    fn limited(mut self) -> Self {
+        newest(&mut self.checks, |check| check.command.clone());
+        for said in [&mut self.rules, &mut self.tasks, &mut self.done, &mut self.decisions] {
+            newest(said, |said| said.text.clone());
+        }
+        self
+    }
+}
+
+/// Keeps the newest of equal keys, and no more than [`MOST`].
+fn newest<T>(all: &mut VecDeque<T>, key: impl Fn(&T) -> String) {
+    let mut seen = std::collections::HashSet::new();
+    let kept: Vec<T> =
+        std::mem::take(all).into_iter().rev().filter(|one| seen.insert(key(one))).take(MOST).collect();
+    all.extend(kept.into_iter().rev());
+}

@@ -1,0 +1,358 @@
+//! Sentences: what a message says in its own words, cut where sentences end.
+//!
+//! People paste logs, code and documents into their messages; what those say is not said by the user. A line is judged by how it
+//! starts and by how much of it is punctuation of code, and by the lines around it. What is left is cut at full stops, and a
+//! line that was wrapped is put together again.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::words::CUE;
+
+/// A sentence and where it stood.
+pub(super) struct Piece<'t> {
+    pub(super) text: &'t str,
+    pub(super) place: Place,
+}
+
+/// Where a sentence stands in its list, if it is in one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// After a blank line, or at the start of the text.
+    Paragraph,
+    /// On the next line, or later on the same line.
+    Text,
+    /// It opens an item of a list.
+    Item,
+    /// It opens an item of a list, with a box that is not checked.
+    OpenBox,
+    /// It goes on within an item.
+    InItem,
+}
+
+/// The sentences of `text`, in order, as slices of it, without code fences, quoted lines and what looks like a log or code.
+pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    pieces(text).into_iter().map(|piece| piece.text)
+}
+
+/// The sentences of `text` with their places.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let lines = lines(text);
+    let mut pieces = Vec::new();
+    let (mut at, mut blank) = (0, true);
+    while let Some(line) = lines.get(at) {
+        let first = at;
+        at += 1;
+        if line.kind != Kind::Said {
+            blank |= line.kind == Kind::Blank;
+            continue;
+        }
+        while lines.get(at).is_some_and(|next| goes_on(text, &lines[at - 1], next)) {
+            at += 1;
+        }
+        let (block, bullet) = bare(&text[line.start..lines[at - 1].end]);
+        let (mut place, rest) = match bullet {
+            Bullet::None => (if blank { Place::Paragraph } else { Place::Text }, Place::Text),
+            Bullet::Box => (Place::OpenBox, Place::InItem),
+            Bullet::Some => (Place::Item, Place::InItem),
+        };
+        // What is indented below an item belongs to it.
+        let above = first.checked_sub(1).and_then(|_| pieces.last()).map(|piece: &Piece| piece.place);
+        if place == Place::Text
+            && text[line.start..].starts_with("  ")
+            && above.is_some_and(|above| matches!(above, Place::Item | Place::OpenBox | Place::InItem))
+        {
+            place = Place::InItem;
+        }
+        split(block, |text| {
+            pieces.push(Piece { text, place });
+            place = rest;
+        });
+        blank = false;
+    }
+    pieces
+}
+
+/// A line, by its place in the text.
+struct Line {
+    start: usize,
+    end: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Said,
+    Pasted,
+    Blank,
+}
+
+/// What the lines above say about the next one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Nothing,
+    Fence,
+    Diff,
+    Comment,
+    /// Words such as `the log says:` were above, and what they announce has begun or not.
+    Announced(bool),
+}
+
+/// The lines of `text`, each with its kind.
+fn lines(text: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    let mut within = Within::Nothing;
+    let mut start = 0;
+    for line in text.split('\n') {
+        let end = start + line.len();
+        let bare = line.trim();
+        let fence = line.find("```").or_else(|| bare.starts_with("~~~").then_some(0));
+        let mut kind = Kind::Pasted;
+        if let Some(fence) = fence.filter(|_| bare.starts_with("~~~") || line.matches("```").count() % 2 == 1)
+        {
+            let opens = within != Within::Fence;
+            within = if opens { Within::Fence } else { Within::Nothing };
+            if opens && !line[..fence].trim().is_empty() {
+                lines.push(Line { start, end: start + fence, kind: Kind::Said });
+            }
+        } else if within == Within::Fence {
+        } else if bare.is_empty() {
+            kind = Kind::Blank;
+            if within != Within::Announced(false) {
+                within = Within::Nothing;
+            }
+        } else {
+            (kind, within) = judged(line, bare, within);
+        }
+        lines.push(Line { start, end, kind });
+        start = end + 1;
+    }
+    // Between two pasted lines, or indented below one, is what belongs to them.
+    for at in 1..lines.len() {
+        let next = lines.get(at + 1).map(|line| line.kind);
+        let line = &lines[at];
+        if line.kind == Kind::Said
+            && lines[at - 1].kind == Kind::Pasted
+            && (next == Some(Kind::Pasted) || text[line.start..line.end].starts_with([' ', '\t']))
+            && !text[lines[at - 1].start..lines[at - 1].end].trim_start().starts_with(['>', '`', '~'])
+        {
+            lines[at].kind = Kind::Pasted;
+        }
+    }
+    lines
+}
+
+/// Judges a line that is not blank, by itself and by what is above it.
+fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
+    let pasted = looks_pasted(line, bare);
+    match within {
+        Within::Diff if bare.starts_with(['+', '-', '@', '\\']) || line.starts_with(' ') => {
+            (Kind::Pasted, within)
+        }
+        Within::Comment => (Kind::Pasted, if bare.contains("*/") { Within::Nothing } else { within }),
+        // A log that was announced ends where it no longer looks like one.
+        Within::Announced(_) if pasted => (Kind::Pasted, Within::Nothing),
+        Within::Announced(_) => (Kind::Pasted, Within::Announced(true)),
+        _ if bare.starts_with("@@ ") || bare.starts_with("+++ ") || bare.starts_with("diff --git") => {
+            (Kind::Pasted, Within::Diff)
+        }
+        _ if bare.starts_with("/*") && !bare.contains("*/") => (Kind::Pasted, Within::Comment),
+        _ if pasted => (Kind::Pasted, Within::Nothing),
+        _ if bare.ends_with([':', '：']) && bare.len() <= 300 && CUE.is_in(&super::words::folded(bare)) => {
+            (Kind::Said, Within::Announced(false))
+        }
+        _ => (Kind::Said, Within::Nothing),
+    }
+}
+
+/// How lines of logs, code and quotes start.
+static PASTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let starts = [
+        r">|\||</?[A-Za-z!?]|\+[^ \d]|@@|\$ |% |❯|➜|//|/\*|\*/|#!|#\[|\}|\)|'''|[=~_*#-]{4}",
+        r"\[?[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}|\[?[0-9]{1,2}:[0-9]{2}:[0-9]{2}|[A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}",
+        r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[ *[0-9]+\.[0-9]+\]|[IWEF][0-9]{4} |0x[0-9a-f]{4}",
+        r"\[(?:[a-z0-9_.:/-]{2,30}|INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|NOTICE)\]",
+        r"(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL|CRITICAL|SEVERE|ERR!?)[:\] |]",
+        r"(?:[Ee]rror|[Ww]arning|[Ff]atal|[Pp]anic|warn|err|info|debug|remote|hint)(?:\[[^\]]*\]| TS[0-9]+)?:",
+        r"[A-Za-z_.$]*(?:Error|Exception|Warning)(?:: | \[)|Caused by|Traceback \(|stack backtrace|thread '|goroutine [0-9]",
+        r"panicked at|(?:note|help): [`a-z]|-->|at [^ ]+ ?\(?[^ ]*:[0-9]|at [^ ]+ \(|File \x22|[^ ]*[A-Za-z0-9_)/\\-]\.[a-z]{1,5}(?::[0-9]|\([0-9])",
+        r"npm (?:ERR|error|WARN|warn|notice)|make(?:\[[0-9]+\])?: |test [^ ]+ \.\.\. |PASS|FAIL|=== RUN|--- |not ok |ok [0-9]|✓|✗|✖|×|√",
+        r"diff --git|index [0-9a-f]{7}|commit [0-9a-f]{7}|Author: |Date: |\x22[^\x22]*\x22 ?:|>>>|PS [A-Z]:|[a-z0-9_-]+@[a-z0-9_-]+:[^ ]*[$#] ",
+        r"(?:const|let|var|static|final|local) [^ ]+(?::? [^ ]+)? ?=|#(?:include|define)|from [^ ]+ import |import [^ ]+(?: from [^ ]+)?;?$",
+        r"(?:pub |export |async |public |private |default )*(?:fn|func|function|def|class|struct|enum|interface|impl|trait|type) [^ ]+ ?[({<:=]",
+        r"(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) [A-Z*a-z_]+ |(?:if|for|while|switch) ?\(.*[)({]$|return [^ ]+;|elif |else:",
+    ];
+    Regex::new(&format!("^(?:{})", starts.join("|"))).ok()
+});
+
+/// Does a line look like a log, code or a quote?
+fn looks_pasted(line: &str, bare: &str) -> bool {
+    if PASTED.as_ref().is_some_and(|starts| starts.is_match(bare)) || bare.ends_with([';', '{', '}', '\\']) {
+        return true;
+    }
+    if (line.starts_with('\t') || line.starts_with("    ")) && matches!(self::bare(line).1, Bullet::None) {
+        return true;
+    }
+    let signs = bare.bytes().filter(|byte| b"{}[]=<>;|&$\\".contains(byte)).count();
+    signs >= 3 && signs * 12 > bare.len()
+}
+
+/// What marks an item of a list.
+enum Bullet {
+    None,
+    Some,
+    Box,
+}
+
+static BULLET: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^[ \t]*(?:(?:[-*+–—•·◦▪●‣・]|#{1,6}|\(?[0-9]{1,2}[.)]|[a-z]\)|\[[ xX]?\]) +|[•·◦▪●‣・] *|[0-9]{1,2}[、．)] *)+").ok()
+});
+
+/// A line without what marks it as an item of a list.
+fn bare(line: &str) -> (&str, Bullet) {
+    let trimmed = line.trim_start();
+    let marked = BULLET.as_ref().and_then(|bullet| bullet.find(line)).map_or(0, |mark| mark.end());
+    if marked == 0 {
+        // `-no emojis`, but no option of a command.
+        return match trimmed.strip_prefix('-') {
+            Some(rest) if rest.starts_with(char::is_alphabetic) && rest.contains(' ') => (rest, Bullet::Some),
+            _ => (trimmed, Bullet::None),
+        };
+    }
+    let (mark, rest) = line.split_at(marked);
+    let open = mark.contains("[ ]") || mark.contains("[]");
+    let heading = mark.trim_start().starts_with('#');
+    (
+        rest,
+        if open {
+            Bullet::Box
+        } else if heading {
+            Bullet::None
+        } else {
+            Bullet::Some
+        },
+    )
+}
+
+/// Does the sentence at the end of `line` go on in the next line?
+fn goes_on(text: &str, line: &Line, next: &Line) -> bool {
+    if next.kind != Kind::Said {
+        return false;
+    }
+    let (above, below) = (text[line.start..line.end].trim_end(), &text[next.start..next.end]);
+    let start = below.trim_start();
+    if !start.starts_with(char::is_lowercase) || above.ends_with([':', '：']) {
+        return false;
+    }
+    let last = above.rsplit(' ').next().unwrap_or_default().to_lowercase();
+    let word = start.split(' ').next().unwrap_or_default().len();
+    let wrapped = (60..=110).contains(&above.len()) && above.len() + word > 72;
+    let hangs = below.starts_with("  ") && !matches!(bare(above).1, Bullet::None);
+    matches!(bare(below).1, Bullet::None)
+        && (wrapped || hangs || above.ends_with(',') || super::words::LINKS.contains(&last.as_str()))
+}
+
+/// Abbreviations whose full stop ends no sentence.
+const ABBREVIATIONS: [&str; 30] = [
+    "e.g", "i.e", "eg", "ie", "vs", "cf", "etc", "approx", "incl", "resp", "z.b", "d.h", "u.a", "bzw", "ca",
+    "usw", "ggf", "evtl", "sog", "inkl", "p.ex", "ex", "ej", "mr", "dr", "st", "nr", "fig", "max", "min",
+];
+
+/// Calls `each` with the sentences of `block`.
+fn split<'t>(block: &'t str, mut each: impl FnMut(&'t str)) {
+    let mut give = |sentence: &'t str| {
+        let sentence = sentence.trim();
+        if !sentence.is_empty() {
+            each(sentence);
+        }
+    };
+    let quotes = block.bytes().filter(|byte| *byte == b'"').count() % 2 == 0;
+    let (mut start, mut quoted) = (0, false);
+    let mut chars = block.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        quoted ^= quotes && c == '"';
+        let wide = matches!(c, '。' | '！' | '？');
+        if quoted || !(wide || matches!(c, '.' | '!' | '?' | '…')) {
+            continue;
+        }
+        let mut end = at + c.len_utf8();
+        while let Some((at, c)) = chars.next_if(|(_, c)| ".!?…。！？)）\"”’'»」』*`".contains(*c))
+        {
+            quoted ^= quotes && c == '"';
+            end = at + c.len_utf8();
+        }
+        let follows = chars.peek().is_none_or(|(_, next)| next.is_whitespace());
+        if quoted || !(wide || follows) || (c == '.' && abbreviated(&block[start..at])) {
+            continue;
+        }
+        give(&block[start..end]);
+        start = end;
+    }
+    give(&block[start..]);
+}
+
+/// Does `text`, which a full stop follows, end with an abbreviation?
+fn abbreviated(text: &str) -> bool {
+    let last = text.rsplit([' ', '\n', '(']).next().unwrap_or_default();
+    last.len() <= 6 && ABBREVIATIONS.contains(&last.to_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Vec<&str> {
+        sentences(text).collect()
+    }
+
+    #[test]
+    fn sentences_end_at_full_stops_and_lines() {
+        assert_eq!(
+            of("Fix it. Then run e.g. cargo test!  ok\nno emojis"),
+            ["Fix it.", "Then run e.g. cargo test!", "ok", "no emojis"]
+        );
+        assert_eq!(of("不要改main.rs。然后测试！好"), ["不要改main.rs。", "然后测试！", "好"]);
+        assert_eq!(
+            of("See main.rs and v1.2 \"Stop. Go.\" there. End"),
+            ["See main.rs and v1.2 \"Stop. Go.\" there.", "End"]
+        );
+    }
+
+    #[test]
+    fn marks_of_lists_are_no_part_of_a_sentence() {
+        assert_eq!(
+            of("- a b\n2) c d\n  * [ ] e f\n-g h\n# i\n--j k"),
+            ["a b", "c d", "e f", "g h", "i", "--j k"]
+        );
+    }
+
+    #[test]
+    fn wrapped_lines_are_put_together() {
+        assert_eq!(
+            of("Please never\n  touch main.rs.\nThanks"),
+            ["Please never\n  touch main.rs.", "Thanks"]
+        );
+        assert_eq!(of("- never push\n  to main\n- ok"), ["never push\n  to main", "ok"]);
+        assert_eq!(of("use tabs\nno emojis"), ["use tabs", "no emojis"]);
+    }
+
+    #[test]
+    fn pasted_text_is_left_out() {
+        let texts = [
+            "a\n```\nnever b\n```\nc",
+            "a\n> never b\nc",
+            "a\nerror: never b\n  you must c\n\nc",
+            "a\n@@ -1 +1 @@\n-never b\n+always b\n\nc",
+            "a\n/**\n * never b\n */\nc",
+            "a\n    never b\nc",
+            "a\nlet b = c;\nc",
+            "a\n2024-01-01 never\nyou must\n2024-01-02 b\nc",
+        ];
+        for text in texts {
+            assert_eq!(of(text), ["a", "c"], "{text}");
+        }
+        assert_eq!(of("the readme says:\nnever b\nalways c\n\nd"), ["the readme says:", "d"]);
+        assert_eq!(of("look ```\nnever\n"), ["look"]);
+    }
+}

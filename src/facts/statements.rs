@@ -1,0 +1,132 @@
+//! Rules, tasks and decisions, found by their words.
+//!
+//! Most such words mean a rule only where a clause starts: `never push` is an order, `it never answers` is a story. So a
+//! sentence is cut into clauses, and each is held against how orders start; few phrases count wherever they stand.
+
+use super::sentences::{Piece, Place, pieces};
+use super::words::{
+    ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
+    PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS, TASKS_ANYWHERE,
+    WEAK_ORDERS, Words, asks, clauses, folded,
+};
+
+/// A quote has at least and at most so many characters; those of scripts that write words with one or two count double.
+const LENGTH: (usize, usize) = (8, LONGEST);
+/// The most of these.
+pub(super) const LONGEST: usize = 400;
+
+/// The sentences of `text` that state what must hold from then on, or that revoke such a rule.
+pub fn rules(text: &str) -> Vec<&str> {
+    found(text, Some(&HEADINGS), |folded, _| is_rule(folded))
+}
+
+/// The sentences of `text` that name something still to be done later.
+pub fn tasks(text: &str) -> Vec<&str> {
+    found(text, Some(&TASK_HEADINGS), |folded, place| place == Place::OpenBox || is_task(folded))
+}
+
+/// The sentences of `text` that state a decision with its reason, or a choice among alternatives.
+pub fn decisions(text: &str) -> Vec<&str> {
+    found(text, None, |folded, _| is_decision(folded))
+}
+
+/// What a heading, such as `Rules:`, says of the sentences below it.
+#[derive(PartialEq, Eq)]
+enum Below {
+    Nothing,
+    /// The next sentence tells whether a list or plain lines follow.
+    Anything,
+    Items,
+    Lines,
+}
+
+/// The sentences that `is_one` finds, and those in a list below a heading of `headings`.
+fn found<'t>(text: &'t str, headings: Option<&Words>, is_one: impl Fn(&str, Place) -> bool) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    let mut below = Below::Nothing;
+    for Piece { text, place } in pieces(text) {
+        let item = matches!(place, Place::Item | Place::OpenBox);
+        below = match below {
+            Below::Anything if item => Below::Items,
+            Below::Anything if place != Place::Paragraph => Below::Lines,
+            Below::Items if item || place == Place::InItem => Below::Items,
+            Below::Lines if place == Place::Text => Below::Lines,
+            _ => Below::Nothing,
+        };
+        if text.len() > 4 * LENGTH.1 {
+            continue;
+        }
+        let folded = folded(text);
+        let listed = below == Below::Lines || below == Below::Items && item;
+        let is_heading = text.ends_with([':', '：']);
+        let is_one = listed || is_one(&folded, place);
+        if is_heading && !listed && (is_one || headings.is_some_and(|headings| headings.is_in(&folded))) {
+            below = Below::Anything;
+        }
+        if is_one && fits(text) {
+            found.push(text);
+        }
+    }
+    found
+}
+
+/// Is a text neither too short nor too long?
+fn fits(text: &str) -> bool {
+    let characters: usize = text.chars().map(|c| if c >= '\u{2e80}' { 2 } else { 1 }).sum();
+    (LENGTH.0..=LENGTH.1).contains(&characters)
+}
+
+fn is_rule(folded: &str) -> bool {
+    if NOT_SAID.is_in(folded) {
+        return false;
+    }
+    let folded = said(folded);
+    if asks(folded) {
+        return clauses(folded).any(|clause| REQUESTS.is_in(clause));
+    }
+    // Scripts without blanks have their words anywhere.
+    let anywhere = PERSISTENT.is_in(folded) || REVOKED.is_in(folded);
+    if anywhere && !STORIES.is_in(folded) {
+        return true;
+    }
+    let described = DESCRIBED.is_in(folded) && !ABOUT_WORK.is_in(folded);
+    let is_order =
+        |clause| ORDERS.iter().any(|(orders, others)| orders.is_in(clause) && !others.is_in(clause));
+    clauses(folded).any(|clause| is_order(clause) && !(described && WEAK_ORDERS.is_in(clause)))
+}
+
+fn is_task(folded: &str) -> bool {
+    let folded = said(folded);
+    !folded.ends_with("? ")
+        && (TASKS_ANYWHERE.is_in(folded)
+            || clauses(folded).any(|clause| TASKS.is_in(clause) && !NOT_TASKS.is_in(clause)))
+}
+
+fn is_decision(folded: &str) -> bool {
+    !asks(folded)
+        && (DECIDED.is_in(folded)
+            || CHOICES.is_in(folded) && REASONS.is_in(folded)
+            || CHOSEN.is_in(folded) && BECAUSE.is_in(folded))
+}
+
+/// A sentence up to where it tells what somebody else says.
+fn said(folded: &str) -> &str {
+    &folded[..REPORTED.at(folded).unwrap_or(folded.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_found_in_what_agents_say() {
+        for said in [
+            "We keep the lexer because it is fast.",
+            "I decided to use SQLite instead of files.",
+            "I'll use a BTreeMap so that the order is stable.",
+            "Let's go with tokio rather than threads.",
+        ] {
+            assert_eq!(decisions(said), [said], "{said}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What a block says of where the work stands, whatever the summarizer leaves out.
+
+use serde_json::json;
+
+use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
+use crate::llm::{Reply, Request};
+
+/// A model that says little, and how things stand at the end of a stretch.
+fn terse(state: &'static str) -> std::sync::Arc<ScriptedModel> {
+    ScriptedModel::new(move |Request { .. }| {
+        let text = format!("Some work\nThings were done.\n{state}\nExpand for details about: all");
+        Ok(Reply { text, model: Some("scripted/model".into()), usage: None })
+    })
+}
+
+fn section<'a>(block: &'a str, heading: &str) -> Option<&'a str> {
+    let (_, rest) = block.split_once(&format!("### {heading}\n"))?;
+    Some(rest.split("\n\n###").next().unwrap_or(rest).trim_end())
+}
+
+/// A turn under way: one request and many calls.
+fn in_midst_of_a_turn() -> Session {
+    let mut session = Session::new()
+        .user("Use tabs in this project.")
+        .chat(12, 40)
+        .user("From now on use spaces instead of tabs, please.")
+        .assistant("We keep the lexer because it is fast.")
+        .chat(4, 40)
+        .user("Rewrite the importer.\n\nIt must skip blank lines. Never push to main without asking me.");
+    for n in 0..12 {
+        session =
+            session.tool("read", json!({"path": format!("src/part{n}.rs")}), &"line of code\n".repeat(40));
+    }
+    session
+}
+
+#[tokio::test]
+async fn the_request_under_way_stands_word_for_word_first_in_the_block_when_pi_cuts_inside_its_turn() {
+    let session = in_midst_of_a_turn();
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let state = "State:\ngoal: a new importer\nin progress: reading the parts\nblocked: none";
+    let block = compacted(compact.run(&terse(state)).await).summary;
+    let standing = section(&block, "Where It Stands").unwrap();
+    let first = "Rewrite the importer.\n\nIt must skip blank lines. Never push to main without asking me.\n\
+                 Goal: a new importer\nIn progress: reading the parts\nNot recorded: blocked, next\n";
+    assert!(standing.starts_with("Request under way (m-") && standing.contains(first), "{block}");
+    assert!(block.find("### Where It Stands") < block.find("### Constraints"), "{block}");
+    // It is said once, and not with the text of each summary.
+    assert_eq!(block.matches("a new importer").count(), 1, "{block}");
+    assert!(block.contains("Things were done."), "{block}");
+}
+
+#[tokio::test]
+async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so() {
+    let session = in_midst_of_a_turn().assistant("Done.").user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    for model in [ScriptedModel::failing(), terse("")] {
+        let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+        let block = compacted(compact.run(&model).await).summary;
+        let rules: Vec<&str> = section(&block, "Constraints and Open Tasks").unwrap().lines().collect();
+        for rule in
+            ["Never push to main without asking me.", "From now on use spaces instead of tabs, please."]
+        {
+            assert!(rules.contains(&format!("- rule: \"{rule}\"").as_str()), "{block}");
+        }
+        assert_eq!(rules.last(), Some(&"- replaced rule: \"Use tabs in this project.\""), "{block}");
+        assert!(
+            section(&block, "Decisions")
+                .is_some_and(|said| said.contains("- We keep the lexer because it is fast.")),
+            "{block}"
+        );
+        assert!(
+            section(&block, "Earlier Requests").unwrap().contains(": \"From now on use spaces"),
+            "{block}"
+        );
+        // The request of the turn before the tail is neither under way nor earlier.
+        assert!(
+            section(&block, "Earlier Requests").unwrap().contains("Rewrite the importer. It must skip"),
+            "{block}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_what_succeeded_counts_and_checks_have_their_last_outcome() {
+    let failed = |session: Session, name: &str, arguments: serde_json::Value, output: &str| {
+        let call = json!([{"type": "toolCall", "id": "bad", "name": name, "arguments": arguments}]);
+        session.message(json!({"role": "assistant", "content": call, "stopReason": "toolUse"})).message(
+            json!({
+                "role": "toolResult", "toolCallId": "bad", "toolName": name,
+                "content": [{"type": "text", "text": output}], "isError": true
+            }),
+        )
+    };
+    let session =
+        Session::new().chat(10, 40).tool("write", json!({"path": "src/made.rs", "content": "x"}), "done");
+    let session =
+        failed(session, "write", json!({"path": "/no/such.rs", "content": "x"}), "ENOENT: no such file");
+    let session = failed(
+        session,
+        "bash",
+        json!({"command": "cargo test"}),
+        "error[E0308]: mismatched types\nCommand exited with code 101",
+    );
+    let session =
+        session.tool("bash", json!({"command": "cargo test"}), "test result: ok. 3 passed; 0 failed");
+    let session =
+        failed(session, "bash", json!({"command": "npm run lint"}), "3 errors\nCommand exited with code 1");
+    let session = session.assistant("Now the lints.").user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let compaction = compacted(compact.run(&terse("")).await);
+    assert_eq!(compaction.details.modified_files, ["src/made.rs"]);
+    let standing = section(&compaction.summary, "Where It Stands").unwrap();
+    let line = |start: &str| standing.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    assert!(line("Last failing check: `npm run lint` (m-").ends_with("): 3 errors"), "{standing}");
+    assert!(line("Last passing check:").starts_with("Last passing check: `cargo test` (m-"), "{standing}");
+    assert_eq!(line("Files touched last:"), "Files touched last: src/made.rs");
+    assert_eq!(line("Not recorded:"), "Not recorded: goal, in progress, blocked, next");
+}
+
+#[tokio::test]
+async fn an_extract_says_something_however_small_its_chunk_is() {
+    let mut session = Session::new();
+    for n in 0..30 {
+        session = session.tool(
+            "bash",
+            json!({"command": format!("seq {n}")}),
+            &format!("a line of output {n}\n").repeat(120),
+        );
+    }
+    let session = session.user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let compact = compact.with(|settings, _| settings.leaf_chunk_tokens = 500);
+    let compaction = compacted(compact.run(&ScriptedModel::failing()).await);
+    let bare = |text: &str| text.starts_with("Extract of ") && text.lines().count() == 1;
+    for summary in &compaction.details.summaries {
+        assert!(!bare(&summary.text), "{}", summary.text);
+    }
+}

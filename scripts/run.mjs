@@ -19,7 +19,7 @@ import { buildViewer, canBuildViewer } from "./viewer.mjs";
 const PATIENCE_MS = 1500;
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, check, context, start, strategies, test, "test:all": testAll, kill, pack, publish, rehearse };
+const verbs = { bench, build, check, context, start, strategies, survival, test, "test:all": testAll, kill, pack, publish, rehearse };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -100,6 +100,11 @@ function strategies(args) {
 /** Ways to keep a context, compared. @param {string[]} args */
 function context(args) {
   return comparison("context", args);
+}
+
+/** What outlives compactions. @param {string[]} args */
+function survival(args) {
+  return comparison("survival", args);
 }
 
 /** @param {string} what @param {string[]} args */

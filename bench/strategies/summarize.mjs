@@ -6,7 +6,7 @@
  */
 
 /** What makes a line worth keeping, the best first. */
-const WORTH = [/\b(must|never|always|don't|do not)\b/i, /\b(because|decided|instead of)\b/i, /\b(error|failed|refused|exception|panic)\b/i, /\b\d{4,}\b|\b\d+ (ms|MB|rows|%)/, /\?$|^(please|can you|add|fix|make|let's)\b/i];
+export const WORTH = [/\b(must|never|always|don't|do not)\b/i, /\b(because|decided|instead of)\b/i, /\b(error|failed|refused|exception|panic)\b/i, /\b\d{4,}\b|\b\d+ (ms|MB|rows|%)/, /\?$|^(please|can you|add|fix|make|let's)\b/i];
 const LONGEST_LINE = 220;
 const CHARACTERS_PER_WORD = 5;
 
@@ -17,10 +17,20 @@ const CHARACTERS_PER_WORD = 5;
 export function summarize(prompt) {
   const history = /<(history-\w+)>\n([\s\S]*)\n<\/\1>/.exec(prompt)?.[2] ?? prompt;
   const words = Number(/(\d+) words/.exec(prompt)?.[1] ?? 200);
-  const room = Math.min(words * CHARACTERS_PER_WORD, Math.floor(history.length * 0.9));
+  return written(extract(history, words * CHARACTERS_PER_WORD));
+}
+
+/**
+ * The lines that are kept, in their order.
+ * @param {string} history
+ * @param {number} characters there is room for
+ * @param {{ test: (line: string) => boolean }[]} [worthwhile] what makes a line worth keeping, the best first
+ */
+export function extract(history, characters, worthwhile = WORTH) {
+  const room = Math.min(characters, Math.floor(history.length * 0.9));
   const lines = [...new Set(history.split("\n").map((line) => line.trim()).filter((line) => /\p{L}{3}/u.test(line) && !/^(\[(m|s)-|Expand for details about:)/.test(line)))];
-  const ranked = WORTH.map((worth, rank) => lines.filter((line) => WORTH.findIndex((other) => other.test(line)) === rank));
-  ranked.push(lines.filter((line) => !WORTH.some((worth) => worth.test(line))));
+  const ranked = worthwhile.map((worth, rank) => lines.filter((line) => worthwhile.findIndex((other) => other.test(line)) === rank));
+  ranked.push(lines.filter((line) => !worthwhile.some((worth) => worth.test(line))));
   /** @type {Set<string>} */
   const kept = new Set();
   let length = 80;
@@ -35,8 +45,16 @@ export function summarize(prompt) {
       length += line.length + 1;
     }
   }
-  const order = lines.map(cut).filter((line) => kept.has(line));
-  return [cut(order[0] ?? "Work").slice(0, 60), ...order, "Expand for details about: all of it"].join("\n");
+  return lines.map(cut).filter((line) => kept.has(line));
+}
+
+/**
+ * A summary of these lines, with a title and an end as the prompts ask for them.
+ * @param {string[]} lines
+ * @param {string[]} [sections] lines before the end
+ */
+export function written(lines, sections = []) {
+  return [cut(lines[0] ?? "Work").slice(0, 60), ...lines, ...sections, "Expand for details about: all of it"].join("\n");
 }
 
 /** @param {string} line */

@@ -1,9 +1,9 @@
 //! The block: what the model reads in place of what was compacted.
 //!
 //! Its structure is fixed and its text changes only with a compaction. When the budget is tight, this gives way, in this
-//! order: earlier requests, the file lists, decisions, the id lines of deep summaries, the titles of all others, the newest leaf
-//! summary (never below a quarter of the budget), the ends of all texts. If even the ids are too many, the oldest are named as
-//! one run. Rules, open tasks and the request under way give way last, notes never: there are so few that the smallest block has
+//! order: the id lines of deep summaries, the ends of older texts, earlier requests, the file lists, decisions, the titles of all
+//! other ids, the newest leaf summary (never below a quarter of the budget), the rest of the texts. If even the ids are too many,
+//! the oldest are named as one run. Rules, open tasks and the request under way give way last, notes never: there are so few that the smallest block has
 //! room for them ([`crate::model::MOST_TOKENS`]). That every message is covered does not give way either.
 
 mod giving_way;
@@ -20,9 +20,9 @@ use giving_way::{largest, within};
 /// What the sections beside the summaries may take of the budget, in percent: the last request, rules and open tasks, earlier
 /// requests, decisions, files.
 const REQUEST: usize = 33;
-const CONSTRAINTS: usize = 20;
+const CONSTRAINTS: usize = 30;
 const REQUESTS: usize = 10;
-const DECISIONS: usize = 12;
+const DECISIONS: usize = 20;
 const FILES: usize = 10;
 /// The texts of summaries are condensed until they take no more than this share of the budget, in percent.
 const TEXTS: usize = 65;

@@ -137,10 +137,10 @@ pub fn said(message: &Message) -> Vec<Said<'_>> {
         match (part, &message.role) {
             (Part::Text(text), Role::User) => pieces.push(Said::User(text)),
             (Part::Text(text), Role::Assistant) => pieces.push(Said::Assistant(text)),
-            (Part::Text(text), Role::ToolResult | Role::Bash) => {
-                if message.tool.as_deref() != Some("read") && !message.is_recall_echo() {
-                    pieces.push(Said::Output(text));
-                }
+            (Part::Text(text), Role::ToolResult | Role::Bash)
+                if message.tool.as_deref() != Some("read") && !message.is_recall_echo() =>
+            {
+                pieces.push(Said::Output(text));
             }
             (Part::ToolCall { arguments, .. }, _) => pieces.extend(called(arguments)),
             _ => {}

@@ -863,10 +863,11 @@ pub(super) fn folded(sentence: &str) -> String {
             '?' if ends => apart(&mut folded, '?'),
             '？' => apart(&mut folded, '?'),
             ',' | ';' if ends || blank || !folded.ends_with(|c: char| c.is_ascii_digit()) => {
-                apart(&mut folded, ',')
+                apart(&mut folded, ',');
             }
-            '(' | ')' | '–' | '—' | '，' | '；' | '、' | '。' | '！' | '（' | '）' | '→' | '•' => {
-                apart(&mut folded, ',')
+            '(' | ')' | '–' | '—' | '，' | '；' | '、' | '。' | '！' | '（' | '）' | '→' | '•' =>
+            {
+                apart(&mut folded, ',');
             }
             '-' if blank && ends => apart(&mut folded, ','),
             '¿' | '¡' | '\'' if blank => {}

@@ -11,7 +11,7 @@ import { unwrap } from "./pi.js";
 /** What Pi calls the message. */
 const TYPE = "lcm_changed";
 /** How long a prompt waits for the engine's look at the files, in ms; after that a later prompt tells. */
-const PATIENCE_MS = 300;
+const PATIENCE_MS = 2_000;
 
 /**
  * Looks at the files that the session has seen, in the background.

@@ -21,11 +21,13 @@ use giving_way::{largest, within};
 /// requests, decisions, files.
 const REQUEST: usize = 33;
 const CONSTRAINTS: usize = 30;
-const REQUESTS: usize = 10;
+const REQUESTS: usize = 6;
 const DECISIONS: usize = 20;
-const FILES: usize = 10;
+const FILES: usize = 8;
 /// The texts of summaries are condensed until they take no more than this share of the budget, in percent.
 const TEXTS: usize = 65;
+/// A condensed summary is shown as what it was made from while the block takes no more than this share of the budget, in percent.
+const UNFOLDED: usize = 70;
 /// The answer to what the user asked of the compaction may take this share of the budget: 1/n.
 pub(super) const FOCUS: usize = 8;
 /// Characters of a title in an id line.
@@ -92,9 +94,9 @@ impl Block<'_> {
         tokens::estimate(&self.compose(&bare)) <= self.budget * TEXTS / 100
     }
 
-    /// Does everything fit, and nothing has to give way?
+    /// Does everything fit so well that there is no need to say less? Each token of a block is read with every request.
     pub(super) fn is_whole(&self) -> bool {
-        self.has_room_for(&self.everything())
+        tokens::estimate(&self.compose(&self.everything())) <= self.budget * UNFOLDED / 100
     }
 
     /// The block, at most `budget` tokens.

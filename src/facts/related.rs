@@ -79,6 +79,7 @@ const COMMON: &[&str] = &[
     "anymore",
     "longer",
     "project",
+    "todo",
     "just",
     "have",
     "has",
@@ -145,7 +146,7 @@ static CHANGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)\b(?:done|finished|completed?|added|updated|fixed|implemented|removed|deleted|wrote|written|renamed|moved|merged|resolved",
-        r"|in place|erledigt|fertig|behoben|hinzugefügt|aktualisiert|terminé|ajouté|corrigé|hecho|terminado|añadido|corregido)\b",
+        r"|in place|there now|settled|closed|went in|taken care of|sorted out|strike (?:it|that)|off the list|nothing left|forget about (?:it|that)|erledigt|fertig|behoben|hinzugefügt|aktualisiert|terminé|ajouté|corrigé|hecho|terminado|añadido|corregido)\b",
         r"|完成|已修复|已添加|修正しました|追加しました|完了",
     ))
     .ok()
@@ -177,7 +178,7 @@ pub(super) fn done(text: &str) -> Vec<&str> {
 pub(super) fn closes(done: &str, task: &str) -> bool {
     let (done, task) = (words(done), words(task));
     let shared = done.intersection(&task).count();
-    shared > 0 && 5 * shared >= 3 * task.len()
+    shared > 0 && (4 * shared >= 3 * task.len() || (shared >= 3 && 2 * shared >= task.len()))
 }
 
 fn is(words: &LazyLock<Option<Regex>>, text: &str) -> bool {

@@ -5,7 +5,7 @@
 
 use super::sentences::{Piece, Place, pieces};
 use super::words::{
-    ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
+    ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, CLOSED, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
     PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS, TASKS_ANYWHERE,
     WEAK_ORDERS, Words, asks, clauses, folded,
 };
@@ -98,6 +98,7 @@ fn is_rule(folded: &str) -> bool {
 fn is_task(folded: &str) -> bool {
     let folded = said(folded);
     !folded.ends_with("? ")
+        && !CLOSED.is_in(folded)
         && (TASKS_ANYWHERE.is_in(folded)
             || clauses(folded).any(|clause| TASKS.is_in(clause) && !NOT_TASKS.is_in(clause)))
 }
@@ -116,7 +117,49 @@ fn said(folded: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+
+    /// Sentences that were sought and found, and that were given and right.
+    fn figures(labelled: &str) -> [usize; 4] {
+        let bare = |text: &str| {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").trim_end_matches(['.', '!', '。']).to_lowercase()
+        };
+        let [mut sought, mut found, mut given, mut right] = [0; 4];
+        for line in labelled.lines() {
+            let message: Value = serde_json::from_str(line).unwrap();
+            let wanted: Vec<String> = message["rules"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|rule| bare(rule.as_str().unwrap()))
+                .collect();
+            let got: Vec<String> = rules(message["text"].as_str().unwrap()).into_iter().map(bare).collect();
+            let are_same = |one: &String, other: &String| one.contains(other) || other.contains(one);
+            sought += wanted.len();
+            found += wanted.iter().filter(|one| got.iter().any(|other| are_same(one, other))).count();
+            given += got.len();
+            right += got.iter().filter(|one| wanted.iter().any(|other| are_same(one, other))).count();
+        }
+        [sought, found, given, right]
+    }
+
+    /// The lists of words were made with the first set at hand. Nobody who changes them should look into the second.
+    #[test]
+    fn most_rules_are_found_and_little_else_in_seven_languages() {
+        let sets = [
+            (include_str!("labelled/seen.jsonl"), [95, 88]),
+            (include_str!("labelled/unseen.jsonl"), [94, 88]),
+        ];
+        for (labelled, [recall, precision]) in sets {
+            let [sought, found, given, right] = figures(labelled);
+            assert!(labelled.lines().count() > 180 && sought > 100, "{sought}");
+            assert!(100 * found >= recall * sought, "recall: {found} of {sought}");
+            assert!(100 * right >= precision * given, "precision: {right} of {given}");
+        }
+    }
 
     #[test]
     fn decisions_are_found_in_what_agents_say() {
@@ -127,6 +170,24 @@ mod tests {
             "Let's go with tokio rather than threads.",
         ] {
             assert_eq!(decisions(said), [said], "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_still_to_be_done_is_found_and_what_is_done_is_not() {
+        for said in [
+            "TODO: update the docs.",
+            "Put it on the list that the lexer has no test yet.",
+            "Als Nächstes: die Doku.",
+        ] {
+            assert_eq!(tasks(said), [said], "{said}");
+        }
+        for said in [
+            "The cleanup went in last night, nothing left to do there.",
+            "Fix the parser.",
+            "What is left to do?",
+        ] {
+            assert_eq!(tasks(said), [""; 0], "{said}");
         }
     }
 }

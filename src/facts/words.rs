@@ -249,6 +249,16 @@ const FACTS_EN: &[&str] = &[
     "we (?:support|target|ship|deploy|accept|allow|commit|use|write|merge) only ",
     "(?:in|on|for|at|within) {W6}we (?:write|use|do|keep|put|name|call|only|have|prefer|follow|avoid|want|like|commit|indent|start|end|try) ",
     "the (?:code|diff|patch|commands?) (?:, )?(?:only|please|, no) |(?:code|diff|patch|commands?) (?:, )?please ",
+    "{W6}(?:needs?|requires?) (?:my|our|prior|explicit) {W3}(?:ok|okay|approval|go|sign-off|consent|permission|review) ",
+    "(?:i|we) (?:want|expect|need) {W6}(?:for|with|in|per|after|before) (?:each|every|all|any) ",
+    "{W6}(?:must|may|should|can|shall) (?:not|never) {W3}(?:appear|show up|end up|turn up|leave|go) ",
+    "only (?:i|we) (?:may |can |am |are |get to )?[a-z]+ ",
+    "no [^ ,]+ (?:left |anywhere )?in (?:committed|production|released|public|shipped) ",
+    "{W3}[^ ,]+ (?:uppercase|lowercase|singular|plural|camelcase|snake_case|kebab-case|pascalcase|capitali[sz]ed) (?:,|$|please )",
+    "only [a-z]+ , (?:never|don\'t|do not) ",
+    "read-?only access ",
+    "{VERB} {W6}before you (?:tell|say|commit|push|finish|hand|report|claim|call|start|merge) ",
+    "you (?:do not|don\'t|dont|never) {W12}(?:again|ever) ",
 ];
 
 const NO_SURE: &[&str] = &[
@@ -338,7 +348,7 @@ const PERSISTENT_EN: &[&str] = &[
     " unless (?:asked|told|instructed|requested|explicitly|absolutely|strictly|otherwise|necessary|needed|it's absolutely|really) ",
     " (?:until|unless|before) i (?:say|approve|confirm|tell|give|ok|okay|'ve|have (?:approved|reviewed|confirmed|said)|reviewed|review|approved|said) ",
     " only (?:if|when|after|once) i (?:say|ask|tell|approve|confirm|explicitly|give) ",
-    " (?:is|are|remains?|stays?) (?:strictly |absolutely |completely |totally |now )?(?:forbidden|prohibited|off limits|off-limits|offlimits|not allowed|disallowed|banned|taboo|mandatory|a must|a no-go|frozen|untouchable|sacred|not to be [^ ]+|non-negotiable|out of bounds|out of scope|never to be [^ ]+|write-protected) ",
+    " (?:is|are|remains?|stays?) (?:strictly |absolutely |completely |totally |now )?(?:forbidden|prohibited|off limits|off-limits|offlimits|not allowed|disallowed|banned|taboo|mandatory|a must|a no-go|a no go|frozen|untouchable|sacred|not to be [^ ]+|non-negotiable|out of bounds|out of scope|never to be [^ ]+|write-protected) ",
     " (?:must|should|may|shall|can|are|is) ?(?:not|never|n't) (?:to )?be (?:changed|modified|touched|edited|broken|renamed|removed|deleted|committed|logged|pushed|used|altered|reformatted|checked in|overwritten|mocked|merged|imported|hardcoded|hard-coded) ",
     " (?:is|are) required for (?:every|all|each|any) ",
     " (?:stays?|remains?) (?:as is|as it is|as they are|untouched|unchanged|the same|stable|private|internal|compatible|out) ",
@@ -380,6 +390,8 @@ const REVOKED_ALL: &[&str] = &[
     " (?:remove|lift) the (?:rule|restriction|ban|freeze) (?:on|about|against|for) ",
     " (?:{STYLE}|emojis|comments|mocks|new dependencies|unwraps?|force pushes) (?:is|are) (?:fine|ok|okay|allowed|alright) (?:now|again|from now) ",
     " i (?:take back|changed my mind|take it back) | we (?:no longer|dropped|drop) (?:support|need|use|require|have to|care|[a-z]+) | (?:limit|rule|restriction|ban|freeze|convention) (?:is|has been|was) (?:gone|lifted|over|dropped|removed|off|void) ",
+    " (?:finalement|désormais|maintenant) {W1}tu (?:peux|as le droit) ",
+    "(?:触って|変えて|消して|直して)も?(?:いい|よい|良い|大丈夫)",
 ];
 
 const VERB_DE: &str = "änder|ändere|ändre|fass|fasse|lösch|lösche|verwend|verwende|benutz|benutze|nutz|nutze|nimm|schreib|schreibe|mach|mache|füg|füge\
@@ -431,6 +443,7 @@ const FACTS_DE: &[&str] = &[
     "{W6}(?:nicht|nie|niemals|immer|nur|keine[nrms]?|kein|stets|nichts|ausschließlich|ohne) {W12}[a-zäöüß]{2,}(?:en|ern|eln|tun) (?:bitte )?(?:,|:|$|und |sondern |oder )",
     "(?:alle |neue |jede[rs]? |die |unsere |der |das )*{W3}{NOUN_DE} {W6}(?:müssen|muss|sollen|soll|sollten|dürfen|darf|gehören|gehört|kommen|kommt|liegen|bleiben|bleibt|nie|niemals|nur|stets|bitte|(?:immer )?(?:auf|in) {LANG}|in {STYLE}|brauchen|braucht|bekommen|bekommt|immer|ohne|nach|unter) ",
     "{W6}(?:darf|dürfen) {W6}(?:nicht|nie|niemals|keine|nur) {W6}(?:geändert|verändert|angefasst|gelöscht|verwendet|committet|commitet|gepusht|brechen|ändern|umbenannt|verschoben|werden|kaputtgehen) ",
+    "{W6}(?:wird|werden) {W3}(?:nichts|nicht|nie|niemals) {W3}(?:geändert|angefasst|verändert|gelöscht|angerührt|committet|gepusht|umbenannt) ",
 ];
 
 const NO_FACTS_DE: &[&str] = &[
@@ -521,6 +534,7 @@ const ORDERS_ES: &[&str] = &[
     "(?:todos |todas )?(?:los |las |el |la |nuestros |cada )?{W1}(?:mensajes(?: de commit)?|commits?|comentarios|tests?|pruebas|nombres|variables|funciones|función|respuestas|documentación|código|archivos|ramas|clases|dependencias|migraciones|errores|cambios?|api|secretos) {W6}(?:deben|debe|tienen que|tiene que|van|va|en {LANG}|siempre|nunca|no deben|no debe|se escriben|se quedan|necesita|necesitan|en {STYLE}) ",
     "(?:si|cuando) (?:cambias|tocas|añades|modificas|agregas|no estás segur[oa]|tienes dudas|dudas|creas|cambies|añadas|hagas|escribas|toques|crees|modifiques|agregues) |en caso de duda |ante la duda |(?:aquí |en este proyecto )?(?:usamos|trabajamos con|nunca usamos) {W6}(?:aquí|en este|no|y no|en lugar|en vez|{STYLE}) ",
     "haz (?:commits|siempre|solo|funciones) |(?:respuestas|commits|funciones|mensajes|cambios) (?:cortas?|cortos?|breves?|pequeñ[oa]s?|concis[oa]s?|atómic[oa]s?) |usa {W6}, no |(?:usa|utiliza) (?:nombres|funciones|tipos|imports|comillas|frases) |{W3}(?:máximo|como máximo|máx) [0-9]+ (?:caracteres|líneas|palabras) ",
+    "{W6}no se (?:toca|tocan|cambia|cambian|modifica|modifican|borra|borran|edita|editan) ",
 ];
 
 const NO_ORDERS_ES: &[&str] = &[
@@ -666,6 +680,7 @@ const TASKS_IN: &[&str] = &[
     " muss(?:t)? (?:noch|später|danach|anschließend) | müssen (?:wir )?(?:noch|später|danach|anschließend) | (?:steht|stehen) noch aus | fehl(?:t|en) noch ",
     "待办|待辦|尚未完成|还需要|還需要|还要|還要|下一步|别忘|別忘|不要忘|记得|記得|稍后|稍後|晚点|晚點|之后再|之後再|以后再|以後再|然后还|回头|还没做|还剩|完成后(?:再|请|更|把)|做完(?:后|之后|了)?(?:再|请|,)",
     "未完了|残り作業|残っている作業|残りの(?:作業|タスク)|残タスク|次のステップ|次は|まだ終わって|あとで|後で|その後|忘れずに|忘れないで|終わったら|完了したら|まだ[^。]*(?:必要|残って|していない|していません|できていない)",
+    " (?:put|add|note|keep) (?:it |this |that |them )?on (?:the|my|our) (?:list|todo) | (?:have to|need to|must|will|we\'ll|i\'ll|should) {W1}(?:come back to|revisit) |^ not now , but ",
 ];
 const NOT_TASKS_ALL: &[&str] = &[
     "(?:later|afterwards|afterward|after (?:this|that)|eventually|after (?:this|that) change|at some point) ,? ?(?:it|he|she|they|the [^ ]+ (?:crash|crashes|crashed|fails|failed|stops|stopped|was|is|hangs|works|worked|gets|got)|everything|nothing|that|there|i (?:got|get|saw|see|found|noticed)) ",
@@ -680,6 +695,7 @@ const DECIDED_ALL: &[&str] = &[
     " (?:decidido|decidimos|decidí|decisión|elegí|elegimos|elijo|optamos|opté|nos quedamos con|vamos con|deciso|decisione|scelto|scelgo|andiamo con|decidi|decisão|escolhi|escolhemos|vamos de) ",
     "决定|決定|选定|選定|改用|决策|選擇了|选择了|最终选|最終選|还是用[^。]*(?:吧|因)|就用",
     "決めた|決めました|決定|ことにした|ことにします|ことにしました|採用し|を採用|に決ま|を選びました|を選んだ|でいきましょう|で行きましょう",
+    " (?:better off with|the better (?:fit|choice|option)|makes more sense than|was the deciding) ",
 ];
 const CHOICES_ALL: &[&str] = &[
     " (?:i|we|let's|lets|i'll|we'll|i'm|we're|i've|we've|i'd|we'd|let us) {W3}(?:use|used|using|keep|kept|keeping|take|took|taking|choose|choosing|pick|stick|stuck|store|stored|storing|switch|switched|switching|move|moved|moving|prefer|leave|left|leaving|make|made|making|drop|dropped|dropping|avoid|avoided|implement|implemented|put|add|added|adding|write|wrote|replace|replaced|replacing|split|cache|cached|return|introduce|introduced|skip|skipped|skipping|wrap|wrapped|do|did|run|rewrite|rewrote|inline|inlined|build|built|stay|target|base|based|hash|pin|pinned|vendor|parse|hand-roll|model|ship|went|go) ",
@@ -695,6 +711,7 @@ const IMPERATIVES: &[&str] =
 const CAUSES: &[&str] =
     &[" (?:because|cause|cuz|since|so that|as (?:it|this|that|they)|to avoid|in order to|therefore) "];
 const REASONS_ALL: &[&str] = &[
+    " would (?:need|double|cost|break|take|lose|block|slow|mean|require) ",
     " (?:because|cause|cuz|since|so that|so (?:we|it|the|they|i|you|this|that|nothing)|as (?:it|this|that|the|they|we)|to (?:avoid|keep|reduce|prevent|make|save|simplify|not|minimi[sz]e|preserve|ensure|allow)|in order to|instead of|rather than|over|therefore|hence|which (?:keeps|avoids|makes|lets|saves|means)|due to|for (?:performance|simplicity|speed|consistency|now because|safety|compatibility|readability)|thus) ",
     " (?:weil|da|denn|damit|statt|anstatt|anstelle|stattdessen|deshalb|daher|darum|um|wegen|sodass|so dass|somit) ",
     " (?:parce que|parce qu'[^ ]+|car|puisque|afin|pour (?:que|éviter|garder|ne pas|simplifier)|plutôt que|plutôt qu'[^ ]+|au lieu de|au lieu d'[^ ]+|donc|à cause de|c'est pourquoi) ",
@@ -772,6 +789,12 @@ pub(super) static REPORTED: Words = anywhere!(&[
     " (?:error|warning|output|log|logs|exception|fehler|fehlermeldung|erreur|errore|erro) : | (?:sagt|meldet|schreibt|steht|dit que|affiche|dice que|indica|diz que) "
 ]);
 /// Words of licenses and the like, which users paste and never say.
+/// Words by which somebody says that nothing is left to do.
+pub(super) static CLOSED: Words = anywhere!(&[
+    " (?:nothing (?:left|more|else) to|is (?:done|settled|closed|fixed|there now|off the list)|are (?:done|settled|closed)|went in|taken care of|that's closed|already done) ",
+    " (?:ist|sind) (?:erledigt|fertig) | (?:c'est|est) (?:fait|réglé) | (?:está|están) (?:hecho|listo|lista|listos) |已完成|完成了|完了しました",
+]);
+
 pub(super) static NOT_SAID: Words = anywhere!(&[
     "^ it (?:should|must|has to|needs to|shall) ",
     " (?:copyright|redistributions?|licensees?|licensor|sublicense|warranty|warranties|hereby|noninfringement|merchantability|indemnify|herein|thereof|rfc ?2119) "

@@ -25,7 +25,7 @@ fn in_midst_of_a_turn() -> Session {
         .chat(12, 40)
         .user("From now on use spaces instead of tabs, please.")
         .assistant("We keep the lexer because it is fast.")
-        .chat(4, 40)
+        .chat(4, 8)
         .user("Rewrite the importer.\n\nIt must skip blank lines. Never push to main without asking me.");
     for n in 0..12 {
         session =
@@ -57,7 +57,7 @@ async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so
     let session = in_midst_of_a_turn().assistant("Done.").user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
-    for model in [ScriptedModel::failing(), terse("")] {
+    for (model, reads_answers) in [(ScriptedModel::failing(), false), (terse(""), true)] {
         let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
         let block = compacted(compact.run(&model).await).summary;
         let rules: Vec<&str> = section(&block, "Constraints and Open Tasks").unwrap().lines().collect();
@@ -68,14 +68,12 @@ async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so
         }
         assert_eq!(rules.last(), Some(&"- replaced rule: \"Use tabs in this project.\""), "{block}");
         assert!(
-            section(&block, "Decisions")
-                .is_some_and(|said| said.contains("- We keep the lexer because it is fast.")),
-            "{block}"
-        );
-        assert!(
             section(&block, "Earlier Requests").unwrap().contains(": \"From now on use spaces"),
             "{block}"
         );
+        // In an outline of many messages there is no room for what the agent said.
+        let decisions = section(&block, "Decisions").unwrap_or_default();
+        assert!(!reads_answers || decisions.contains("- We keep the lexer because it is fast."), "{block}");
         // The request of the turn before the tail is neither under way nor earlier.
         assert!(
             section(&block, "Earlier Requests").unwrap().contains("Rewrite the importer. It must skip"),

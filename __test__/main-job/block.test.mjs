@@ -158,7 +158,7 @@ test("the block tells what was compacted, whatever that was", async (t) => {
     const [first] = session.keptBy();
     assert.equal(first.message.role, "assistant", "the turn was split");
     assert.ok(shown(project).includes("request0000x"));
-    assert.match(section(block, "Where It Stands"), /^Last request, answered \(m-[0-9a-f]{10}\):\nrequest0000x: read them all\n/);
+    assert.match(section(block, "Where It Stands"), /^Last request, answered \(m-[0-9a-f]{10}\):\n> request0000x: read them all\n/);
     assert.equal(said.split("request0000x").length, 2, "it is said once");
     assert.ok(said.includes("all0000x"));
     assert.match(section(block, "Files"), /^<read-files>\nsrc\/file\d+\.ts \(m-[0-9a-f]{10}, deleted on disk since you saw it\)\n/);

@@ -10,6 +10,7 @@ mod giving_way;
 
 use std::fmt::Write as _;
 
+use super::branch::HISTORY;
 use super::standing::Standing;
 use crate::dag::Span;
 use crate::ids::Hash;
@@ -145,7 +146,8 @@ impl Block<'_> {
     /// The last request, in so many percent of the budget.
     fn request(&self, share: usize) -> String {
         let request = self.standing.request.as_ref();
-        request.map(|request| as_body(&request.lines(self.budget * share / 100))).unwrap_or_default()
+        let lines = request.map(|request| request.lines(self.budget * share / 100, self.title != HISTORY));
+        unwrapped(&lines.unwrap_or_default())
     }
 
     /// The lines of all files, those that were changed first.
@@ -371,7 +373,7 @@ mod tests {
         let expected = format!(
             "## Conversation History (Lossless Context Management)\n\
              99 messages stored | 3 summaries | DAG depth 1 | covers 10 messages, none missing, 0 degraded\n\
-             \n### Where It Stands\nRequest under way (m-0123456789):\nFix it.\nAll.\nGoal: a parser\nNot recorded: next\n\
+             \n### Where It Stands\nRequest under way (m-0123456789):\n> Fix it.\n> All.\nGoal: a parser\nNot recorded: next\n\
              \n### Constraints and Open Tasks\n- rule: \"never\"\n\
              \n### Earlier Requests\n- m-2: \"begin\"\n\
              \n### Decisions\n- We keep it.\n\
@@ -434,7 +436,7 @@ mod tests {
             tokens::estimate(&text) <= 3_000 && text.contains("bytes left out: lcm_expand m-0123456789"),
             "{text}"
         );
-        assert!(text.contains("\nLast request, answered (m-0123456789):\nso much to do. so"), "{text}");
+        assert!(text.contains("\nLast request, answered (m-0123456789):\n> so much to do. so"), "{text}");
     }
 
     pub fn note(number: u32, text: &str, by_user: bool) -> Note {

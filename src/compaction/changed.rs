@@ -8,9 +8,11 @@ use crate::error::Result;
 use crate::facts::disk::Change;
 use crate::ids::ConversationId;
 use crate::store::{Store, View};
+use crate::text::one_line;
 
-/// Files that are named.
+/// Files that are named, and characters of each.
 const NAMED: usize = 20;
+const PATH: usize = 200;
 
 /// Returns what to tell the model of files that changed since the branch that ends with `leaf` showed them; none where all are as
 /// they were.
@@ -32,8 +34,8 @@ pub async fn changed(
         return Ok(None);
     }
     let line = |(path, change, handle): &(String, Change, String)| match change {
-        Change::Changed => format!("- {path} (last seen in {handle})"),
-        Change::Deleted => format!("- {path}, deleted (last seen in {handle})"),
+        Change::Changed => format!("- {} (last seen in {handle})", one_line(path, PATH)),
+        Change::Deleted => format!("- {}, deleted (last seen in {handle})", one_line(path, PATH)),
     };
     let lines: Vec<String> = changes.iter().take(NAMED).map(line).collect();
     let more = match changes.len().saturating_sub(NAMED) {

@@ -2,12 +2,13 @@
 //!
 //! The user's requests word for word, rules and open tasks, decisions, checks with their outcome, and files as they are.
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use crate::dag::Visible;
 use crate::error::Result;
 use crate::facts::disk::{self, Change};
-use crate::facts::{Facts, File, replaces};
+use crate::facts::{Facts, File, Meaning};
 use crate::model::{Message, QuoteKind};
 use crate::store::View;
 use crate::{text, tokens};
@@ -22,8 +23,13 @@ const REQUEST: usize = 600;
 const COMPARED: usize = 40;
 /// Files that are named as the last ones touched.
 const LAST_FILES: usize = 5;
-/// Characters of a line of the summarizer's.
+/// Characters of a line of the summarizer's, of a command and of how it failed, of a path, and of a quote.
 const STATE: usize = 240;
+const CHECK: usize = 140;
+const PATH: usize = 200;
+const QUOTE: usize = 400;
+/// Most messages of the user's that are taken for one request.
+const MOST_ADDED: usize = 12;
 
 /// What a block says beside its summaries. Lines are in the order in which they are kept when room is short.
 #[derive(Clone, Debug, Default)]
@@ -61,8 +67,8 @@ pub(super) struct Source<'a> {
     pub visible: &'a [Visible],
     pub before: usize,
     pub facts: &'a Facts,
-    /// What summaries quote, oldest first.
-    pub quotes: Vec<(QuoteKind, String)>,
+    /// What summaries quote, with the places where their stretches begin.
+    pub quotes: Vec<(usize, QuoteKind, String)>,
     /// The text of the newest leaf summary.
     pub newest: Option<&'a str>,
     /// The project's folder, where files are compared with what was seen of them.
@@ -77,12 +83,13 @@ impl Standing {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn of(source: &Source<'_>) -> Result<Self> {
-        let request = source.request()?;
+        let turn = source.turn()?;
+        let request = source.request(&turn)?;
         let (modified, read) = source.files()?;
         Ok(Self {
             state: source.state(),
             constraints: source.constraints(),
-            requests: source.requests(request.is_some())?,
+            requests: source.requests(&turn)?,
             decisions: source.decisions(),
             request,
             modified,
@@ -109,25 +116,50 @@ impl Source<'_> {
         (0..end).rev().filter(|at| self.visible[*at].seen.role == "user")
     }
 
-    fn request(&self) -> Result<Option<Request>> {
-        let last = self.asked(self.visible.len()).next();
-        let Some(at) = last.filter(|at| *at < self.before) else { return Ok(None) };
-        let answer = self.message(self.visible.len() - 1)?;
-        let is_answered = answer.role == crate::model::Role::Assistant
-            && !answer.cut_off
-            && answer.tool_calls().next().is_none();
-        let text = self.masked(self.message(at)?.searchable().trim());
-        Ok(Some(Request { handle: self.handle(at), text, is_answered }))
+    /// The places of the user's messages since the agent finished an answer before the last of them, newest first: a request, and
+    /// what was added while the agent worked on it.
+    fn turn(&self) -> Result<Vec<usize>> {
+        let mut turn = Vec::new();
+        for at in self.asked(self.visible.len()).take(MOST_ADDED) {
+            turn.push(at);
+            let before = self.visible[..at].iter().rposition(|message| is_talk(message));
+            match before.map(|before| self.is_finished(before)).transpose()? {
+                Some(false) => {}
+                None | Some(true) => break,
+            }
+        }
+        Ok(turn)
     }
 
-    fn requests(&self, without_last: bool) -> Result<Vec<String>> {
+    /// Is the message at this place an answer after which the agent waits for the user?
+    fn is_finished(&self, at: usize) -> Result<bool> {
+        if self.visible[at].seen.role != "assistant" {
+            return Ok(false);
+        }
+        let answer = self.message(at)?;
+        Ok(!answer.cut_off && answer.tool_calls().next().is_none())
+    }
+
+    fn request(&self, turn: &[usize]) -> Result<Option<Request>> {
+        let gone: Vec<usize> = turn.iter().rev().copied().filter(|at| *at < self.before).collect();
+        let Some(first) = gone.first() else { return Ok(None) };
+        let last = self.visible.iter().rposition(is_talk).unwrap_or_default();
+        let texts = gone.iter().map(|at| Ok(self.masked(self.message(*at)?.searchable().trim())));
+        Ok(Some(Request {
+            handle: self.handle(*first),
+            text: texts.collect::<Result<Vec<_>>>()?.join("\n\n"),
+            is_answered: self.is_finished(last)?,
+        }))
+    }
+
+    fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
-            let text = text::head_and_tail(self.message(at)?.searchable().trim(), REQUEST, |gone| {
-                format!("[… {gone} bytes left out …]")
-            });
-            Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&self.masked(&text), 2 * REQUEST)))
+            // Masked before it is shortened: half a key looks like none.
+            let text = self.masked(self.message(at)?.searchable().trim());
+            let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
+            Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
         };
-        self.asked(self.before).skip(usize::from(without_last)).take(REQUESTS).map(line).collect()
+        self.asked(self.before).filter(|at| !turn.contains(at)).take(REQUESTS).map(line).collect()
     }
 
     fn state(&self) -> Vec<String> {
@@ -143,20 +175,26 @@ impl Source<'_> {
         if !missing.is_empty() {
             lines.push(format!("Not recorded: {}", missing.join(", ")));
         }
-        let checks = || self.facts.checks.iter().rev();
-        if let Some(check) = checks().find(|check| check.failure.is_some()) {
-            let failure = check.failure.as_deref().unwrap_or_default();
-            lines.push(format!(
-                "Last failing check: `{}` ({}): {failure}",
-                check.command,
-                self.handle(check.at)
-            ));
+        let checks = self.facts.checks.iter().rev();
+        let (mut failing, mut passing) = (None, None);
+        for check in checks {
+            let last = if check.failure.is_some() { &mut failing } else { &mut passing };
+            last.get_or_insert(check);
         }
-        if let Some(check) = checks().find(|check| check.failure.is_none()) {
-            lines.push(format!("Last passing check: `{}` ({})", check.command, self.handle(check.at)));
+        // The later of the two comes first.
+        let mut last: Vec<_> = [failing, passing].into_iter().flatten().collect();
+        last.sort_by_key(|check| std::cmp::Reverse(check.at));
+        for check in last {
+            let [command, failure] = [Some(&check.command), check.failure.as_ref()]
+                .map(|text| text.map(|text| text::one_line(&self.masked(text), CHECK)));
+            let (command, handle) = (command.unwrap_or_default(), self.handle(check.at));
+            lines.push(match failure {
+                Some(failure) => format!("Last failing check: `{command}` ({handle}): {failure}"),
+                None => format!("Last passing check: `{command}` ({handle})"),
+            });
         }
-        let files: Vec<&str> =
-            newest(self.facts).into_iter().take(LAST_FILES).map(|(path, _)| path.as_str()).collect();
+        let files = newest(self.facts, self.folder).into_iter().take(LAST_FILES);
+        let files: Vec<String> = files.map(|(path, _)| text::one_line(&path, PATH)).collect();
         if !files.is_empty() {
             lines.push(format!("Files touched last: {}", files.join(", ")));
         }
@@ -165,13 +203,15 @@ impl Source<'_> {
 
     /// Rules that hold, open tasks, and rules that a later one replaced; the newest first of each.
     fn constraints(&self) -> Vec<String> {
-        let said = |said: &crate::facts::Said| said.text.clone();
         let quoted = |kind: QuoteKind| {
-            self.quotes.iter().filter(move |(is, _)| *is == kind).map(|(_, text)| text::one_line(text, 400))
+            let quotes = self.quotes.iter().filter(move |(_, is, _)| *is == kind);
+            quotes.map(|(at, _, text)| (*at, text::one_line(text, QUOTE)))
         };
+        let said = |said: &crate::facts::Said| (said.at, said.text.clone());
         let rules = merged(quoted(QuoteKind::Rule), self.facts.rules.iter().map(said));
         let tasks = merged(quoted(QuoteKind::Task), self.facts.tasks.iter().map(said));
-        let is_replaced = |at: usize| rules[at + 1..].iter().any(|newer| replaces(newer, &rules[at]));
+        let meant: Vec<Meaning> = rules.iter().map(|rule| Meaning::of(rule)).collect();
+        let is_replaced = |at: usize| meant[at + 1..].iter().any(|newer| newer.replaces(&meant[at]));
         let (replaced, current): (Vec<usize>, Vec<usize>) =
             (0..rules.len()).rev().partition(|at| is_replaced(*at));
         let line = |kind: &str, text: &str| format!("- {kind}: \"{}\"", self.masked(text));
@@ -182,7 +222,7 @@ impl Source<'_> {
     }
 
     fn decisions(&self) -> Vec<String> {
-        self.facts.decisions.iter().rev().map(|said| format!("- {}", self.masked(&said.text))).collect()
+        self.facts.decisions.iter().rev().map(|said| format!("- \"{}\"", self.masked(&said.text))).collect()
     }
 
     fn files(&self) -> Result<(Vec<String>, Vec<String>)> {
@@ -191,13 +231,13 @@ impl Source<'_> {
             None => Vec::new(),
         };
         let (mut modified, mut read) = (Vec::new(), Vec::new());
-        for (path, file) in newest(self.facts) {
-            let change = match changes.iter().find(|(changed, ..)| changed == path) {
+        for (path, file) in newest(self.facts, self.folder) {
+            let change = match changes.iter().find(|(changed, ..)| *changed == path) {
                 Some((_, Change::Changed, _)) => ", changed on disk since you saw it",
                 Some((_, Change::Deleted, _)) => ", deleted on disk since you saw it",
                 None => "",
             };
-            let shown = path.replace(['\n', '\r'], " ");
+            let shown = text::one_line(&path, PATH);
             match (file.edited, file.read) {
                 (Some(edited), _) => modified.push(format!("{shown} ({}{change})", self.handle(edited))),
                 (None, Some(at)) => read.push(format!("{shown} ({}{change})", self.handle(at))),
@@ -208,9 +248,19 @@ impl Source<'_> {
     }
 }
 
-/// Files, the one touched last first.
-fn newest(facts: &Facts) -> Vec<(&String, &File)> {
-    let mut files: Vec<(&String, &File)> = facts.files.iter().collect();
+/// Is it something that was said in the conversation, or done in it by the agent?
+fn is_talk(message: &Visible) -> bool {
+    matches!(message.seen.role.as_str(), "user" | "assistant" | "toolResult")
+}
+
+/// Files, the one touched last first; those in the project's folder by their paths in there.
+fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
+    let mut files: BTreeMap<String, File> = BTreeMap::new();
+    for (path, file) in &facts.files {
+        let path = folder.map_or_else(|| path.clone(), |folder| disk::within(folder, path));
+        files.entry(path).and_modify(|known| *known = known.beside(file)).or_insert_with(|| file.clone());
+    }
+    let mut files: Vec<(String, File)> = files.into_iter().collect();
     files.sort_by_key(|(_, file)| std::cmp::Reverse(file.last()));
     files
 }
@@ -227,24 +277,28 @@ pub(super) fn changes(
     folder: &Path,
 ) -> Result<Vec<(String, Change, String)>> {
     let mut changes = Vec::new();
-    for (path, file) in newest(facts).into_iter().take(COMPARED) {
+    for (path, file) in newest(facts, Some(folder)).into_iter().take(COMPARED) {
         let seen = file.seen.iter().filter_map(|at| visible.get(*at));
         let read = |message: &Visible| Ok(Message::parse(&view.json_of(message.seen.id)?));
         let messages = seen.map(read).collect::<Result<Vec<_>>>()?;
-        if let Some(change) = disk::change(folder, path, &messages, file.whole) {
+        if let Some(change) = disk::change(folder, &path, &messages, file.whole) {
             let handle = visible.get(file.last()).map(|message| message.original.message_handle());
-            changes.push((path.clone(), change, handle.unwrap_or_default()));
+            changes.push((path, change, handle.unwrap_or_default()));
         }
     }
     Ok(changes)
 }
 
-/// Sentences of both, each once: what one says as a part of the other is said by the longer.
-fn merged(quoted: impl Iterator<Item = String>, found: impl Iterator<Item = String>) -> Vec<String> {
-    let mut all: Vec<String> = found.collect();
-    for quote in quoted {
-        let (key, mut is_there) = (quote.to_lowercase(), false);
-        for one in &mut all {
+/// Sentences of both in the order in which they were said, each once: what one says as a part of the other is said by the longer.
+fn merged(
+    quoted: impl Iterator<Item = (usize, String)>,
+    found: impl Iterator<Item = (usize, String)>,
+) -> Vec<String> {
+    let mut all: Vec<(usize, String)> = found.collect();
+    for (at, quote) in quoted {
+        let key = quote.to_lowercase();
+        let mut is_there = false;
+        for (_, one) in &mut all {
             let known = one.to_lowercase();
             if known.contains(&key) {
                 is_there = true;
@@ -254,13 +308,12 @@ fn merged(quoted: impl Iterator<Item = String>, found: impl Iterator<Item = Stri
             }
         }
         if !is_there {
-            // A summary says where it is from no more closely: it comes before what was found since.
-            all.insert(0, quote);
+            all.push((at, quote));
         }
     }
-    let mut seen = std::collections::HashSet::new();
-    all.retain(|one| seen.insert(one.clone()));
-    all
+    all.sort_by_key(|(at, _)| *at);
+    let mut seen = HashSet::new();
+    all.into_iter().map(|(_, text)| text).filter(|text| seen.insert(text.clone())).collect()
 }
 
 fn capitalized(word: &str) -> String {
@@ -269,15 +322,21 @@ fn capitalized(word: &str) -> String {
 }
 
 impl Request {
-    /// Returns its lines in a block, in at most `most` tokens: of a long one the beginning and the end.
-    pub(super) fn lines(&self, most: usize) -> String {
-        let label = if self.is_answered { "Last request, answered" } else { "Request under way" };
+    /// Returns its lines in a block, in at most `most` tokens: of a long one the beginning and the end. Its text is quoted, so that
+    /// nothing in it can open a section. On a branch that was `left`, nothing is under way any more.
+    pub(super) fn lines(&self, most: usize, left: bool) -> String {
+        let label = match (left, self.is_answered) {
+            (true, _) => "Last request on that branch",
+            (false, true) => "Last request, answered",
+            (false, false) => "Request under way",
+        };
         let mut bytes = self.text.len();
         loop {
             let text = text::head_and_tail(&self.text, bytes, |gone| {
                 format!("[… {gone} bytes left out: lcm_expand {} …]", self.handle)
             });
-            let lines = format!("{label} ({}):\n{text}", self.handle);
+            let quoted: String = text.lines().map(|line| format!("\n> {line}")).collect();
+            let lines = format!("{label} ({}):{quoted}", self.handle);
             if bytes == 0 || tokens::estimate(&lines) <= most {
                 return lines;
             }

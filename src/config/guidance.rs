@@ -92,8 +92,11 @@ fn section_of(text: &str) -> Option<String> {
         |line: &&str| level(line) > 0 && line.trim_matches(['#', ' ']).eq_ignore_ascii_case(HEADING);
     let mut lines = text.lines();
     let depth = level(lines.find(is_ours)?);
+    let mut is_code = false;
     let kept = lines.take_while(|line| {
-        !(1..=depth).contains(&level(line)) || !line.trim_start_matches('#').starts_with(' ')
+        is_code ^= line.trim_start().starts_with("```");
+        let is_heading = (1..=depth).contains(&level(line)) && line.trim_start_matches('#').starts_with(' ');
+        is_code || !is_heading
     });
     let kept = kept.collect::<Vec<_>>().join("\n").trim().to_owned();
     Some(kept).filter(|text| !text.is_empty())

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Characters of a command, and of the line that says how it came out.
-const SHOWN: usize = 140;
+/// Characters of a command, and of the line that says how it came out: enough that what is masked is masked whole.
+const KEPT: usize = 400;
 
 /// Commands that judge the work, at the beginning of a command or after `&&`, `;`, `|` or a variable.
 static JUDGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
+        r"(?m)(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
         r"(?:cargo +(?:\+\S+ +)?(?:test|t|nextest|build|b|check|c|clippy|bench|fmt +--check)",
         r"|(?:npm|pnpm|yarn|bun|deno) +(?:(?:run|run-script|task) +)?(?:\S*(?:test|build|check|lint|typecheck|tsc|ci|verify)\S*|t)",
         r"|node +(?:\S+ +)*--test|go +(?:test|build|vet)|make|cmake +--build|ninja|ctest|meson +test|bazel +(?:test|build)",
@@ -26,7 +26,7 @@ static JUDGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What a tool prints that failed, also where a pipe hides its exit code.
+/// The line of an output that says best how a command failed.
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
@@ -34,6 +34,16 @@ static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
+/// A line by which a command failed whose exit code a pipe hides.
+static HIDDEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
+        r"|.*\b[1-9]\d* (?:tests? )?(?:failed|failing)\b).*$",
+    ))
+    .ok()
+});
+/// Marks of a line that says that something passed.
+const PASSED: [&str; 5] = ["✔", "✓", "ok ", "PASS", "passed"];
 
 /// A command with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,14 +63,22 @@ impl Check {
         if !JUDGES.as_ref()?.is_match(command) {
             return None;
         }
-        let line = FAILURES.as_ref()?.find(output).map(|line| line.as_str());
+        let line = |lines: &'static LazyLock<Option<Regex>>| {
+            let lines = lines.as_ref()?;
+            let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
+            lines.find_iter(output).map(|line| line.as_str()).find(|line| !is_pass(line))
+        };
         // Pi ends the output of a command that failed with its exit code.
         let last = || {
             output.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("Command exited with"))
         };
-        let line = line.or_else(|| if has_failed { last().or(Some("failed")) } else { None });
-        let failure = line.map(|line| text::one_line(line, SHOWN));
-        Some(Self { at, command: text::one_line(command, SHOWN), failure })
+        let line = match has_failed {
+            true => line(&FAILURES).or_else(last).or(Some("failed")),
+            false if command.contains('|') => line(&HIDDEN),
+            false => None,
+        };
+        let failure = line.map(|line| text::one_line(line, KEPT));
+        Some(Self { at, command: text::one_line(command, KEPT), failure })
     }
 }
 
@@ -102,5 +120,9 @@ mod tests {
             Some(Some("no rule".into()))
         );
         assert_eq!(outcome("npm test", "0 failed, 12 passed", false), Some(None));
+        let thrown = "✔ throws TypeError: bad input\n✔ retries after 3 failures";
+        assert_eq!(outcome("npm test", thrown, false), Some(None));
+        assert_eq!(outcome("npm test | tail", thrown, false), Some(None));
+        assert_eq!(outcome("set -e\ncargo build", "ok", false), Some(None));
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::files::read_lines;
+use super::files::{read_lines, tidy};
 use crate::model::{Message, Part, Role};
 
 /// Larger files are not looked at, in bytes.
@@ -40,7 +40,7 @@ pub fn change<'m>(
     messages: impl IntoIterator<Item = &'m Message>,
     whole: bool,
 ) -> Option<Change> {
-    let known = known(path, messages, whole)?;
+    let known = known(project, path, messages, whole)?;
     let content = match content(project, path) {
         Content::Text(content) => content,
         Content::Gone => return Some(Change::Deleted),
@@ -53,31 +53,39 @@ pub fn change<'m>(
     (!is_same).then_some(Change::Changed)
 }
 
-fn known<'m>(path: &str, messages: impl IntoIterator<Item = &'m Message>, whole: bool) -> Option<Known> {
+fn known<'m>(
+    project: &Path,
+    path: &str,
+    messages: impl IntoIterator<Item = &'m Message>,
+    whole: bool,
+) -> Option<Known> {
     let mut known = Known::Pieces(Vec::new());
     for (at, message) in messages.into_iter().enumerate() {
-        match message.role {
-            Role::ToolResult => {
-                let text = normal(&message.text());
-                let (lines, is_all) = read_lines(&text);
-                known = match known {
-                    _ if at == 0 && whole && is_all => Known::Whole(lines.to_owned()),
-                    Known::Whole(text) if text.contains(lines) => Known::Whole(text),
-                    Known::Whole(_) => Known::Pieces(vec![lines.to_owned()]),
-                    Known::Pieces(pieces) => Known::Pieces([pieces, vec![lines.to_owned()]].concat()),
-                };
-            }
-            _ => {
-                for part in &message.parts {
-                    match part {
-                        Part::ToolCall { name, arguments, .. } if arguments["path"] == path => {
-                            known = known.after(name, arguments);
-                        }
-                        _ => {}
-                    }
-                }
-            }
+        if message.role == Role::ToolResult {
+            let text = normal(&message.text());
+            let (lines, is_all) = read_lines(&text);
+            known = match known {
+                _ if at == 0 && whole && is_all => Known::Whole(lines.to_owned()),
+                known if lines.is_empty() => known,
+                Known::Whole(text) if text.contains(lines) => Known::Whole(text),
+                Known::Whole(_) => Known::Pieces(vec![lines.to_owned()]),
+                Known::Pieces(pieces) => Known::Pieces([pieces, vec![lines.to_owned()]].concat()),
+            };
+            continue;
         }
+        let is_it = |named: &str| within(project, &tidy(named)) == path;
+        let mut calls = message.parts.iter().filter_map(|part| match part {
+            Part::ToolCall { name, arguments, .. } => {
+                arguments["path"].as_str().filter(|named| is_it(named)).map(|_| (name, arguments))
+            }
+            _ => None,
+        });
+        let (name, arguments) = calls.next()?;
+        // Which of several calls succeeded is not known here.
+        if calls.next().is_some() {
+            return None;
+        }
+        known = known.after(name, arguments)?;
     }
     match &known {
         Known::Pieces(pieces) if pieces.is_empty() => None,
@@ -86,11 +94,11 @@ fn known<'m>(path: &str, messages: impl IntoIterator<Item = &'m Message>, whole:
 }
 
 impl Known {
-    /// What is known after a call that writes or edits.
-    fn after(self, tool: &str, arguments: &Value) -> Self {
-        let text = |value: &Value, key: &str| value[key].as_str().map(normal);
+    /// What is known after a call that writes or edits; nothing where an edit does not fit.
+    fn after(self, tool: &str, arguments: &Value) -> Option<Self> {
+        let text = |value: &Value, key: &str| value[key].as_str().map(normal_part);
         if tool == "write" {
-            return text(arguments, "content").map_or(self, Self::Whole);
+            return arguments["content"].as_str().map(|content| Self::Whole(normal(content)));
         }
         // Pi takes one edit, a list of them, and a list in a string.
         let listed = match &arguments["edits"] {
@@ -102,22 +110,35 @@ impl Known {
             Value::Object(_) => std::slice::from_ref(&listed),
             _ => std::slice::from_ref(arguments),
         };
-        let edits = edits.iter().filter_map(|edit| Some((text(edit, "oldText")?, text(edit, "newText")?)));
-        edits.fold(self, |known, (old, new)| known.edited(&old, new))
-    }
-
-    fn edited(self, old: &str, new: String) -> Self {
-        match self {
-            Self::Whole(text) if text.contains(old) => Self::Whole(text.replacen(old, &new, 1)),
-            Self::Whole(_) => Self::Pieces(vec![new]),
-            Self::Pieces(mut pieces) => {
-                // A piece that was edited is not on disk as it was seen.
-                pieces.retain(|piece| !piece.contains(old));
-                pieces.push(new);
-                Self::Pieces(pieces)
-            }
+        let edits = edits.iter().map(|edit| Some((text(edit, "oldText")?, text(edit, "newText")?)));
+        let edits = edits.collect::<Option<Vec<_>>>()?;
+        let Self::Whole(whole) = self else {
+            // What was seen before may have been edited at its edges.
+            return Some(Self::Pieces(
+                edits.into_iter().map(|(_, new)| new).filter(|new| !new.is_empty()).collect(),
+            ));
+        };
+        // Pi looks for each in the text as it was before all of them.
+        let place = |(old, new): (String, String)| whole.find(&old).map(|at| (at, at + old.len(), new));
+        let mut places = edits.into_iter().map(place).collect::<Option<Vec<_>>>()?;
+        places.sort_by_key(|(start, ..)| *start);
+        if places.windows(2).any(|pair| pair[0].1 > pair[1].0) {
+            return None;
         }
+        let mut edited = whole.clone();
+        for (start, end, new) in places.into_iter().rev() {
+            edited.replace_range(start..end, &new);
+        }
+        Some(Self::Whole(normal(&edited)))
     }
+}
+
+/// `path`, from the project's folder on where it lies in there.
+#[must_use]
+pub fn within(project: &Path, path: &str) -> String {
+    let inside =
+        Path::new(path).strip_prefix(project).ok().and_then(Path::to_str).filter(|rest| !rest.is_empty());
+    inside.unwrap_or(path).to_owned()
 }
 
 enum Content {
@@ -127,7 +148,11 @@ enum Content {
 }
 
 fn content(project: &Path, path: &str) -> Content {
-    let named: PathBuf = project.join(path.strip_prefix('@').unwrap_or(path));
+    // Pi takes it for the user's home.
+    if path.starts_with('~') {
+        return Content::Unknown;
+    }
+    let named: PathBuf = project.join(path);
     let is_inside = |real: &Path| project.canonicalize().is_ok_and(|project| real.starts_with(project));
     let real = match named.canonicalize() {
         Ok(real) => real,
@@ -160,7 +185,12 @@ fn content(project: &Path, path: &str) -> Content {
 
 /// Text as the tools show it: without a byte order mark, lines ended as on Unix, no blank lines at the end.
 fn normal(text: &str) -> String {
-    text.trim_start_matches('\u{feff}').replace("\r\n", "\n").trim_end_matches('\n').to_owned()
+    normal_part(text.trim_start_matches('\u{feff}')).trim_end_matches('\n').to_owned()
+}
+
+/// The same of a part of a text.
+fn normal_part(text: &str) -> String {
+    text.replace("\r\n", "\n")
 }
 
 #[cfg(test)]
@@ -200,8 +230,21 @@ mod tests {
         let written = call("write", &json!({"path": "a.rs", "content": "three\n"}));
         assert_eq!(change(std::slice::from_ref(&written), true), Some(Change::Changed));
         write("three\n");
-        assert_eq!(change(&[written], true), None);
+        assert_eq!(change(std::slice::from_ref(&written), true), None);
         assert_eq!(change(&[], true), None);
+        // Two edits at once are of the text before both; of two calls in one message it is not known which failed.
+        let swapped =
+            json!([{"oldText": "first", "newText": "second"}, {"oldText": "second", "newText": "first"}]);
+        let swapped = call("edit", &json!({"path": "./a.rs", "edits": swapped}));
+        write("second\nfirst\n");
+        assert_eq!(change(&[read("first\nsecond\n"), swapped], true), None);
+        let call = json!({"type": "toolCall", "id": "c", "name": "edit", "arguments": {"path": "a.rs", "oldText": "x", "newText": "y"}});
+        let twice = Message::parse(&json!({"role": "assistant", "content": [call, call]}).to_string());
+        assert_eq!(change(&[written, twice], true), None);
+        let long = "[Line 1 is 58.6KB, exceeds 50.0KB limit. Use bash: sed -n '1p' a.rs | head -c 51200]";
+        assert_eq!(change(&[read(long)], false), None);
+        // What a part showed may have been edited at its edge.
+        assert_eq!(change(&[read(part), edit("one\nt", "second\nfi")], false), None);
     }
 
     #[cfg(unix)]
@@ -219,7 +262,7 @@ mod tests {
         std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         let change = |path: &str| change(dir.path(), path, &[read("seen")], true);
         let absolute = outside.path().join("secret").display().to_string();
-        for path in [absolute.as_str(), "../gone", "out", "binary", "huge", "socket", "."] {
+        for path in [absolute.as_str(), "~/gone", "../gone", "out", "binary", "huge", "socket", "."] {
             assert_eq!(change(path), None, "{path}");
         }
         assert_eq!(change("in"), Some(Change::Changed));

@@ -63,8 +63,22 @@ impl Call {
     }
 }
 
+/// A path without what says nothing: `@` before it, and `.` on the way.
+pub(super) fn tidy(path: &str) -> String {
+    let path = path.strip_prefix('@').unwrap_or(path).replace("/./", "/");
+    let mut path = path.as_str();
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest.trim_start_matches('/');
+    }
+    path.to_owned()
+}
+
 /// The lines in a result of Pi's `read`, and whether they are the rest of the file: a note at the end says if they are not.
 pub(super) fn read_lines(result: &str) -> (&str, bool) {
+    // Of a line that is too long Pi shows nothing.
+    if result.starts_with("[Line ") && result.contains("exceeds") {
+        return ("", false);
+    }
     match result.rsplit_once("\n\n[") {
         Some((lines, note)) if note.trim_end().ends_with(" to continue.]") => (lines, false),
         _ => (result, true),
@@ -90,7 +104,7 @@ impl Calls {
                 "edit" => Kind::Edit,
                 _ => Kind::Read,
             };
-            let path = text("path").filter(|_| FILE_TOOLS.contains(&name.as_str()));
+            let path = text("path").filter(|_| FILE_TOOLS.contains(&name.as_str())).map(|path| tidy(&path));
             let command = text("command").filter(|_| name == "bash");
             if path.is_some() || command.is_some() {
                 self.0.insert(id.clone(), Call { at, kind, path, command });
@@ -125,7 +139,10 @@ impl File {
             self.seen.clear();
             self.whole = true;
         }
-        self.seen.push(if matches!(kind, Kind::Read | Kind::ReadPart) { result } else { at });
+        let shown = if matches!(kind, Kind::Read | Kind::ReadPart) { result } else { at };
+        if self.seen.last() != Some(&shown) {
+            self.seen.push(shown);
+        }
         self.limit();
     }
 
@@ -140,6 +157,19 @@ impl File {
         }
         self.seen.extend(later.seen.iter().map(|at| at + offset));
         self.limit();
+    }
+
+    /// The same file under another name: what is known by both.
+    #[must_use]
+    pub fn beside(&self, other: &Self) -> Self {
+        let starts = [self, other].into_iter().filter(|file| file.whole).filter_map(|file| file.seen.first());
+        let start = starts.max().copied();
+        let mut seen: Vec<usize> = [self.seen.as_slice(), &other.seen].concat();
+        seen.retain(|at| start.is_none_or(|start| *at >= start));
+        seen.sort_unstable();
+        seen.dedup();
+        let read = self.read.max(other.read);
+        Self { read, edited: self.edited.max(other.edited), seen, whole: start.is_some() }
     }
 
     /// The last place that it was touched at.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use checks::Check;
 pub use files::File;
-pub use related::replaces;
+pub use related::Meaning;
 pub use statements::decisions;
 
 use crate::model::{Files, Message, Role};
@@ -28,8 +28,10 @@ use crate::text;
 const MOST_OF_MESSAGE: usize = 12;
 /// Most facts of a kind that are kept of a stretch, the newest.
 const MOST: usize = 120;
+/// The same of open tasks and of what was done, which are compared with each other.
+const MOST_TASKS: usize = 40;
 /// Characters of a decision.
-const DECISION: usize = 240;
+const DECISION: usize = 400;
 
 /// The facts of a stretch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,10 +69,21 @@ pub struct Said {
 impl Facts {
     /// Returns the facts of a stretch, of whose messages those that matter are given with their places.
     pub fn of<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
+        Self::read(messages, true)
+    }
+
+    /// The same of files and checks only, which takes far less time.
+    pub fn without_statements<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
+        Self::read(messages, false)
+    }
+
+    fn read<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>, has_statements: bool) -> Self {
         let mut facts = Self::default();
         let mut calls = files::Calls::default();
         for (at, message) in messages {
-            facts.read_statements(at, message);
+            if has_statements {
+                facts.read_statements(at, message);
+            }
             match message.role {
                 Role::Assistant => calls.note(at, message),
                 Role::ToolResult if message.is_recall_echo() => {}
@@ -102,13 +115,13 @@ impl Facts {
     fn read_statements(&mut self, at: usize, message: &Message) {
         let said = |text: &str| Said { at, text: text::one_line(text, DECISION.max(statements::LONGEST)) };
         for text in message.texts() {
-            if message.role == Role::User {
-                self.rules.extend(statements::rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
-                self.tasks.extend(statements::tasks(text).into_iter().take(MOST_OF_MESSAGE).map(said));
-            }
             if matches!(message.role, Role::User | Role::Assistant) {
                 self.close(related::done(text).into_iter().take(MOST_OF_MESSAGE).map(said));
                 self.decisions.extend(decisions(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+            }
+            if message.role == Role::User {
+                self.rules.extend(statements::rules(text).into_iter().take(MOST_OF_MESSAGE).map(said));
+                self.tasks.extend(statements::tasks(text).into_iter().take(MOST_OF_MESSAGE).map(said));
             }
         }
     }
@@ -153,10 +166,15 @@ impl Facts {
 
     /// Adds what was said to be done, and drops the tasks that it closes.
     fn close(&mut self, done: impl Iterator<Item = Said>) {
-        for said in done {
-            self.tasks.retain(|task| !related::closes(&said.text, &task.text));
-            self.done.push_back(said);
+        let done: Vec<Said> = done.collect();
+        if !done.is_empty() && !self.tasks.is_empty() {
+            let meant: Vec<Meaning> = done.iter().map(|said| Meaning::of(&said.text)).collect();
+            self.tasks.retain(|task| {
+                let task = Meaning::of(&task.text);
+                !meant.iter().any(|done| done.closes(&task))
+            });
         }
+        self.done.extend(done);
     }
 
     /// Adds the facts of a stretch that begins `offset` messages after this one.
@@ -176,18 +194,23 @@ impl Facts {
 
     /// The newest facts of each kind; of each check the last outcome, of what was said twice the last time.
     fn limited(mut self) -> Self {
-        newest(&mut self.checks, |check| check.command.clone());
-        for said in [&mut self.rules, &mut self.tasks, &mut self.done, &mut self.decisions] {
-            newest(said, |said| said.text.clone());
+        newest(&mut self.checks, MOST, |check| check.command.clone());
+        for (said, most) in [
+            (&mut self.rules, MOST),
+            (&mut self.tasks, MOST_TASKS),
+            (&mut self.done, MOST_TASKS),
+            (&mut self.decisions, MOST),
+        ] {
+            newest(said, most, |said| said.text.clone());
         }
         self
     }
 }
 
-/// Keeps the newest of equal keys, and no more than [`MOST`].
-fn newest<T>(all: &mut VecDeque<T>, key: impl Fn(&T) -> String) {
+/// Keeps the newest of equal keys, and no more than `most`.
+fn newest<T>(all: &mut VecDeque<T>, most: usize, key: impl Fn(&T) -> String) {
     let mut seen = std::collections::HashSet::new();
     let kept: Vec<T> =
-        std::mem::take(all).into_iter().rev().filter(|one| seen.insert(key(one))).take(MOST).collect();
+        std::mem::take(all).into_iter().rev().filter(|one| seen.insert(key(one))).take(most).collect();
     all.extend(kept.into_iter().rev());
 }

@@ -8,122 +8,17 @@ use regex::Regex;
 use super::sentences::sentences;
 
 /// Words that say nothing of what a sentence is about; most are part of rules of any kind.
-const COMMON: &[&str] = &[
-    "a",
-    "an",
-    "the",
-    "of",
-    "to",
-    "in",
-    "on",
-    "at",
-    "for",
-    "from",
-    "with",
-    "and",
-    "or",
-    "but",
-    "is",
-    "are",
-    "be",
-    "was",
-    "it",
-    "this",
-    "that",
-    "these",
-    "those",
-    "i",
-    "you",
-    "we",
-    "me",
-    "my",
-    "your",
-    "our",
-    "do",
-    "don",
-    "t",
-    "s",
-    "not",
-    "no",
-    "never",
-    "always",
-    "only",
-    "please",
-    "must",
-    "should",
-    "may",
-    "can",
-    "now",
-    "also",
-    "still",
-    "then",
-    "use",
-    "using",
-    "instead",
-    "rather",
-    "than",
-    "again",
-    "all",
-    "any",
-    "as",
-    "so",
-    "if",
-    "by",
-    "will",
-    "want",
-    "make",
-    "sure",
-    "keep",
-    "ok",
-    "fine",
-    "anymore",
-    "longer",
-    "project",
-    "todo",
-    "just",
-    "have",
-    "has",
-    "need",
-    "needs",
-    "later",
-    "afterwards",
-    "und",
-    "oder",
-    "der",
-    "die",
-    "das",
-    "den",
-    "ein",
-    "eine",
-    "nicht",
-    "kein",
-    "keine",
-    "nie",
-    "immer",
-    "bitte",
-    "ab",
-    "jetzt",
-    "le",
-    "la",
-    "les",
-    "de",
-    "des",
-    "du",
-    "un",
-    "une",
-    "ne",
-    "pas",
-    "jamais",
-    "toujours",
-    "el",
-    "los",
-    "las",
-    "no",
-    "nunca",
-    "siempre",
-    "por",
-    "favor",
-];
+static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    concat!(
+        "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
+        "our do don t s not no never always only please must should may can now also still then use using instead ",
+        "rather than again all any as so if by will want make sure keep ok fine anymore longer project todo just have ",
+        "has need needs later afterwards und oder der die das den ein eine nicht kein keine nie immer bitte ab jetzt le ",
+        "la les de des du un une ne pas jamais toujours el los las nunca siempre por favor ",
+    )
+    .split_whitespace()
+    .collect()
+});
 /// A sentence that forbids.
 static FORBIDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
@@ -152,18 +47,46 @@ static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Returns whether the rule `newer` replaces `older`: both are about the same, and the newer one takes back, turns round or changes
-/// what the older one said. Rules that only forbid more are beside each other.
-#[must_use]
-pub fn replaces(newer: &str, older: &str) -> bool {
-    let (new, old) = (words(newer), words(older));
-    let shared = new.intersection(&old).count();
-    let is_about_the_same = shared > 0 && 2 * shared >= new.len().min(old.len());
-    if !is_about_the_same || (new == old && is(&FORBIDS, newer) == is(&FORBIDS, older)) {
-        return false;
+/// Words of a sentence that is not about what is done: it denies it, or says what is to be done.
+static NOT_YET: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)\b(?:not|n't|never|no|must|should|shall|will|needs? to|have to|has to|to be|later|still|todo|before|once|when|after|until|if",
+        r"|nicht|kein\w*|muss|müssen|soll\w*|wird|noch|später|pas|doit|devra|falta|debe\w*)\b|未|没|ない|まだ",
+    ))
+    .ok()
+});
+
+/// What a sentence is about, found once.
+pub struct Meaning {
+    words: HashSet<String>,
+    forbids: bool,
+    changes: bool,
+}
+
+impl Meaning {
+    /// Returns what `sentence` is about.
+    #[must_use]
+    pub fn of(sentence: &str) -> Self {
+        Self { words: words(sentence), forbids: is(&FORBIDS, sentence), changes: is(&CHANGES, sentence) }
     }
-    let is_turned = is(&FORBIDS, newer) != is(&FORBIDS, older);
-    is_turned || (is(&CHANGES, newer) && !is(&FORBIDS, older))
+
+    /// Returns whether this rule replaces `older`: it turns it round, or says that something else holds from now on. In doubt both
+    /// hold, and rules that only forbid more are beside each other.
+    #[must_use]
+    pub fn replaces(&self, older: &Self) -> bool {
+        let (shared, all) = (self.words.intersection(&older.words).count(), older.words.len());
+        let is_turned = self.forbids != older.forbids;
+        if is_turned {
+            return shared > 0 && 3 * shared >= 2 * all;
+        }
+        self.words != older.words && self.changes && !older.forbids && shared > 0 && 2 * shared >= all
+    }
+
+    /// Returns whether what this sentence says is done is the task.
+    pub(super) fn closes(&self, task: &Self) -> bool {
+        let (shared, all) = (self.words.intersection(&task.words).count(), task.words.len());
+        shared > 0 && (4 * shared >= 3 * all || (shared >= 3 && 2 * shared >= all))
+    }
 }
 
 /// Returns the sentences of `text` that say that something is done.
@@ -171,14 +94,8 @@ pub(super) fn done(text: &str) -> Vec<&str> {
     if !is(&DONE, text) {
         return Vec::new();
     }
-    sentences(text).filter(|sentence| sentence.len() <= 400 && is(&DONE, sentence)).collect()
-}
-
-/// Returns whether what was said to be `done` is the task.
-pub(super) fn closes(done: &str, task: &str) -> bool {
-    let (done, task) = (words(done), words(task));
-    let shared = done.intersection(&task).count();
-    shared > 0 && (4 * shared >= 3 * task.len() || (shared >= 3 && 2 * shared >= task.len()))
+    let says_so = |sentence: &&str| sentence.len() <= 400 && is(&DONE, sentence) && !is(&NOT_YET, sentence);
+    sentences(text).filter(says_so).collect()
 }
 
 fn is(words: &LazyLock<Option<Regex>>, text: &str) -> bool {
@@ -193,7 +110,7 @@ fn words(sentence: &str) -> HashSet<String> {
         if word.chars().any(|c| c >= '\u{2e80}') {
             let characters: Vec<char> = word.chars().collect();
             words.extend(characters.windows(2).map(|pair| pair.iter().collect::<String>()));
-        } else if !COMMON.contains(&word) {
+        } else if !COMMON.contains(word) {
             let stem =
                 ["ing", "ed", "es", "s", "en", "e"].iter().find_map(|ending| word.strip_suffix(ending));
             words.insert(stem.filter(|stem| stem.len() > 2).unwrap_or(word).to_owned());
@@ -205,6 +122,14 @@ fn words(sentence: &str) -> HashSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn replaces(newer: &str, older: &str) -> bool {
+        Meaning::of(newer).replaces(&Meaning::of(older))
+    }
+
+    fn closes(done: &str, task: &str) -> bool {
+        Meaning::of(done).closes(&Meaning::of(task))
+    }
 
     #[test]
     fn a_rule_is_replaced_by_one_that_turns_it_round_or_changes_it() {
@@ -228,6 +153,9 @@ mod tests {
             ("Use four spaces.", "Answer in German."),
             ("Tests go in __test__.", "Run the linter before each commit."),
             ("必须用中文", "不要修改数据库"),
+            ("Always rebase on main.", "Never push to main."),
+            ("Always format files with prettier.", "Never delete files."),
+            ("Always write tests for the parser.", "Don't touch the parser."),
         ] {
             assert!(!replaces(newer, older), "{newer} / {older}");
         }
@@ -237,6 +165,13 @@ mod tests {
     fn a_task_is_closed_by_what_says_that_it_is_done() {
         let said = "Alright. I added the tests for the parser and updated the docs. Next the lexer.";
         assert_eq!(done(said), ["I added the tests for the parser and updated the docs."]);
+        for open in [
+            "The login page must be fixed.",
+            "The parser module is not renamed.",
+            "Later I'll have it fixed.",
+        ] {
+            assert_eq!(done(open), [""; 0], "{open}");
+        }
         assert!(closes("I added the tests for the parser.", "Later also add tests for the parser."));
         assert!(closes("The docs are updated.", "todo: update the docs"));
         assert!(!closes("I added the tests for the lexer.", "still to do: write the changelog"));

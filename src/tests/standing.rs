@@ -43,7 +43,7 @@ async fn the_request_under_way_stands_word_for_word_first_in_the_block_when_pi_c
     let state = "State:\ngoal: a new importer\nin progress: reading the parts\nblocked: none";
     let block = compacted(compact.run(&terse(state)).await).summary;
     let standing = section(&block, "Where It Stands").unwrap();
-    let first = "Rewrite the importer.\n\nIt must skip blank lines. Never push to main without asking me.\n\
+    let first = "\n> Rewrite the importer.\n> \n> It must skip blank lines. Never push to main without asking me.\n\
                  Goal: a new importer\nIn progress: reading the parts\nNot recorded: blocked, next\n";
     assert!(standing.starts_with("Request under way (m-") && standing.contains(first), "{block}");
     assert!(block.find("### Where It Stands") < block.find("### Constraints"), "{block}");
@@ -73,7 +73,10 @@ async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so
         );
         // In an outline of many messages there is no room for what the agent said.
         let decisions = section(&block, "Decisions").unwrap_or_default();
-        assert!(!reads_answers || decisions.contains("- We keep the lexer because it is fast."), "{block}");
+        assert!(
+            !reads_answers || decisions.contains("- \"We keep the lexer because it is fast.\""),
+            "{block}"
+        );
         // The request of the turn before the tail is neither under way nor earlier.
         assert!(
             section(&block, "Earlier Requests").unwrap().contains("Rewrite the importer. It must skip"),
@@ -141,4 +144,28 @@ async fn an_extract_says_something_however_small_its_chunk_is() {
     for summary in &compaction.details.summaries {
         assert!(!bare(&summary.text), "{}", summary.text);
     }
+}
+
+#[tokio::test]
+async fn a_request_is_what_the_user_said_since_the_last_answer_and_what_follows_it_does_not_hide_that_it_was_answered()
+ {
+    let session = Session::new().chat(12, 30).user("Migrate the tables.\n# keep this line");
+    let session =
+        session.tool("bash", json!({"command": "ls"}), "tables").user("btw the host is called bluebird");
+    let session = session.tool("bash", json!({"command": "ls /"}), "bin");
+    let block = async |session: &Session| {
+        let store = TestStore::new();
+        let conversation = store.ingest("one", session).await;
+        let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+        compacted(compact.run(&terse("")).await).summary
+    };
+    let told = block(&session).await;
+    let standing = section(&told, "Where It Stands").unwrap();
+    let expected =
+        "):\n> Migrate the tables.\n> # keep this line\n> \n> btw the host is called bluebird\nNot";
+    assert!(standing.starts_with("Request under way (m-") && standing.contains(expected), "{told}");
+    let bash = json!({"role": "bashExecution", "command": "ls", "output": "x", "exitCode": 0});
+    let answered = session.assistant("All migrated.").message(bash);
+    let told = block(&answered).await;
+    assert!(section(&told, "Where It Stands").unwrap().starts_with("Last request, answered (m-"), "{told}");
 }

@@ -18,7 +18,7 @@ use crate::store::{StoredSummary, View};
 
 pub(super) use telling::HISTORY;
 
-/// Most messages that are read of what no summary covers, where files are looked for.
+/// The newest messages that are read where files are looked for.
 const MOST_READ: usize = 1_000;
 
 /// A branch, as far as it is to be compacted.
@@ -191,45 +191,39 @@ impl Branch {
     fn standing(&mut self, view: &View<'_>, memory: &Memory, redact: bool) -> Result<Standing> {
         let newest = self.newest_leaf();
         self.load(view, newest)?;
-        let summaries = self.frontier_summaries();
-        let quotes = summaries.into_iter().flat_map(|summary| summary.quotes);
+        let quotes = self.frontier().into_iter().filter_map(|piece| match piece {
+            Piece::Summary(id, span) => Some((span.start, self.summary(id)?.quotes.clone())),
+            Piece::Message(_) => None,
+        });
+        let quotes =
+            quotes.flat_map(|(at, quotes)| quotes.into_iter().map(move |quote| (at, quote.kind, quote.text)));
         Standing::of(&Source {
             view,
             visible: self.visible(),
             before: self.before,
             facts: &self.facts,
-            quotes: quotes.map(|quote| (quote.kind, quote.text)).collect(),
+            quotes: quotes.collect(),
             newest: newest.and_then(|id| self.summary(id)).map(|summary| summary.text.as_str()),
             folder: memory.folder.as_deref(),
             redact,
         })
     }
 
-    /// The files that changed on disk since the branch showed them, with the message that did so last; the one touched last first.
-    /// Of what no summary covers only the newest messages are read.
+    /// The files that changed on disk since the newest messages of the branch showed them, with the message that did so last; the one
+    /// touched last first.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) fn changes(
-        mut self,
-        view: &View<'_>,
-        memory: &Memory,
-    ) -> Result<Vec<(String, Change, String)>> {
+    pub(super) fn changes(&self, view: &View<'_>, memory: &Memory) -> Result<Vec<(String, Change, String)>> {
         let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
-        let read_from = self.before.saturating_sub(MOST_READ);
-        let (mut facts, mut found, mut raw) = (Facts::default(), Vec::new(), Vec::new());
-        for piece in self.frontier() {
-            match piece {
-                Piece::Summary(id, span) => {
-                    facts.join(self.facts_below(view, id, &mut found)?.as_ref(), span.start);
-                }
-                Piece::Message(at) if at >= read_from => {
-                    raw.push((at, Message::parse(&view.json_of(self.before()[at].seen.id)?)));
-                }
-                Piece::Message(_) => {}
-            }
-        }
-        facts.join(&Facts::of(raw.iter().map(|(at, message)| (*at, message))), 0);
+        let newest = self.visible().iter().enumerate().skip(self.visible().len().saturating_sub(MOST_READ));
+        let read =
+            |(at, message): (usize, &Visible)| Ok((at, Message::parse(&view.json_of(message.seen.id)?)));
+        let has_files = |(_, message): &(usize, &Visible)| {
+            matches!(message.seen.role.as_str(), "assistant" | "toolResult")
+        };
+        let read = newest.filter(has_files).map(read).collect::<Result<Vec<_>>>()?;
+        let facts = Facts::without_statements(read.iter().map(|(at, message)| (*at, message)));
         standing::changes(view, self.visible(), &facts, folder)
     }
 

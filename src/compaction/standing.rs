@@ -122,7 +122,7 @@ impl Source<'_> {
         let mut turn = Vec::new();
         for at in self.asked(self.visible.len()).take(MOST_ADDED) {
             turn.push(at);
-            let before = self.visible[..at].iter().rposition(|message| is_talk(message));
+            let before = self.visible[..at].iter().rposition(is_talk);
             match before.map(|before| self.is_finished(before)).transpose()? {
                 Some(false) => {}
                 None | Some(true) => break,

@@ -52,7 +52,7 @@ for (const host of hostsFor(hostsByVersion)) {
     // On a busy machine a later prompt tells.
     for (let n = 0; n < 5 && !JSON.stringify(project.lastTurn.body.messages).includes("changed on disk since"); n++) await again.prompt("And now?");
     const said = JSON.stringify(project.lastTurn.body.messages);
-    assert.match(said, /changed on disk since you last saw them[^]*- gone\.txt, deleted \(last seen in m-[0-9a-f]{10}\)/);
+    assert.match(said, /these files changed on disk since you last saw them[^]*- gone\.txt, deleted \(last seen in m-[0-9a-f]{10}\)/);
     assert.match(said, /- changed\.txt \(last seen in m-[0-9a-f]{10}\)/);
     assert.doesNotMatch(said, /- kept\.txt/);
     await again.prompt("Once more?");

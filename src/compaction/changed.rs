@@ -43,7 +43,8 @@ pub async fn changed(
         more => format!("\n- and {more} more"),
     };
     Ok(Some(format!(
-        "These files changed on disk since you last saw them. Read them again before you rely on them:\n{}{more}",
+        "Note of pi-lossless-context, not of the user: these files changed on disk since you last saw them. Read them again before you \
+         rely on them:\n{}{more}",
         lines.join("\n")
     )))
 }

@@ -48,7 +48,8 @@ pub fn change<'m>(
     };
     let is_same = match known {
         Known::Whole(text) => text == content,
-        Known::Pieces(pieces) => pieces.iter().all(|piece| content.contains(piece.as_str())),
+        // The end of the file was taken for the end of a text.
+        Known::Pieces(pieces) => pieces.iter().all(|piece| content.contains(piece.trim_end_matches('\n'))),
     };
     (!is_same).then_some(Change::Changed)
 }
@@ -119,6 +120,8 @@ impl Known {
             ));
         };
         // Pi looks for each in the text as it was before all of them.
+        // The blank lines at its end are not known any more.
+        let whole = whole + "\n";
         let place = |(old, new): (String, String)| whole.find(&old).map(|at| (at, at + old.len(), new));
         let mut places = edits.into_iter().map(place).collect::<Option<Vec<_>>>()?;
         places.sort_by_key(|(start, ..)| *start);
@@ -232,6 +235,9 @@ mod tests {
         write("three\n");
         assert_eq!(change(std::slice::from_ref(&written), true), None);
         assert_eq!(change(&[], true), None);
+        write("one\nthree\n");
+        assert_eq!(change(&[read("one\ntwo\n"), edit("two\n", "three\n")], true), None);
+        assert_eq!(change(&[read(part), edit("two\n", "three\n")], false), None);
         // Two edits at once are of the text before both; of two calls in one message it is not known which failed.
         let swapped =
             json!([{"oldText": "first", "newText": "second"}, {"oldText": "second", "newText": "first"}]);

@@ -169,3 +169,36 @@ async fn a_request_is_what_the_user_said_since_the_last_answer_and_what_follows_
     let told = block(&answered).await;
     assert!(section(&told, "Where It Stands").unwrap().starts_with("Last request, answered (m-"), "{told}");
 }
+
+#[tokio::test]
+async fn files_name_the_messages_that_touched_them_also_below_condensed_summaries() {
+    let mut session = Session::new();
+    for n in 0..60 {
+        session = session.chat(2, 30).tool(
+            "read",
+            json!({"path": format!("src/part{n}.rs")}),
+            &format!("content {n}"),
+        );
+    }
+    let session = session.user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let compact = compact.with(|settings, _| settings.max_summary_tokens = 3_000);
+    let block = compacted(compact.run(&terse("")).await).summary;
+    assert!(!block.contains("DAG depth 0"), "{block}");
+    let (mut named, mut right) = (0, 0);
+    for line in section(&block, "Files").unwrap().lines() {
+        let Some((path, handle)) = line.strip_suffix(')').and_then(|line| line.split_once(" (")) else {
+            continue;
+        };
+        let part: String = path.chars().filter(char::is_ascii_digit).collect();
+        let handle = crate::ids::Handle::parse(handle).unwrap();
+        let found =
+            store.store.read(move |view| view.json_of(view.messages_like(&handle, Some(conversation))?[0]));
+        let json = found.await.unwrap();
+        named += 1;
+        right += usize::from(json.contains(&format!("content {part}\"")));
+    }
+    assert!(named > 5 && named == right, "{named} {right}: {block}");
+}

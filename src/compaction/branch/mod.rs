@@ -241,22 +241,23 @@ impl Branch {
         if let Some(known) = self.all.facts.get(&id) {
             return Ok(Arc::clone(known));
         }
-        let start = |branch: &Self, id| branch.forest.span(id).map_or(0, |span| span.start);
         let mut facts = Facts::default();
         match self.forest.node(id).map(|node| node.sources.clone()) {
             Some(Sources::Summaries(sources)) => {
-                let from = start(self, id);
+                let mut offset = 0;
                 for source in sources {
-                    let offset = start(self, source).saturating_sub(from);
                     facts.join(self.facts_below(view, source, found)?.as_ref(), offset);
+                    offset += self.length(source);
                 }
             }
-            Some(sources @ Sources::Messages(_)) => match view.facts_of(id)? {
+            Some(Sources::Messages(messages)) => match view.facts_of(id)? {
                 Some(known) => facts = known,
                 None => {
-                    facts = self.facts_shown(view, id)?;
+                    let read = |id: &MessageId| Ok(Message::parse(&view.json_of(*id)?));
+                    let read = messages.iter().map(read).collect::<Result<Vec<_>>>()?;
+                    facts = Facts::of(read.iter().enumerate());
                     // After a purge its row may be another's.
-                    if view.edges(id)?.sources == sources {
+                    if view.edges(id)?.sources == Sources::Messages(messages) {
                         found.push((id, view.summary(id)?.hash, facts.clone()));
                     }
                 }
@@ -268,12 +269,13 @@ impl Branch {
         Ok(facts)
     }
 
-    /// The facts of the messages of a leaf summary.
-    fn facts_shown(&self, view: &View<'_>, leaf: SummaryId) -> Result<Facts> {
-        let span = self.forest.span(leaf).cloned().unwrap_or_default();
-        let read = |message: &Visible| Ok(Message::parse(&view.json_of(message.seen.id)?));
-        let messages = self.before()[span].iter().map(read).collect::<Result<Vec<_>>>()?;
-        Ok(Facts::of(messages.iter().enumerate()))
+    /// How many messages a summary stands for.
+    fn length(&self, id: SummaryId) -> usize {
+        match self.forest.node(id).map(|node| &node.sources) {
+            Some(Sources::Messages(messages)) => messages.len(),
+            Some(Sources::Summaries(sources)) => sources.iter().map(|source| self.length(*source)).sum(),
+            None => 0,
+        }
     }
 
     /// The summaries that no compaction on this branch carries; also what is not in the frontier now: another branch may show

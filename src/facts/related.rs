@@ -79,7 +79,9 @@ impl Meaning {
         if is_turned {
             return shared > 0 && 3 * shared >= 2 * all;
         }
-        self.words != older.words && self.changes && !older.forbids && shared > 0 && 2 * shared >= all
+        let is_changed = self.words != older.words && self.changes && !older.forbids;
+        // Two sentences of one pattern may be about different things.
+        is_changed && shared > 0 && 2 * shared >= all && all - shared <= 2
     }
 
     /// Returns whether what this sentence says is done is the task.
@@ -153,6 +155,10 @@ mod tests {
             ("Use four spaces.", "Answer in German."),
             ("Tests go in __test__.", "Run the linter before each commit."),
             ("必须用中文", "不要修改数据库"),
+            (
+                "From now on every change to the chat widget goes past Mira first, she owns it.",
+                "From now on every change to the search index goes past Alex first, he owns it.",
+            ),
             ("Always rebase on main.", "Never push to main."),
             ("Always format files with prettier.", "Never delete files."),
             ("Always write tests for the parser.", "Don't touch the parser."),

@@ -85,7 +85,7 @@ fn section(cwd: &Path) -> Option<String> {
     files.filter_map(|file| section_of(&read(&file)?)).next()
 }
 
-/// What stands under the heading, up to the next one of its level or above.
+/// Returns the text under the heading, up to the next one of its level or above.
 fn section_of(text: &str) -> Option<String> {
     let level = |line: &str| line.len() - line.trim_start_matches('#').len();
     let is_ours =

@@ -95,7 +95,7 @@ const PRODUCTS: &str = " node next vue nuxt three express ";
 /// What is no source, so that nothing in it is defined; files in which settings have names.
 const PROSE_ENDINGS: &str = " md mdx rst txt jsonl html css scss csv lock svg xml ";
 const SETTINGS_ENDINGS: &str = " json yaml yml toml ini cfg conf env properties ";
-/// Folders in which nobody keeps what matters.
+/// Folders that hold nothing of the user's own.
 const NOISE: &str = " node_modules .git __pycache__ .venv venv site-packages tmp temp dist target ";
 /// Names that tell nothing.
 const PLAIN: &str = " new main run init get set add default from into fmt drop clone next test tests setup teardown constructor \

@@ -46,7 +46,7 @@ pub struct Facts {
     /// Rules of the user's.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub rules: VecDeque<Said>,
-    /// What the user said is still to be done, and nobody said is done.
+    /// What the user said is still to be done, unless it was reported as done since.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub tasks: VecDeque<Said>,
     /// What was said to be done.

@@ -37,7 +37,7 @@ static CHANGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
-/// Words by which somebody says that something is done.
+/// Words that say that something is done.
 static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)\b(?:done|finished|completed?|added|updated|fixed|implemented|removed|deleted|wrote|written|renamed|moved|merged|resolved",

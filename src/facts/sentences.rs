@@ -10,13 +10,13 @@ use regex::Regex;
 
 use super::words::CUE;
 
-/// A sentence and where it stood.
+/// A sentence and its place.
 pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
     pub(super) place: Place,
 }
 
-/// Where a sentence stands in its list, if it is in one.
+/// The place of a sentence in its list, if it is in one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// After a blank line, or at the start of the text.

@@ -1,4 +1,4 @@
-//! Words by which a sentence is told for what it is, in the languages people write to agents in most.
+//! Words that mark a sentence as a rule, a task or a decision, in the languages most used with agents.
 //!
 //! A sentence is folded first: lower case, no marks of emphasis, one blank between words and around punctuation, and one at
 //! either end. So a blank in a pattern is the end of a word, no pattern needs to know of case, and each begins where a word does.
@@ -789,7 +789,7 @@ pub(super) static REPORTED: Words = anywhere!(&[
     " (?:error|warning|output|log|logs|exception|fehler|fehlermeldung|erreur|errore|erro) : | (?:sagt|meldet|schreibt|steht|dit que|affiche|dice que|indica|diz que) "
 ]);
 /// Words of licenses and the like, which users paste and never say.
-/// Words by which somebody says that nothing is left to do.
+/// Words that say that nothing is left to do.
 pub(super) static CLOSED: Words = anywhere!(&[
     " (?:nothing (?:left|more|else) to|is (?:done|settled|closed|fixed|there now|off the list)|are (?:done|settled|closed)|went in|taken care of|that's closed|already done) ",
     " (?:ist|sind) (?:erledigt|fertig) | (?:c'est|est) (?:fait|réglé) | (?:está|están) (?:hecho|listo|lista|listos) |已完成|完成了|完了しました",

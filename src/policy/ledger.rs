@@ -269,6 +269,83 @@ mod tests {
         assert!((ledger.alone - compacted).abs() < 1e-6, "there is nothing more to compact");
     }
 
+    fn nearly(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-6
+    }
+
+    #[test]
+    fn each_token_is_paid_at_its_price() {
+        let mut ledger = Ledger::default();
+        let first = Request { prompt: 10_000, read: Some(4_000), output: 100, own: 1_000, ..Request::default() };
+        ledger.add(first, PRICES, ALONE);
+        let prompt = 0.3 * 4_000.0 + 3.75 * 6_000.0;
+        assert!(nearly(ledger.paid, prompt + 1_500.0) && nearly(ledger.own, prompt / 10.0), "{ledger:?}");
+        ledger.add_paid(5.0);
+        ledger.add_cost(1.0, 1_000, 5.0, 100);
+        let saved = -1_505.0;
+        assert!(nearly(ledger.paid, ledger.alone - saved));
+        assert!(nearly(ledger.allowance(), RISK * ledger.alone + saved), "{}", ledger.allowance());
+        // Where the provider does not tell, all but what is new was read.
+        let (before, alone) = (ledger.paid, ledger.alone);
+        ledger.add(Request { prompt: 11_000, grown: 900, ..Request::default() }, PRICES, ALONE);
+        assert!(nearly(ledger.paid - before, 0.3 * 10_000.0 + 3.75 * 1_000.0), "{}", ledger.paid - before);
+        assert!(nearly(ledger.alone - alone, ledger.paid - before));
+    }
+
+    #[test]
+    fn pi_alone_compacts_beyond_its_threshold_and_not_at_it() {
+        for (grown, compacts) in [(10_000, false), (10_001, true)] {
+            let mut ledger = Ledger::default();
+            let first =
+                Request { prompt: 90_000, read: Some(0), summarizable: 50_000, ..Request::default() };
+            ledger.add(first, PRICES, ALONE);
+            let (paid, alone) = (ledger.paid, ledger.alone);
+            let prompt = 90_000 + grown;
+            let next = Request { prompt, read: Some(90_000), grown, summarizable: grown, ..Request::default() };
+            ledger.add(next, PRICES, ALONE);
+            let more = (ledger.alone - alone) - (ledger.paid - paid);
+            if compacts {
+                assert_eq!(ledger.alone_tokens, 25_500);
+                let summarized = 60_001.0 - 12_000.0;
+                let change = 3.0 * summarized + 15.0 * 2_500.0 + 3.45 * (2_500.0 + 20_000.0 - 10_001.0);
+                assert!((more - (change - 0.3 * 74_501.0)).abs() < 10.0, "{more}");
+            } else {
+                assert!(ledger.alone_tokens == 100_000 && nearly(more, 0.0), "{more}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_prompt_s_growth_is_told_by_how_far_off_the_estimates_were() {
+        let mut ledger = Ledger::default();
+        let unchanged = |prompt, grown| Request { prompt, grown, read: Some(prompt), ..Request::default() };
+        ledger.add(unchanged(50_000, 50_000), PRICES, ALONE);
+        // The provider counts 1,500 and 2,500 where we thought 1,000 each.
+        ledger.add(unchanged(51_500, 1_000), PRICES, ALONE);
+        ledger.add(unchanged(54_000, 1_000), PRICES, ALONE);
+        let before = ledger.alone_tokens;
+        ledger.add(Request { is_changed: true, ..unchanged(30_000, 3_000) }, PRICES, ALONE);
+        assert_eq!(ledger.alone_tokens - before, 6_000);
+    }
+
+    #[test]
+    fn a_cache_is_cold_where_more_is_written_again_than_read() {
+        // 51,000 tokens of which 1,000 are new: half of the rest was read.
+        for (read, is_changed, by_clock, cold) in [
+            (25_000, false, false, false),
+            (24_999, false, false, true),
+            (24_999, true, false, false),
+            (24_999, true, true, true),
+        ] {
+            let request = Request { is_changed, is_cold: by_clock, ..grown(read) };
+            let saved = saved_with_last(&[request]);
+            let price = if cold { 3.75 } else { 0.3 };
+            let again = 50_000.0 - f64::from(u32::try_from(read).unwrap());
+            let rewritten = if is_changed && !cold { 3.45 * again } else { 0.0 };
+            assert!((saved - (price * 40_000.0 - rewritten)).abs() < 1.0, "{read} {is_changed}: {saved}");
+        }
+    }
+
     #[test]
     fn pi_alone_does_not_compact_what_it_keeps() {
         let small = Alone { threshold: Some(0), ..ALONE };

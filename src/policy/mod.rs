@@ -10,6 +10,8 @@
 //! The session may end right after the policy has acted. So an action must also be affordable: what all of them have cost may
 //! exceed what they have saved by no more than [`RISK`] of the bill.
 
+#[cfg(test)]
+mod examples;
 mod ledger;
 mod prices;
 #[cfg(test)]

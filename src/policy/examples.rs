@@ -1,0 +1,221 @@
+//! The policy by example: moments small enough to work out by hand, at the edges of each rule.
+//!
+//! The cache is read at 1 and written at 4 per token, so all amounts are whole numbers and compare exactly.
+
+use super::*;
+
+const PRICES: Prices = Prices { input: 3.0, output: 15.0, read: 1.0, write: 4.0 };
+/// 1.25 per token that is summarized.
+const SUMMARIZER: Prices = Prices { input: 1.0, output: 5.0, read: 1.0, write: 1.0 };
+const ENOUGH: f64 = 1e9;
+
+fn text(shown: usize, sent: usize) -> Item {
+    Item { shown, sent, can_begin: true, ..Item::default() }
+}
+
+fn request() -> Item {
+    Item { is_request: true, ..text(0, 9) }
+}
+
+fn result(shown: usize, sent: usize) -> Item {
+    Item { is_result: true, stub: Some(50), can_begin: false, ..text(shown, sent) }
+}
+
+fn moment(items: &[Item]) -> Moment<'_> {
+    Moment {
+        items,
+        block: 0,
+        largest_block: 4_000,
+        prices: PRICES,
+        summarizer: SUMMARIZER,
+        is_cold: false,
+        folds: Folds::Now,
+        allowance: ENOUGH,
+    }
+}
+
+/// A moment at which nothing may be folded.
+fn results(items: &[Item]) -> Moment<'_> {
+    Moment { folds: Folds::Never, ..moment(items) }
+}
+
+/// What is done, why, and what it frees, costs, has been carried for and saves.
+fn told(decision: Decision) -> (Action, Reason, usize, [f64; 3]) {
+    let Decision { action, reason, frees, costs, carried, saves } = decision;
+    (action, reason, frees, [costs, carried, saves])
+}
+
+fn leaves(decision: Decision, why: Reason) -> bool {
+    decision.action == Action::Leave && decision.reason == why
+}
+
+#[test]
+fn a_stub_is_made_once_carrying_has_cost_what_it_costs() {
+    let behind = |tokens| [request(), result(8_000, 3), text(tokens, 1), text(300, 0)];
+    // What the model has not been sent yet is written in any case.
+    let due = behind(7_900);
+    let costs = 4.0 * 50.0 - 8_000.0 + 3.0 * 7_900.0;
+    let amounts = [costs, 2.0 * 7_950.0, 7_950.0];
+    assert_eq!(told(decide(results(&due))), (Action::Stub(1), Reason::Due, 7_950, amounts));
+    let early = behind(7_901);
+    let decision = decide(results(&early));
+    assert!(leaves(decision, Reason::NotYet), "{decision:?}");
+    assert_eq!((decision.frees, decision.saves), (7_950, 7_950.0));
+
+    let at_most = |allowance| decide(Moment { allowance, ..results(&due) });
+    assert_eq!(at_most(costs).action, Action::Stub(1));
+    assert!(leaves(at_most(costs - 1.0), Reason::NotAffordable));
+    // Cold, everything behind it is written again anyway.
+    let cold = decide(Moment { is_cold: true, ..results(&early) });
+    let amounts = [4.0 * 50.0 - 4.0 * 8_000.0, 2.0 * 7_950.0, 7_950.0];
+    assert_eq!(told(cold), (Action::Stub(1), Reason::Cold, 7_950, amounts));
+    // Fewer than a thousand tokens are not worth a change.
+    let filler = Item { stub: None, ..result(6_000, 3) };
+    for (shown, frees, action) in [(1_050, 1_000, Action::Stub(1)), (1_049, 999, Action::Leave)] {
+        let few = [request(), result(shown, 9), filler, text(1, 1)];
+        let decision = decide(Moment { is_cold: true, ..results(&few) });
+        assert_eq!((decision.action, decision.frees), (action, frees));
+    }
+}
+
+#[test]
+fn stubs_begin_where_they_are_worth_most_of_what_is_affordable() {
+    let between = |tokens| [result(8_000, 3), text(tokens, 1), result(8_000, 3)];
+    for (tokens, from) in [(1_000, 0), (7_900, 0), (7_901, 2), (40_000, 2)] {
+        assert_eq!(decide(results(&between(tokens))).action, Action::Stub(from), "{tokens}");
+    }
+    // From the first on: 2 × (200 − 8,000) + 3 × 5,000.
+    let items = between(5_000);
+    for (allowance, from) in [(-600.0, 0), (-601.0, 2)] {
+        let decision = decide(Moment { allowance, ..results(&items) });
+        assert_eq!(decision.action, Action::Stub(from), "{allowance}");
+    }
+}
+
+#[test]
+fn what_the_model_works_with_does_not_give_way() {
+    let filler = |shown| Item { stub: None, ..result(shown, 9) };
+    // The newest 6,000 tokens of the turn under way, and 2,000 in all of the turns before it.
+    assert_eq!(giving_way(&[request(), result(301, 2), filler(5_700)], 0), [1]);
+    assert_eq!(giving_way(&[request(), result(300, 2), filler(5_700)], 0), [0; 0]);
+    assert_eq!(giving_way(&[result(301, 2), request(), filler(1_700)], 0), [0]);
+    assert_eq!(giving_way(&[result(300, 2), request(), filler(1_700)], 0), [0; 0]);
+    // Only results count as such.
+    assert_eq!(giving_way(&[request(), result(300, 2), filler(5_700), text(9_000, 2)], 0), [0; 0]);
+    // Seen too few times, or no longer than its stub.
+    assert_eq!(giving_way(&[request(), result(7_000, 1)], 0), [0; 0]);
+    let short = Item { stub: Some(7_000), ..result(7_000, 2) };
+    assert_eq!(giving_way(&[request(), short], 0), [0; 0]);
+    let two = [result(301, 2), result(301, 2), filler(6_000)];
+    assert_eq!((giving_way(&two, 0), giving_way(&two, 1)), (vec![0, 1], vec![1]));
+}
+
+/// Sixteen thousand tokens that may be folded, before a tail.
+fn past(sent: usize, tail: Item) -> Vec<Item> {
+    let mut items = vec![text(2_000, sent); 8];
+    items.push(tail);
+    items
+}
+
+#[test]
+fn a_fold_costs_the_block_the_tail_and_the_summaries() {
+    let items = past(5, text(4_000, 1));
+    // The block is 600 tokens and a tenth of what is folded.
+    let change = 4.0 * 2_200.0 + 3.0 * 4_000.0 - 16_000.0;
+    let fold = |reason, costs| (Action::Fold(8), reason, 13_800, [costs, 80_000.0, 13_800.0]);
+    assert_eq!(told(decide(moment(&items))), fold(Reason::Due, change));
+    let cold = Moment { is_cold: true, ..moment(&items) };
+    assert_eq!(told(decide(cold)), fold(Reason::Cold, 4.0 * 2_200.0 - 4.0 * 16_000.0));
+    // A tail that was never sent is written in any case.
+    let fresh = past(5, text(4_000, 0));
+    assert_eq!(decide(moment(&fresh)).costs, change - 12_000.0);
+    // A block that stands already goes into the next, which has its largest size.
+    let more = decide(Moment { block: 20_000, ..moment(&items) });
+    assert_eq!((more.frees, more.costs), (32_000, 4.0 * 4_000.0 + 12_000.0 - 36_000.0));
+    // What was never sent is folded too, and frees nothing that was.
+    let mut unsent = past(5, text(4_000, 0));
+    unsent[7].sent = 0;
+    let decision = decide(moment(&unsent));
+    assert_eq!((decision.frees, decision.carried), (11_800, 70_000.0));
+}
+
+#[test]
+fn summaries_are_begun_before_the_fold_is_due() {
+    // 4,800 for the change and 1.25 for each token that is to be summarized.
+    let unread = |unread| {
+        let mut items = past(1, text(4_000, 1));
+        items[0].unread = unread;
+        items
+    };
+    let begun = decide(moment(&unread(12_160)));
+    assert_eq!(told(begun), (Action::Summarize(8), Reason::Due, 13_800, [20_000.0, 16_000.0, 13_800.0]));
+    assert!(leaves(decide(moment(&unread(12_168))), Reason::NothingToGain));
+    let items = unread(12_160);
+    assert!(leaves(decide(Moment { allowance: 19_999.0, ..moment(&items) }), Reason::NothingToGain));
+    assert_eq!(decide(Moment { allowance: 20_000.0, ..moment(&items) }).action, Action::Summarize(8));
+    // Where they come later than the cold prompt, they are paid like any change to a warm cache.
+    assert_eq!(decide(Moment { is_cold: true, ..moment(&items) }).costs, 20_000.0);
+    // The change alone would save here; the summaries have to be affordable all the same.
+    let large = Moment { block: 20_000, ..moment(&items) };
+    assert_eq!(decide(Moment { allowance: 15_200.0, ..large }).action, Action::Summarize(8));
+    assert!(leaves(decide(Moment { allowance: 15_199.0, ..large }), Reason::NothingToGain));
+}
+
+#[test]
+fn a_fold_waits_until_carrying_has_cost_as_much() {
+    let with_tail = |tail| {
+        let items = past(1, text(tail, 1));
+        let decision = decide(Moment { largest_block: 2_198, ..moment(&items) });
+        (decision.action, decision.reason)
+    };
+    assert_eq!(with_tail(7_736), (Action::Fold(8), Reason::Due));
+    assert_eq!(with_tail(7_737), (Action::Leave, Reason::NotYet));
+    let items = past(5, text(4_000, 1));
+    for folds in [Folds::Later, Folds::Never] {
+        assert_eq!(decide(Moment { folds, ..moment(&items) }).action, Action::Leave, "{folds:?}");
+    }
+    // It frees at least 4,000 tokens.
+    for (old, action) in [(5_111, Action::Fold(1)), (5_110, Action::Leave)] {
+        let items = [text(old, 9), text(4_000, 1)];
+        assert_eq!(decide(moment(&items)).action, action);
+    }
+}
+
+#[test]
+fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
+    let unread_from = |first: usize| {
+        let mut items = vec![text(2_000, 9); 10];
+        items[first..].iter_mut().for_each(|item| item.unread = item.shown);
+        cut(&items)
+    };
+    // 4,000 tokens stay, or up to 8,000 where those before them are not summarized yet.
+    assert_eq!([9, 8, 7, 6].map(unread_from), [Some(8), Some(8), Some(7), Some(6)]);
+    assert_eq!([5, 1, 0].map(unread_from), [Some(8); 3]);
+    // A result does not stay without its call.
+    let mut items = vec![text(2_000, 9); 10];
+    items[8].can_begin = false;
+    assert_eq!(cut(&items), Some(7));
+    items[6].unread = 1;
+    items[6].can_begin = false;
+    assert_eq!(cut(&items), Some(5));
+    assert_eq!(cut(&[text(3_999, 9)]), None);
+    // Nothing but the tail: there is nothing to fold.
+    let small = [text(2_000, 9), Item { unread: 1, ..text(2_000, 9) }];
+    assert_eq!(cut(&small), Some(0));
+}
+
+#[test]
+fn of_a_fold_and_stubs_that_are_due_the_one_worth_more_is_done() {
+    // Stubs: 15,900 carried, −7,800 costs. The fold: worth 8 × 2,000 × `sent`, less what it costs.
+    let items = |sent| {
+        let mut items = vec![text(2_000, sent); 8];
+        items.extend([request(), result(8_000, 3), text(10, 0)]);
+        items
+    };
+    assert_eq!(decide(moment(&items(2))).action, Action::Stub(9));
+    assert_eq!(decide(moment(&items(9))).action, Action::Fold(8));
+    // Stubs that only would be worth more do not keep a fold from being made.
+    let behind = [items(3), vec![text(20_000, 1)]].concat();
+    let decision = decide(moment(&behind));
+    assert!(matches!(decision.action, Action::Fold(_)), "{decision:?}");
+}

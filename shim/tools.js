@@ -1,5 +1,5 @@
 /**
- * The three tools as Pi registers them: the engine's specs, its answers, and a call on the screen in a line or two.
+ * The tools as Pi registers them: the engine's specs, its answers, and a call on the screen in a line or two.
  *
  * What a renderer throws would end Pi, so what is drawn is plain lines that were cut to the width, and nothing can fail.
  */

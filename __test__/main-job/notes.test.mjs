@@ -1,6 +1,6 @@
 /**
  * Notes that survive, on the real Pi: in every block of their branch, word for word, until they are removed. And what a new
- * session is told of those before it. Both only where the user wants them.
+ * session is told of those before it, where the user wants that.
  */
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -23,8 +23,8 @@ const USERS = "never push to main";
 /** As they stand in a block. */
 const LINES = { first: `- 1: "${FIRST}"`, second: `- 2: "${SECOND.replace("</", "<\\/")}"`, users: `- 3 (the user's): "${USERS}"` };
 
-/** @param {...Record<string, unknown>} calls @returns {import("../../demo/model-server.mjs").Reply[]} */
-const noting = (...calls) => [{ toolCalls: calls.map((args) => ({ name: "lcm_note", arguments: args })) }, { text: "So it is." }];
+/** Calls with these lists of changes. @param {...Record<string, unknown>[]} calls @returns {import("../../demo/model-server.mjs").Reply[]} */
+const noting = (...calls) => [{ toolCalls: calls.map((changes) => ({ name: "lcm_note", arguments: { changes } })) }, { text: "So it is." }];
 
 /** The notes in what the model was sent last. @param {Project} project */
 function notesSeen(project) {
@@ -53,16 +53,19 @@ async function told(pi, line) {
 
 for (const host of hostsFor(hosts)) {
   test(`notes stand in every block of their branch until they are removed, on ${host.name}`, async (t) => {
-    const project = await aProject(t, { host, extensions: [extension, acting], settings: { lcm: { notes: true, background: false } } });
+    const project = await aProject(t, { host, extensions: [extension, acting], settings: { lcm: { background: false } } });
     const history = project.history();
     history.talk(30);
     const pi = project.startPi(["--session", history.write(project.sessionDir)]);
 
-    project.script.turns = noting({ action: "add", text: FIRST }, { action: "add", text: SECOND });
+    project.script.turns = noting([{ text: "the release is near" }], [{ note: 1, text: FIRST.replace("Friday", "Monday") }, { text: SECOND }, { note: 1, old: "Monday", text: "Friday" }]);
     await pi.prompt("keep both");
     assert.ok(project.lastTurn.toolNames.includes("lcm_note"));
-    assert.deepEqual(answers(project, 2).map((text) => text.split(".")[0]), ["Note 1 is kept", "Note 2 is kept"]);
-    assert.match(await told(pi, `notes add ${USERS}`), /^Note 3 is kept\.\n1\. .*\n2\. .*\n3 \(yours\)\. never push to main\n3 notes of 8, /);
+    assert.deepEqual(answers(project, 2).map((text) => text.replace(/ \d+ of/, " N of")), [
+      "Added 1. 1 note, N of 2,000 tokens.",
+      "Added 2. Changed 1, 1. 2 notes, N of 2,000 tokens.",
+    ]);
+    assert.match(await told(pi, `notes add ${USERS}`), /^Note 3 is kept\.\n1\. .*\n2\. .*\n3 \(yours\)\. never push to main\n3 notes, /);
     const before = project.turns.length;
     await pi.prompt("and now?");
     assert.ok(project.lastTurn.messages.some(({ text }) => text.includes(`[The user added note 3: "${USERS}"]`)), "the model knows at once");
@@ -76,18 +79,18 @@ for (const host of hostsFor(hosts)) {
       }
     });
     await t.test("what cannot be noted is an error with the remedy", async () => {
-      project.script.turns = noting({ action: "remove", number: 3 }, { action: "replace", number: 1, text: "x".repeat(201) }, { action: "add" });
+      project.script.turns = noting([{ note: 3 }], [{ note: 1, old: "Sunday", text: "Friday" }], [{ note: 2 }, {}]);
       await pi.prompt("try");
       assert.deepEqual(answers(project, 3), [
         "lcm_note: note 3 is the user's: only /lcm notes changes it",
-        "lcm_note: the note has 201 characters and 200 is the most: say it shorter",
-        "lcm_note: text is missing: what the note is to say",
+        "lcm_note: note 1 has no such text: give old word for word",
+        "lcm_note: text is missing: what the note is to say, or the note to remove",
       ]);
     });
     const long = await project.session(pi);
 
     await t.test("what is removed or replaced is gone from the next", async () => {
-      project.script.turns = noting({ action: "remove", number: 2 });
+      project.script.turns = noting([{ note: 2 }]);
       await pi.prompt("the second is done");
       await told(pi, "notes set 1 the release is on Monday");
       await compacted(pi, "three");
@@ -145,8 +148,8 @@ for (const host of hostsFor(hosts)) {
     await first.prompt("a third session");
     assert.match(project.lastTurn.system, /Earlier sessions of this project: 2, the newest of them [0-9a-f-]{13} \(began .*\), [0-9a-f-]{13} \(began /);
 
-    await t.test("without the settings there is neither a fourth tool nor a word of earlier sessions", async () => {
-      project.configure({ lcm: {} });
+    await t.test("as the settings say there is neither a fourth tool nor a word of earlier sessions", async () => {
+      project.configure({ lcm: { notes: false } });
       await first.request("new_session");
       await first.prompt("the fourth");
       assert.ok(project.lastTurn.toolNames.includes("lcm_grep") && !project.lastTurn.toolNames.includes("lcm_note"));

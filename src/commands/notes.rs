@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::{Answer, Asked, Command, Confirm, Told, args, purge};
 use crate::error::{Error, Result};
-use crate::model::{Change, MOST_NOTES, MOST_TOKENS, NOTE_TOOL, Note, Notes};
-use crate::text::{count, one_line};
+use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Note, Notes};
+use crate::text::{count, grouped, one_line};
 
 const NAME: &str = "notes";
 
@@ -43,7 +43,6 @@ struct Listed {
     done: Option<String>,
     notes: Vec<Note>,
     tokens: usize,
-    most_notes: usize,
     most_tokens: usize,
 }
 
@@ -118,7 +117,7 @@ fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
     let number = notes.apply(&change, true)?;
     let (told, done, text) = match &change {
         Change::Add { text, .. } => ("added", "is kept", Some(text)),
-        Change::Replace { text, .. } => ("changed", "was changed", Some(text)),
+        Change::Replace { text, .. } | Change::Edit { text, .. } => ("changed", "was changed", Some(text)),
         Change::Remove { .. } => ("removed", "was removed", None),
         Change::Clear => ("removed", "were removed", None),
     };
@@ -136,7 +135,7 @@ fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
 impl Listed {
     fn of(done: Option<String>, notes: &Notes) -> Self {
         let (tokens, notes) = (notes.tokens(), notes.list().to_vec());
-        Self { done, notes, tokens, most_notes: MOST_NOTES, most_tokens: MOST_TOKENS }
+        Self { done, notes, tokens, most_tokens: MOST_TOKENS }
     }
 }
 
@@ -155,6 +154,6 @@ impl fmt::Display for Listed {
             writeln!(f, "{}{whose}. {}", note.number, note.text)?;
         }
         let many = count(self.notes.len(), "note");
-        write!(f, "{many} of {}, {} of {} tokens.", self.most_notes, self.tokens, self.most_tokens)
+        write!(f, "{many}, {} of {} tokens.", grouped(self.tokens), grouped(self.most_tokens))
     }
 }

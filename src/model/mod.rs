@@ -11,7 +11,7 @@ mod summary;
 
 pub use entry::{Content, Entry, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use message::{FILE_TOOLS, Files, Message, NOTE_TOOL, Part, Role, read_json};
-pub use notes::{Change, MOST_CHARACTERS, MOST_NOTES, MOST_TOKENS, Note, Notes, is_noting};
+pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;
 pub use summary::{CompactionDetails, Quote, QuoteKind, State, SummaryRecord, Supplement, title};

@@ -1,6 +1,6 @@
-//! Notes: a few short lines that stand word for word in every block until they are removed.
+//! Notes: the model's scratchpad, lines that stand word for word in every block until they are removed.
 //!
-//! They have no place of their own. The model's calls of [`NOTE_TOOL`] and what the user changes are messages of the session;
+//! They have no table of their own. The model's calls of [`NOTE_TOOL`] and what the user changes are messages of the session;
 //! the changes on a branch, one after the other, make the notes of that branch. So a fork has its origin's, `/tree` goes back to
 //! those of before, and a session file alone tells them.
 
@@ -10,14 +10,13 @@ use serde_json::Value;
 use super::message::{Message, NOTE_TOOL};
 use super::{Part, Role, read_json};
 use crate::error::{Error, Result};
+use crate::text::grouped;
 use crate::tokens;
 
-/// Most notes there may be.
-pub const MOST_NOTES: usize = 8;
-/// Most characters of one.
-pub const MOST_CHARACTERS: usize = 200;
-/// Most tokens of all of them together, as we estimate them: the smallest block has room for these and for the rest.
-pub const MOST_TOKENS: usize = 300;
+/// Most tokens of all of them together, as we estimate them. Every request pays for them, on top of the block's own budget.
+pub const MOST_TOKENS: usize = 2_000;
+/// Characters of a line around a note's own text, at least.
+const AROUND: &str = "- 12: \"\"";
 
 /// The field of such a message's details that holds the change.
 const CHANGE: &str = "lcmNote";
@@ -61,6 +60,15 @@ pub enum Change {
         /// Its text from now on.
         text: String,
     },
+    /// Another text for a part of one.
+    Edit {
+        /// Which.
+        number: u32,
+        /// The part, word for word; it occurs once.
+        old: String,
+        /// What stands there from now on.
+        text: String,
+    },
     /// One less.
     Remove {
         /// Which.
@@ -84,25 +92,52 @@ impl Change {
         text.trim().chars().map(blank).collect()
     }
 
-    /// Reads the arguments of a call, leniently: numbers may come as strings.
+    /// Reads the arguments of a call, leniently: numbers may come as strings, and the calls of older versions, one change each,
+    /// are still read.
     ///
     /// # Errors
     /// [`crate::error::Code::Invalid`] with what is missing.
-    pub fn read(arguments: &Value) -> Result<Self> {
-        let text = || match &arguments["text"] {
-            Value::String(text) => Ok(Self::line(text)),
-            Value::Number(number) => Ok(number.to_string()),
-            Value::Bool(word) => Ok(word.to_string()),
-            _ => Err(Error::invalid("text is missing: what the note is to say")),
-        };
-        let given = match &arguments["number"] {
-            Value::String(text) => whole(text),
-            number => whole(&number.to_string()),
+    pub fn read(arguments: &Value) -> Result<Vec<Self>> {
+        match &arguments["changes"] {
+            Value::Array(changes) if changes.is_empty() => {
+                Err(Error::invalid("changes is empty: give at least one note to add, change or remove"))
+            }
+            Value::Array(changes) => changes.iter().map(Self::read_one).collect(),
+            _ => Ok(vec![Self::read_named(arguments)?]),
+        }
+    }
+
+    /// Reads a change from what it names: a text alone adds, a note alone removes.
+    fn read_one(change: &Value) -> Result<Self> {
+        let text = text_of(&change["text"]).filter(|text| !text.is_empty());
+        let old = text_of(&change["old"]).filter(|old| !old.is_empty());
+        match (&change["note"], old, text) {
+            (Value::Null, None, Some(text)) => Ok(Self::Add { number: None, text }),
+            (Value::Null, Some(_), _) => Err(Error::invalid("note is missing: which note has this old text")),
+            (Value::Null, None, None) => {
+                Err(Error::invalid("text is missing: what the note is to say, or the note to remove"))
+            }
+            (note, old, text) => {
+                let number = number_of(note).ok_or_else(|| Error::invalid("note must be a note's number"))?;
+                Ok(match (old, text) {
+                    (Some(old), text) => Self::Edit { number, old, text: text.unwrap_or_default() },
+                    (None, Some(text)) => Self::Replace { number, text },
+                    (None, None) => Self::Remove { number },
+                })
+            }
+        }
+    }
+
+    /// Reads a change that says what it is: the user's, and a call's of older versions.
+    fn read_named(change: &Value) -> Result<Self> {
+        let text = || {
+            text_of(&change["text"]).ok_or_else(|| Error::invalid("text is missing: what the note is to say"))
         };
         let number = || {
-            given.ok_or_else(|| Error::invalid("number is missing: which note, by the number it was given"))
+            number_of(&change["number"])
+                .ok_or_else(|| Error::invalid("number is missing: which note, by the number it was given"))
         };
-        match arguments["action"].as_str() {
+        match change["action"].as_str() {
             Some("add") => Ok(Self::Add { number: None, text: text()? }),
             Some("replace") => Ok(Self::Replace { number: number()?, text: text()? }),
             Some("remove") => Ok(Self::Remove { number: number()? }),
@@ -116,13 +151,13 @@ impl Change {
     pub fn of_user(json: &str) -> Option<Self> {
         let value = read_json(json).ok()?;
         let change = &value["details"][CHANGE];
-        let read = (value["customType"] == NOTE_TOOL).then(|| Self::read(change).ok()).flatten()?;
+        let read = (value["customType"] == NOTE_TOOL).then(|| Self::read_named(change).ok()).flatten()?;
         Some(read.numbered(change["number"].as_u64()))
     }
 
-    /// The change that a call in the message `asking` asked for, of which `result` is the result.
+    /// The changes that a call in the message `asking` asked for, of which `result` is the result.
     #[must_use]
-    pub fn called(asking: &Message, result: &Message) -> Option<Self> {
+    pub fn called(asking: &Message, result: &Message) -> Vec<Self> {
         let called = asking.parts.iter().find_map(|part| match part {
             Part::ToolCall { id, name, arguments }
                 if name == NOTE_TOOL && Some(id) == result.tool_call_id.as_ref() =>
@@ -130,11 +165,20 @@ impl Change {
                 Self::read(arguments).ok()
             }
             _ => None,
-        })?;
-        // The first number in a result is the note's.
+        });
+        // The first number in a result is that of the first note that was added; the others follow it.
         let told = result.readable();
         let digits = told.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
-        Some(called.numbered(digits.and_then(|digits| digits.parse().ok())))
+        let mut next = digits.and_then(|digits| digits.parse::<u64>().ok());
+        let numbered = |change: Self| match change {
+            Self::Add { .. } => {
+                let given = next;
+                next = next.map(|number| number.saturating_add(1));
+                change.numbered(given)
+            }
+            other => other,
+        };
+        called.unwrap_or_default().into_iter().map(numbered).collect()
     }
 
     /// The same with the number that was given to what is added.
@@ -155,6 +199,24 @@ impl Change {
     }
 }
 
+/// A note's text as a call gives it.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(Change::line(text)),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(word) => Some(word.to_string()),
+        _ => None,
+    }
+}
+
+/// A note's number as a call gives it.
+fn number_of(value: &Value) -> Option<u32> {
+    match value {
+        Value::String(text) => whole(text),
+        number => whole(&number.to_string()),
+    }
+}
+
 /// A number as JavaScript reads it, since Pi does so before it makes the call: what stands in the session is what the model wrote.
 fn whole(text: &str) -> Option<u32> {
     let text = text.trim();
@@ -164,6 +226,11 @@ fn whole(text: &str) -> Option<u32> {
     let number = text.parse::<f64>().ok()?.trunc();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within bounds, and whole")]
     (0.0..=f64::from(u32::MAX)).contains(&number).then_some(number as u32)
+}
+
+/// Estimated tokens of a note's line in a block.
+fn tokens_of(text: &str) -> usize {
+    tokens::estimate(text) + tokens::estimate(AROUND)
 }
 
 /// Is this message the sign of a change: a result that the tool gave, or a word of the user's?
@@ -187,10 +254,27 @@ impl Notes {
         self
     }
 
-    /// Estimated tokens of all of them.
+    /// Estimated tokens of all of them, as they stand in a block.
     #[must_use]
     pub fn tokens(&self) -> usize {
-        self.list.iter().map(|note| tokens::estimate(&note.text)).sum()
+        self.list.iter().map(|note| tokens_of(&note.text)).sum()
+    }
+
+    /// Makes all of these changes of the model's or none, and says the numbers of the notes, change by change.
+    ///
+    /// # Errors
+    /// [`crate::error::Code::Invalid`] with which can't be made and what would be right; nothing was changed then.
+    pub fn apply_all(&mut self, changes: &[Change]) -> Result<Vec<u32>> {
+        let mut notes = self.clone();
+        let apply = |(at, change): (usize, &Change)| {
+            notes.apply(change, false).map_err(|error| match changes.len() {
+                1 => error,
+                _ => Error::invalid(format!("change {}: {error}; none was made", at + 1)),
+            })
+        };
+        let numbers = changes.iter().enumerate().map(apply).collect::<Result<_>>()?;
+        *self = notes;
+        Ok(numbers)
     }
 
     /// Makes a change, and says the number of the note, 0 for all.
@@ -200,11 +284,6 @@ impl Notes {
     pub fn apply(&mut self, change: &Change, by_user: bool) -> Result<u32> {
         match change {
             Change::Add { number, text } => {
-                if self.list.len() >= MOST_NOTES {
-                    let most =
-                        format!("there are {MOST_NOTES} notes, the most there may be: replace or remove one");
-                    return Err(Error::invalid(format!("{most} of {}", self.numbers())));
-                }
                 self.check(text, None)?;
                 self.given = number.filter(|number| *number > self.given).unwrap_or(self.given + 1);
                 self.list.push(Note { number: self.given, text: text.clone(), by_user });
@@ -215,6 +294,21 @@ impl Notes {
                 self.check(text, Some(at))?;
                 self.list[at] = Note { number: *number, text: text.clone(), by_user };
                 Ok(*number)
+            }
+            Change::Edit { number, old, text } => {
+                let whole = &self.list[self.place(*number, by_user)?].text;
+                match whole.matches(old.as_str()).count() {
+                    1 => {
+                        let text = Change::line(&whole.replacen(old, text, 1));
+                        self.apply(&Change::Replace { number: *number, text }, by_user)
+                    }
+                    0 => {
+                        Err(Error::invalid(format!("note {number} has no such text: give old word for word")))
+                    }
+                    many => Err(Error::invalid(format!(
+                        "note {number} has this text {many} times: give more of it as old"
+                    ))),
+                }
             }
             Change::Remove { number } => {
                 let at = self.place(*number, by_user)?;
@@ -229,24 +323,19 @@ impl Notes {
 
     /// May a note say this, in place of the one at `at` if there is one?
     fn check(&self, text: &str, at: Option<usize>) -> Result<()> {
-        let characters = text.chars().count();
-        if characters == 0 {
+        if text.is_empty() {
             return Err(Error::invalid("the text is empty: say what the note is to say"));
-        }
-        if characters > MOST_CHARACTERS {
-            return Err(Error::invalid(format!(
-                "the note has {characters} characters and {MOST_CHARACTERS} is the most: say it shorter"
-            )));
         }
         if let Some(same) = self.list.iter().find(|note| note.text == text) {
             return Err(Error::invalid(format!("note {} says that already", same.number)));
         }
-        let before = at.map_or(0, |at| tokens::estimate(&self.list[at].text));
-        let all = self.tokens() - before + tokens::estimate(text);
+        let before = at.map_or(0, |at| tokens_of(&self.list[at].text));
+        let all = self.tokens() - before + tokens_of(text);
         if all > MOST_TOKENS {
             return Err(Error::invalid(format!(
-                "with it the notes would take {all} tokens and {MOST_TOKENS} is the most: say it shorter, or replace or remove one of {}",
-                self.numbers()
+                "with it the notes would take {} tokens and {} is the most: say it shorter, or shorten or remove others",
+                grouped(all),
+                grouped(MOST_TOKENS)
             )));
         }
         Ok(())
@@ -314,40 +403,72 @@ mod tests {
     #[test]
     fn what_cannot_be_noted_is_told_in_one_sentence_and_changes_nothing() {
         let mut notes = Notes::default();
-        for n in 0..MOST_NOTES {
+        for n in 0..4 {
             notes.apply(&add(&format!("note of number {n}")), false).unwrap();
         }
         let before = notes.clone();
-        let long = "x".repeat(MOST_CHARACTERS + 1);
         let replace = |text: &str| Change::Replace { number: 1, text: text.into() };
+        let edit = |old: &str, text: &str| Change::Edit { number: 1, old: old.into(), text: text.into() };
         for (change, why) in [
-            (
-                add("one more"),
-                "there are 8 notes, the most there may be: replace or remove one of 1, 2, 3, 4, 5, 6, 7, 8",
-            ),
-            (replace(&long), "the note has 201 characters and 200 is the most: say it shorter"),
             (replace(""), "the text is empty: say what the note is to say"),
             (replace("note of number 3"), "note 4 says that already"),
-            (Change::Remove { number: 9 }, "there is no note 9: there are 1, 2, 3, 4, 5, 6, 7, 8"),
+            (edit("number 0", "number 1"), "note 2 says that already"),
+            (edit("number 7", "x"), "note 1 has no such text: give old word for word"),
+            (edit("e", "x"), "note 1 has this text 2 times: give more of it as old"),
+            (edit("note of number 0", ""), "the text is empty: say what the note is to say"),
+            (Change::Remove { number: 9 }, "there is no note 9: there are 1, 2, 3, 4"),
+            (
+                add(&"so much to say ".repeat(700)),
+                "with it the notes would take 3,176 tokens and 2,000 is the most: say it shorter, or shorten or remove others",
+            ),
         ] {
-            let error = notes.apply(&change, false).unwrap_err().to_string();
-            assert!(error.starts_with(why), "{error}");
+            assert_eq!(notes.apply(&change, false).unwrap_err().to_string(), why);
             assert_eq!(notes, before);
         }
-        let mut few = Notes::default();
-        let wide = |n: usize| add(&format!("{n}{}", "记".repeat(MOST_CHARACTERS - 1)));
-        let error = (0..4).find_map(|n| few.apply(&wide(n), false).err()).unwrap().to_string();
-        assert!(error.contains("tokens and 300 is the most: say it shorter, or"), "{error}");
+    }
+
+    #[test]
+    fn several_changes_are_made_together_or_not_at_all() {
+        let mut notes = Notes::default();
+        let read = |changes| Change::read(&json!({ "changes": changes })).unwrap();
+        let first = read(json!([{"text": "build with make"}, {"text": "ship on Friday"}]));
+        assert_eq!(notes.apply_all(&first).unwrap(), [1, 2]);
+        let changes = read(json!([
+            {"note": "2", "old": "Friday", "text": "Monday"},
+            {"note": 1, "old": " with make"},
+            {"text": "ask before a push"},
+            {"note": 3, "text": "never push"},
+            {"note": 1},
+        ]));
+        let before = notes.clone();
+        let spoilt = [&changes[..], &changes[4..]].concat();
+        let error = notes.apply_all(&spoilt).unwrap_err().to_string();
+        assert_eq!(error, "change 6: there is no note 1: there are 2, 3; none was made");
+        assert_eq!(notes, before);
+        assert_eq!(notes.apply_all(&changes).unwrap(), [2, 1, 3, 3, 1]);
+        let texts: Vec<&str> = notes.list().iter().map(|note| note.text.as_str()).collect();
+        assert_eq!(texts, ["ship on Monday", "never push"]);
     }
 
     #[test]
     fn a_call_is_read_leniently_and_its_text_is_one_line() {
         let read = |value| Change::read(&value).map_err(|error| error.to_string());
-        assert_eq!(read(json!({"action": "add", "text": " two\nlines "})), Ok(add("two lines")));
+        let removed = || Ok(vec![Change::Remove { number: 3 }]);
+        assert_eq!(read(json!({"changes": [{"text": " two\nlines "}]})), Ok(vec![add("two lines")]));
         for three in [json!("3"), json!(3.0), json!("3.0"), json!("3e0"), json!("0x3"), json!(3)] {
-            assert_eq!(read(json!({"action": "remove", "number": three})), Ok(Change::Remove { number: 3 }));
+            assert_eq!(read(json!({"changes": [{"note": three, "old": "", "text": null}]})), removed());
+            assert_eq!(read(json!({"action": "remove", "number": three})), removed());
         }
-        assert_eq!(read(json!({"action": "add", "text": true})), Ok(add("true")));
+        for (changes, why) in [
+            (json!([]), "changes is empty"),
+            (json!([{}]), "text is missing: what the note is to say, or the note to remove"),
+            (json!([{"old": "a", "text": "b"}]), "note is missing: which note has this old text"),
+            (json!([{"note": "first"}]), "note must be a note's number"),
+        ] {
+            assert!(read(json!({ "changes": changes })).unwrap_err().starts_with(why));
+        }
+        // As versions before this one called the tool.
+        assert_eq!(read(json!({"action": "add", "text": true})), Ok(vec![add("true")]));
         assert!(read(json!({"action": "add"})).unwrap_err().starts_with("text is missing"));
         assert!(
             read(json!({"action": "replace", "text": "a"})).unwrap_err().starts_with("number is missing")
@@ -366,13 +487,17 @@ mod tests {
         fn whatever_is_asked_the_bounds_hold(asked in prop::collection::vec((0_u8..4, 0_u32..12, ".{0,260}"), 0..40)) {
             let mut notes = Notes::default();
             for (action, number, text) in asked {
-                let action = ["add", "replace", "remove", "add"][usize::from(action)];
-                if let Ok(change) = Change::read(&json!({"action": action, "number": number, "text": text})) {
-                    let _ = notes.apply(&change, false);
+                let change = match action {
+                    0 => json!({"note": number, "text": text}),
+                    1 => json!({"note": number}),
+                    2 => json!({"note": number, "old": text.chars().take(1).collect::<String>(), "text": text}),
+                    _ => json!({"text": text}),
+                };
+                if let Ok(changes) = Change::read(&json!({"changes": [change]})) {
+                    let _ = notes.apply_all(&changes);
                 }
-                prop_assert!(notes.list().len() <= MOST_NOTES && notes.tokens() <= MOST_TOKENS);
-                prop_assert!(notes.list().iter().all(|note| note.text.chars().count() <= MOST_CHARACTERS
-                    && note.text.lines().count() == 1));
+                prop_assert!(notes.tokens() <= MOST_TOKENS);
+                prop_assert!(notes.list().iter().all(|note| note.text.lines().count() == 1));
             }
         }
     }

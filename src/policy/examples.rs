@@ -71,10 +71,12 @@ fn a_stub_is_made_once_carrying_has_cost_what_it_costs() {
     assert_eq!(told(cold), (Action::Stub(1), Reason::Cold, 7_950, amounts));
     // Fewer than a thousand tokens are not worth a change.
     let filler = Item { stub: None, ..result(6_000, 3) };
-    for (shown, frees, action) in [(1_050, 1_000, Action::Stub(1)), (1_049, 999, Action::Leave)] {
+    for (shown, frees, done) in
+        [(1_050, 1_000, (Action::Stub(1), Reason::Cold)), (1_049, 999, (Action::Leave, Reason::NotYet))]
+    {
         let few = [request(), result(shown, 9), filler, text(1, 1)];
         let decision = decide(Moment { is_cold: true, ..results(&few) });
-        assert_eq!((decision.action, decision.frees), (action, frees));
+        assert_eq!(((decision.action, decision.reason), decision.frees), (done, frees));
     }
 }
 
@@ -199,6 +201,8 @@ fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
     items[6].can_begin = false;
     assert_eq!(cut(&items), Some(5));
     assert_eq!(cut(&[text(3_999, 9)]), None);
+    let first = [Item { unread: 1, ..text(2_000, 9) }, text(2_000, 9), text(2_000, 9)];
+    assert_eq!(cut(&first), Some(1));
     // Nothing but the tail: there is nothing to fold.
     let small = [text(2_000, 9), Item { unread: 1, ..text(2_000, 9) }];
     assert_eq!(cut(&small), Some(0));

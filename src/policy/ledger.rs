@@ -276,7 +276,8 @@ mod tests {
     #[test]
     fn each_token_is_paid_at_its_price() {
         let mut ledger = Ledger::default();
-        let first = Request { prompt: 10_000, read: Some(4_000), output: 100, own: 1_000, ..Request::default() };
+        let first =
+            Request { prompt: 10_000, read: Some(4_000), output: 100, own: 1_000, ..Request::default() };
         ledger.add(first, PRICES, ALONE);
         let prompt = 0.3 * 4_000.0 + 3.75 * 6_000.0;
         assert!(nearly(ledger.paid, prompt + 1_500.0) && nearly(ledger.own, prompt / 10.0), "{ledger:?}");
@@ -296,12 +297,12 @@ mod tests {
     fn pi_alone_compacts_beyond_its_threshold_and_not_at_it() {
         for (grown, compacts) in [(10_000, false), (10_001, true)] {
             let mut ledger = Ledger::default();
-            let first =
-                Request { prompt: 90_000, read: Some(0), summarizable: 50_000, ..Request::default() };
+            let first = Request { prompt: 90_000, read: Some(0), summarizable: 50_000, ..Request::default() };
             ledger.add(first, PRICES, ALONE);
             let (paid, alone) = (ledger.paid, ledger.alone);
             let prompt = 90_000 + grown;
-            let next = Request { prompt, read: Some(90_000), grown, summarizable: grown, ..Request::default() };
+            let next =
+                Request { prompt, read: Some(90_000), grown, summarizable: grown, ..Request::default() };
             ledger.add(next, PRICES, ALONE);
             let more = (ledger.alone - alone) - (ledger.paid - paid);
             if compacts {

@@ -40,11 +40,12 @@ impl View<'_> {
         // Parents have lower rows than their children.
         let (_, branch) = self.branch_since(conversation, leaf, |entry| entry < *first)?;
         for entry in branch {
-            if let (Step::Message(_), Some(message)) = (&entry.step, noting.get(&entry.row))
-                && let Some((change, by_user)) = self.change(*message, gone)?
-            {
-                // One that does not fit was refused when it was asked for.
-                let _ = notes.apply(&change, by_user);
+            if let (Step::Message(_), Some(message)) = (&entry.step, noting.get(&entry.row)) {
+                let (changes, by_user) = self.changes(*message, gone)?;
+                for change in changes {
+                    // One that does not fit was refused when it was asked for, or what it goes back to is purged.
+                    let _ = notes.apply(&change, by_user);
+                }
             }
         }
         Ok(notes)
@@ -66,27 +67,28 @@ impl View<'_> {
     }
 
     /// What a message did to the notes, and whether it was the user. The words of a model's are in its call.
-    fn change(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<Option<(Change, bool)>> {
+    fn changes(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
+        let none = (Vec::new(), false);
         // What can't be read is the doctor's business, and must not keep a compaction from its end.
-        let Ok(json) = self.json_of(id) else { return Ok(None) };
+        let Ok(json) = self.json_of(id) else { return Ok(none) };
         let message = Message::parse(&json);
         if !is_noting(&message) {
-            return Ok(None);
+            return Ok(none);
         }
         if message.role == Role::Custom {
-            return Ok(Change::of_user(&json).map(|change| (change, true)));
+            return Ok((Change::of_user(&json).into_iter().collect(), true));
         }
         let mut above = self.above(id)?;
         for _ in 0..RESULTS {
             let Some((id, role)) = above else { break };
             if role == "assistant" {
                 let asking = if gone.contains(&id) { None } else { self.json_of(id).ok() };
-                let change = asking.and_then(|json| Change::called(&Message::parse(&json), &message));
-                return Ok(change.map(|change| (change, false)));
+                let changes = asking.map(|json| Change::called(&Message::parse(&json), &message));
+                return Ok((changes.unwrap_or_default(), false));
             }
             above = self.above(id)?;
         }
-        Ok(None)
+        Ok(none)
     }
 
     /// The message before, and its role.

@@ -17,7 +17,10 @@ impl Session {
     }
 
     fn noted(self, number: u32, text: &str) -> Self {
-        self.noting(json!({"action": "add", "text": text}), &format!("Note {number} is kept. 1 note of 8."))
+        self.noting(
+            json!({"changes": [{"text": text}]}),
+            &format!("Added {number}. 1 note, 9 of 2,000 tokens."),
+        )
     }
 
     /// What `/lcm notes` left in the session.
@@ -50,7 +53,8 @@ fn section(block: &str) -> Option<Vec<&str>> {
 async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
     let session = Session::new()
         .chat(1, 3)
-        .noted(1, "the release is on Friday")
+        // As versions before this one called the tool and answered.
+        .noting(json!({"action": "add", "text": "the release is on Friday"}), "Note 1 is kept. 1 note of 8.")
         .told(json!({"action": "add", "number": 2, "text": "never push to main"}))
         .noting(
             json!({"action": "replace", "number": "1", "text": "the release is on Monday"}),
@@ -70,11 +74,14 @@ async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
             "custom_message",
             json!({"customType": "theirs", "content": "x", "details": {"lcmNote": {"action": "clear"}}}),
         )
-        .noted(3, "a third");
+        .noting(
+            json!({"changes": [{"text": "a third"}, {"text": "a forth"}, {"note": 4, "old": "forth", "text": "fourth"}]}),
+            "Added 3, 4. Changed 4. 4 notes, 36 of 2,000 tokens.",
+        );
     let asking = Asking::about(&session).await;
     let first = [model(1, "the release is on Monday"), user(2, "never push to main")];
-    let third = model(3, "a third");
-    assert_eq!(notes_at(&asking.store, &asking.scope).await, [&first[..], &[third]].concat());
+    let more = [model(3, "a third"), model(4, "a fourth")];
+    assert_eq!(notes_at(&asking.store, &asking.scope).await, [&first[..], &more].concat());
     assert_eq!(notes_at(&asking.store, &asking.from(&here)).await, first);
     assert_eq!(notes_at(&asking.store, &asking.from("e10")).await, [user(2, "push")]);
     assert_eq!(notes_at(&asking.store, &asking.from("e2")).await, []);
@@ -132,26 +139,27 @@ async fn a_call_is_answered_with_the_number_and_the_next_goes_on_from_it() {
             Err(error) => error.to_string(),
         }
     };
-    let add = |text: &str| json!({"action": "add", "text": text});
+    let add = |text: &str| json!({"changes": [{"text": text}]});
     let scope = &asking.scope;
-    assert_eq!(call(scope, add("one")).await, "Note 5 is kept. 2 notes of 8, 4 of 300 tokens.");
+    assert_eq!(call(scope, add("one")).await, "Added 5. 2 notes, 12 of 2,000 tokens.");
     // Its result is not in the session yet.
-    assert_eq!(call(scope, add("two")).await, "Note 6 is kept. 3 notes of 8, 5 of 300 tokens.");
-    assert_eq!(
-        call(scope, json!({"action": "remove", "number": 5})).await,
-        "Note 5 was removed. 2 notes of 8, 4 of 300 tokens."
-    );
+    assert_eq!(call(scope, add("two")).await, "Added 6. 3 notes, 17 of 2,000 tokens.");
+    let several = json!({"changes": [{"note": 5}, {"note": 6, "old": "w", "text": "o"}, {"text": "three"}, {"text": "four"}]});
+    assert_eq!(call(scope, several).await, "Added 7, 8. Changed 6. Removed 5. 4 notes, 22 of 2,000 tokens.");
     // Elsewhere it never was.
-    assert_eq!(call(&asking.from("e1"), add("else")).await, "Note 1 is kept. 1 note of 8, 1 of 300 tokens.");
+    assert_eq!(call(&asking.from("e1"), add("else")).await, "Added 1. 1 note, 5 of 2,000 tokens.");
     for (arguments, why) in [
+        (json!({"changes": [{"note": 4}]}), "lcm_note: note 4 is the user's: only /lcm notes changes it"),
         (
-            json!({"action": "remove", "number": 4}),
-            "lcm_note: note 4 is the user's: only /lcm notes changes it",
+            json!({"changes": [{"text": "x"}, {"note": 9}]}),
+            "lcm_note: change 2: there is no note 9: there are 4, 5; none was made",
         ),
-        (json!({"action": "add"}), "lcm_note: text is missing: what the note is to say"),
-        (json!({"action": "burn"}), "lcm_note: action must be one of add, replace, remove, not \"burn\""),
-        (json!({"text": "x"}), "lcm_note: action is missing (text was given)"),
-        (json!({"action": "clear"}), "lcm_note: action must be one of add, replace, remove, not \"clear\""),
+        (
+            json!({"changes": []}),
+            "lcm_note: changes is empty: give at least one note to add, change or remove",
+        ),
+        (json!({"changes": "add x"}), "lcm_note: changes must be a list, not \"add x\""),
+        (json!({"action": "add", "text": "x"}), "lcm_note: changes is missing (action, text was given)"),
     ] {
         assert_eq!(call(scope, arguments).await, why);
     }
@@ -198,11 +206,11 @@ async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
 #[tokio::test]
 async fn the_user_sees_and_changes_the_notes() {
     let asking = Asking::about(&Session::new().chat(2, 3).noted(1, "the release is on Friday")).await;
-    let listed = "1. the release is on Friday\n1 note of 8, 6 of 300 tokens.";
+    let listed = "1. the release is on Friday\n1 note, 10 of 2,000 tokens.";
     assert_eq!(asking.command("notes").await, listed);
     let json = asking.json("notes").await;
     assert_eq!(json["notes"], json!([{"number": 1, "text": "the release is on Friday", "byUser": false}]));
-    assert_eq!((&json["mostNotes"], &json["mostTokens"]), (&json!(8), &json!(300)));
+    assert_eq!((&json["tokens"], &json["mostTokens"]), (&json!(10), &json!(2_000)));
 
     let asked = async |line: &str| ask(&asking.store.store, &asking.scope, line).await;
     let added = asked("notes add  never  push --json to\nmain").await.unwrap();
@@ -215,7 +223,7 @@ async fn the_user_sees_and_changes_the_notes() {
     let set = asked("notes set 1 the release is on Monday").await.unwrap();
     assert_eq!(
         set.text,
-        "Note 1 was changed.\n1 (yours). the release is on Monday\n1 note of 8, 6 of 300 tokens."
+        "Note 1 was changed.\n1 (yours). the release is on Monday\n1 note, 10 of 2,000 tokens."
     );
     assert_eq!(set.told.unwrap().details["lcmNote"]["action"], "replace");
     assert_eq!(asked("notes remove 1").await.unwrap().told.unwrap().content, "[The user removed note 1]");

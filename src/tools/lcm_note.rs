@@ -1,4 +1,4 @@
-//! `lcm_note`: a few short notes that every block shows.
+//! `lcm_note`: the model's notes, which every block shows word for word.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,34 +9,30 @@ use serde_json::{Value, json};
 use super::Block;
 use super::parameters::{self, read, schema};
 use crate::error::{Error, Result};
-use crate::model::{Change, MOST_CHARACTERS, MOST_NOTES, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
+use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Notes, read_json};
 use crate::recall::Scope;
 use crate::store::Store;
-use crate::text::count;
+use crate::text::{count, grouped};
 
 pub(super) const NAME: &str = NOTE_TOOL;
 
-/// What a call says.
+/// What a call says. The tool is described in few words, since every request carries them.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "what a call means is read as it is from a stored one")]
 struct Parameters {
-    /// add a note; replace or remove one.
-    action: Action,
-    /// The note to replace or remove, by the number it was given.
-    #[serde(default, deserialize_with = "parameters::count")]
-    number: Option<usize>,
-    /// What the note is to say: one line of at most 200 characters.
-    #[serde(default, deserialize_with = "parameters::word")]
-    text: Option<String>,
+    /// text adds a note; note + text rewrites one, with old only that part; note alone removes it.
+    changes: Vec<Asked>,
 }
 
-/// What to do.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Action {
-    Add,
-    Replace,
-    Remove,
+#[derive(Debug, Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "what a call means is read as it is from a stored one")]
+struct Asked {
+    #[serde(default, deserialize_with = "parameters::count")]
+    note: Option<usize>,
+    #[serde(default, deserialize_with = "parameters::words")]
+    old: Option<String>,
+    #[serde(default, deserialize_with = "parameters::words")]
+    text: Option<String>,
 }
 
 /// Notes as calls have changed them whose results Pi does not show yet: several calls may stand in one message.
@@ -56,13 +52,9 @@ impl Notepad {
 pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
-        "label": "Keep a note",
-        "description": format!(
-            "Keep a few short notes that stand word for word before you after every compaction, until you remove them: what the \
-             user wants for good, what was decided, what is still to be done. At most {MOST_NOTES} notes of {MOST_CHARACTERS} \
-             characters, {MOST_TOKENS} tokens together, so replace and remove what is no longer so. No passwords or keys."
-        ),
-        "promptSnippet": "Keep short notes that survive compaction",
+        "label": "Keep notes",
+        "description": "Your notes stay in view word for word after every compaction: plan, decisions, findings.",
+        "promptSnippet": "Keep notes that survive compaction",
         // Each is numbered after the one before.
         "executionMode": "sequential",
         "parameters": schema::<Parameters>(),
@@ -77,7 +69,7 @@ pub(super) async fn answer(
 ) -> Result<Vec<Block>> {
     let _: Parameters = read(NAME, arguments)?;
     let named = |error: Error| Error::invalid(format!("{NAME}: {error}"));
-    let change = Change::read(&read_json(arguments).unwrap_or_default()).map_err(named)?;
+    let changes = Change::read(&read_json(arguments).unwrap_or_default()).map_err(named)?;
     let mut notes = match (notepad.at(scope.leaf.as_ref()), scope.leaf.clone()) {
         (Some(notes), _) => notes,
         (None, None) => Notes::default(),
@@ -86,16 +78,20 @@ pub(super) async fn answer(
             store.read(move |view| view.notes(conversation, &leaf)).await?
         }
     };
-    let number = notes.apply(&change, false).map_err(named)?;
-    let done = match change {
-        Change::Add { .. } => "is kept",
-        Change::Replace { .. } => "was replaced",
-        Change::Remove { .. } | Change::Clear => "was removed",
+    let numbers = notes.apply_all(&changes).map_err(named)?;
+    let done = |word: &str, is: fn(&Change) -> bool| {
+        let of = changes.iter().zip(&numbers).filter(|(change, _)| is(change));
+        let of: Vec<String> = of.map(|(_, number)| number.to_string()).collect();
+        (!of.is_empty()).then(|| format!("{word} {}. ", of.join(", ")))
     };
-    let (many, tokens) = (count(notes.list().len(), "note"), notes.tokens());
+    // What was added comes first: its number is read again from here.
+    let done = [
+        done("Added", |change| matches!(change, Change::Add { .. })),
+        done("Changed", |change| matches!(change, Change::Replace { .. } | Change::Edit { .. })),
+        done("Removed", |change| matches!(change, Change::Remove { .. } | Change::Clear)),
+    ];
+    let done: String = done.into_iter().flatten().collect();
+    let (many, tokens, most) = (count(notes.list().len(), "note"), notes.tokens(), grouped(MOST_TOKENS));
     *notepad.lock() = Some((scope.leaf.clone(), notes));
-    // The first number is the note's: it is read again from here.
-    Ok(vec![Block::Text(format!(
-        "Note {number} {done}. {many} of {MOST_NOTES}, {tokens} of {MOST_TOKENS} tokens."
-    ))])
+    Ok(vec![Block::Text(format!("{done}{many}, {} of {most} tokens.", grouped(tokens)))])
 }

@@ -59,6 +59,9 @@ fn plain(schema: Value) -> Value {
             *property = plain(property.take());
         }
     }
+    if let Some(items) = schema.get_mut("items") {
+        *items = plain(items.take());
+    }
     Value::Object(schema)
 }
 
@@ -114,6 +117,8 @@ fn check(schema: &Value, object: &Map<String, Value>) -> std::result::Result<(),
                     shown()
                 ));
             }
+        } else if property["type"] == "array" && !value.is_array() {
+            return Err(format!("{name} must be a list, not {}", shown()));
         } else if property["type"] == "boolean" && truth(value).is_none() {
             return Err(format!("{name} must be true or false, not {}", shown()));
         }

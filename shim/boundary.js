@@ -123,7 +123,7 @@ async function due(pi, ctx, session, engine, usage, moment) {
   await session.deciding?.catch(() => {});
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
-  if (!session.lean || !session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
+  if (!session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
   const request = { ...live, ...moment, summarizer: pricesOf(summarizerOf(ctx, session.summarizers)), ...(session.promptSizes ??= promptSizes(pi, ctx)) };
   session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */

@@ -4,6 +4,7 @@ import { SessionFile } from "../support/session-file.mjs";
 export { SessionFile };
 
 /** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 
 /**
  * A session file with so many questions and answers.
@@ -28,4 +29,16 @@ export async function inSession(project, file, args, options) {
   const answers = new SessionFile(file).entries.filter(({ message }) => message?.role === "assistant");
   const last = answers.at(-1)?.message.content.at(-1)?.text;
   return last && stdout.endsWith(`${last}\n`) ? stdout.slice(0, -last.length - 1) : stdout;
+}
+
+/**
+ * What a command answers as data.
+ * @param {Pi} pi
+ * @param {string} line
+ */
+export async function asked(pi, line) {
+  const from = pi.events.length;
+  await pi.prompt(`${line} --json`);
+  const answer = () => pi.events.slice(from).find(({ method, message }) => method === "notify" && message.startsWith("{"));
+  return JSON.parse((await pi.waitFor(answer)).message);
 }

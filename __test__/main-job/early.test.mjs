@@ -9,6 +9,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { asked } from "../commands/asking.mjs";
 import { assertAgreement } from "../support/agreement.mjs";
 import { settled } from "../support/ahead.mjs";
 import { blockOf, drillDownIds, statistics } from "../support/block.mjs";
@@ -50,7 +51,7 @@ const isBetweenTurns = ({ version }) => version !== "0.74.2";
 const compactions = (session) => session.entries.filter(({ type }) => type === "compaction");
 
 /** What the user said on the session's branch. @param {SessionFile} session */
-const asked = (session) => session.branch().filter(({ message }) => message?.role === "user").map(({ message }) => message.content[0].text);
+const prompts = (session) => session.branch().filter(({ message }) => message?.role === "user").map(({ message }) => message.content[0].text);
 
 /** @param {string} command */
 const bash = (command) => ({ text: "Let me look.", toolCalls: [{ name: "bash", arguments: { command } }] });
@@ -133,7 +134,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       await pi.request("prompt", { message: "At once.", streamingBehavior: "followUp" });
       await run;
       await eventually(async () => {
-        assert.deepEqual(asked(await project.session(pi)).slice(-4), ["Take your time.", "Steered.", "Followed up.", "At once."]);
+        assert.deepEqual(prompts(await project.session(pi)).slice(-4), ["Take your time.", "Steered.", "Followed up.", "At once."]);
       });
       await eventually(async () => assert.equal((await pi.request("get_state")).isStreaming, false));
       // An older Pi that is given something to do again compacts after that.
@@ -152,7 +153,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       const file = history.write(project.sessionDir);
       await project.runPi(["--session", file, "-p", "Look.", "And now?"]);
       const session = new SessionFile(file);
-      assert.deepEqual(asked(session).slice(-2), ["Look.", "And now?"]);
+      assert.deepEqual(prompts(session).slice(-2), ["Look.", "And now?"]);
       // An older Pi goes on with the next question as soon as one is answered: there is no moment in between.
       if (!isBetweenTurns(host)) return;
       assert.equal(compactions(session).length, 1);
@@ -207,6 +208,8 @@ test("nothing is folded where that is not wanted, or nothing is ready", async (t
       await pi.prompt("And now?");
       assert.equal(project.summaryCalls.length, 0);
       assert.equal(await compacted(), 0);
+      const { cost } = await asked(pi, "/lcm context");
+      assert.ok(cost.requests === 2 && cost.paid > cost.withPiAlone, "the ledger counts the tools against the extension");
     });
   }
 });

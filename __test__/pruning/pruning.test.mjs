@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { extension } from "../../scripts/paths.mjs";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
-import { inSession } from "../commands/asking.mjs";
+import { asked, inSession } from "../commands/asking.mjs";
 import { aProject } from "../support/project.mjs";
 import { sentMessages } from "../support/requests.mjs";
 
@@ -101,18 +101,6 @@ async function recovered(project, pi, args) {
     next = JSON.parse(/left: lcm_expand (\{.*?\})/.exec(answer)?.[1] ?? "null");
   }
   return text;
-}
-
-/**
- * What a command answers as data.
- * @param {Pi} pi
- * @param {string} line
- */
-async function asked(pi, line) {
-  const from = pi.events.length;
-  await pi.prompt(`${line} --json`);
-  const answer = () => pi.events.slice(from).find(({ method, message }) => method === "notify" && message.startsWith("{"));
-  return JSON.parse((await pi.waitFor(answer)).message);
 }
 
 /** Nothing in the session is wrong. @param {Pi} pi */

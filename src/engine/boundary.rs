@@ -66,9 +66,6 @@ impl Engine {
     pub async fn boundary(&self, live: &str) -> Result<Boundary> {
         let live: Live = read_json("the context", live)?;
         let settings = Arc::new(self.settings().of_folds());
-        if settings.context == Context::Full {
-            return Ok(Boundary::default());
-        }
         // The agent does not wait: the end of the next turn looks again.
         let not_now = || {
             lock(&self.lean).add(&live, None, &settings);
@@ -105,6 +102,10 @@ impl Engine {
             lean.add(&live, Some(&shown), &settings);
             lean.folds(&live, &settings)
         };
+        // The ledger is kept all the same.
+        if settings.context == Context::Full {
+            return Ok(Boundary::default());
+        }
         let mut before = None;
         let (decision, boundary) = loop {
             lock(&self.lean).sift(&live, &mut shown);

@@ -79,7 +79,7 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 
   test(`a session that was exported with summaries of its own line is Pi's as before, on ${host.name}`, async (t) => {
-    const lcmSettings = { compactionModels: ["demo/demo-model"] };
+    const lcmSettings = { compactionModels: ["demo/demo-model"], leafChunkTokens: 4000 };
     const project = await aProject(t, { host, contextWindow: 60_000, settings: { compaction: { reserveTokens: 10_000, keepRecentTokens: 3_000 }, lcm: lcmSettings } });
     const history = project.history();
     history.talk(95, { words: 100 });

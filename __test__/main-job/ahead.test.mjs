@@ -14,7 +14,7 @@ import { aProject, eventually } from "../support/project.mjs";
 
 /** Pi compacts beyond 60,000 - 10,000 tokens; work ahead begins at 0.6 of that. */
 const CONTEXT = { contextWindow: 60_000, compaction: { reserveTokens: 10_000, keepRecentTokens: 3_000 } };
-const AHEAD = { compactionModels: ["demo/demo-model"] };
+const AHEAD = { compactionModels: ["demo/demo-model"], leafChunkTokens: 4000 };
 
 /**
  * @param {import("node:test").TestContext} t

@@ -43,7 +43,7 @@ function afterCompaction(project, session, edited = []) {
 const shown = (project) => project.summaryCalls.map(({ messages }) => messages[0].text.split(/^<history-\w+>$/m)[1] ?? "").join("\n");
 
 test("the block tells what was compacted, whatever that was", async (t) => {
-  const project = await aProject(t);
+  const project = await aProject(t, { settings: { lcm: { leafChunkTokens: 4000 } } });
   const pi = project.startPi();
 
   await t.test("what the user asks of a compaction is answered in the block, also when all summaries are there", async () => {

@@ -47,13 +47,13 @@ function blockIn(request) {
 }
 
 /** Pi's settings for a session. */
-const settings = ({ keepRecentTokens = 200, lcm = {} } = {}) => ({ compaction: { keepRecentTokens }, lcm });
+const settings = ({ keepRecentTokens = 200, lcm = {} } = {}) => ({ compaction: { keepRecentTokens }, lcm: { leafChunkTokens: 4000, ...lcm } });
 
 /** How many summaries there are. @param {Project} project */
 const written = (project) => project.inStore((store) => ({ leaves: store.count("summaries WHERE depth = 0"), condensed: store.count("summaries WHERE depth > 0") }));
 
 test("a Pi compacts one session after the other", async (t) => {
-  const project = await aProject(t, { keepRecentTokens: 4000 });
+  const project = await aProject(t, { settings: settings({ keepRecentTokens: 4000 }) });
   /** @param {string} name of the session, and of what is said in it @param {number} exchanges */
   const talk = (name, exchanges, words = 60) => {
     const history = project.history(name);

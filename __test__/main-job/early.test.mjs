@@ -25,7 +25,7 @@ const CONTEXT = { contextWindow: 200_000, compaction: { reserveTokens: 10_000, k
 /** Without a cache each request pays for all of the context, and summaries cost next to nothing: a fold pays at once. */
 const UNCACHED = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
 const SMALL = { id: "demo-small", cost: { input: 0.01, output: 0.04, cacheRead: 0, cacheWrite: 0 } };
-const LEAN = { compactionModels: ["demo/demo-small"], leafChunkTokens: 500 };
+const LEAN = { compactionModels: ["demo/demo-small"], leafChunkTokens: 2000 };
 
 /**
  * @param {import("node:test").TestContext} t
@@ -211,5 +211,24 @@ test("nothing is folded where that is not wanted, or nothing is ready", async (t
       const { cost } = await asked(pi, "/lcm context");
       assert.ok(cost.requests === 2 && cost.paid > cost.withPiAlone, "the ledger counts the tools against the extension");
     });
+  }
+});
+
+test("a compaction that Pi asks for keeps as much as a fold does, and with context: full as much as Pi does", async (t) => {
+  const compaction = { keepRecentTokens: 20_000 };
+  const project = await aProject(t, { settings: { compaction } });
+  const pi = project.startPi();
+  for (const [context, least, most] of /** @type {[string, number, number][]} */ ([["lean", 4_000, 6_000], ["full", 20_000, 22_000]])) {
+    project.configure({ compaction, lcm: { context, background: false } });
+    const history = project.history(context);
+    history.talk(30, { words: 400, name: context });
+    await project.takeUp(pi, history);
+    await pi.request("compact");
+    await pi.prompt("And now?");
+    const block = blockOf(project.lastTurn);
+    assert.ok(block && statistics(block).missing === "none");
+    const raw = project.lastTurn.messages.filter(({ text }) => !text.includes(block));
+    const tokens = raw.reduce((sum, { text }) => sum + text.length / 4, 0);
+    assert.ok(tokens >= least && tokens < most, `${tokens} tokens are raw with ${context}`);
   }
 });

@@ -26,7 +26,7 @@ const prompts = ["Where is it?", "Thank you, 再見."];
  */
 function withoutTools(request) {
   /** @type {string[]} */
-  const announced = JSON.parse(loadEngine().toolSpecs()).map((/** @type {any} */ { name, promptSnippet }) => `- ${name}: ${promptSnippet}`);
+  const announced = JSON.parse(loadEngine().toolSpecs(true)).map((/** @type {any} */ { name, promptSnippet }) => `- ${name}: ${promptSnippet}`);
   return announced.reduce((messages, line) => {
     const escaped = `${JSON.stringify(line).slice(1, -1)}\\n`;
     assert.ok(messages.includes(escaped), `${line} is announced`);

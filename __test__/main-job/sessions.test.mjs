@@ -12,7 +12,7 @@ import { aProject, eventually } from "../support/project.mjs";
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
 test("sessions beside each other", async (t) => {
-  const project = await aProject(t);
+  const project = await aProject(t, { settings: { lcm: { leafChunkTokens: 4000 } } });
   /** @type {Pi} */
   let pi;
 

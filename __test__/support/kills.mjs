@@ -82,7 +82,7 @@ function unlock({ agentDir }) {
  * @param {Set<string>} stored
  */
 async function assertAllThere(project, workers, stored) {
-  await eventually(() => assertAgreement(project));
+  await eventually(() => assertAgreement(project, sessionsOf(project)));
   assertNothingGone(stored, storedIn(project));
   project.inStore((store) => {
     assert.equal(store.rows("PRAGMA integrity_check")[0].integrity_check, "ok");
@@ -92,6 +92,20 @@ async function assertAllThere(project, workers, stored) {
   const open = workers.find(({ pi }) => pi)?.pi;
   assert.ok(open);
   assert.match(await doctor(open), /\n\nAll is as it must be\.$/);
+}
+
+/**
+ * The session files, without what only the next start stores: Pi 0.74.2 may compact in print mode after it has told extensions to end.
+ * @param {Project} project
+ */
+function sessionsOf(project) {
+  const sessions = project.sessions();
+  if (project.host?.version !== "0.74.2") return sessions;
+  for (const { entries } of sessions) {
+    const last = entries.at(-1);
+    if (last?.type === "compaction" && !last.fromHook) entries.pop();
+  }
+  return sessions;
 }
 
 /** What is stored now, read from a copy: it is for Pi to find what a kill left behind. @param {Project} project */

@@ -3,22 +3,16 @@
 //! Only whole chunks before the part that Pi would keep, and the condensing that follows from them. What no model answers is left
 //! for the compaction itself: there it is needed, here nobody waits.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
 use super::job::{Job, Part, Target, newest};
-use super::memory::Memory;
 use super::passes::Else;
 use super::{Work, tail};
-use crate::dag::{Span, Visible};
+use crate::dag::Span;
 use crate::error::{Code, Result};
-use crate::ids::ConversationId;
-use crate::model::Message;
-use crate::store::Store;
 
 /// Which branch, and what Pi would do with it.
 #[derive(Clone, Debug, Deserialize)]
@@ -58,10 +52,7 @@ pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -
     let at_once = work.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
         Some(entry) => Some(entry.clone()),
-        None => {
-            let keep = work.settings.pi.with(ahead.model.as_deref()).keep_recent_tokens;
-            kept(work.store, &work.memory, work.conversation, keep, &ahead.leaf_id).await?
-        }
+        None => tail::kept(work.tail(ahead.model.as_deref()), &ahead.leaf_id).await?,
     };
     let Some(kept) = kept else { return Ok(Prepared::default()) };
     let target = Target {
@@ -112,27 +103,4 @@ fn whole(branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
         chunks.pop();
     }
     chunks
-}
-
-/// The entry that Pi would keep first if it keeps so many tokens; none where it would keep everything.
-pub(super) async fn kept(
-    store: &Store,
-    memory: &Arc<Memory>,
-    conversation: ConversationId,
-    keep: usize,
-    leaf: &str,
-) -> Result<Option<String>> {
-    let leaf = leaf.to_owned();
-    let memory = Arc::clone(memory);
-    let read = store.read(move |view| {
-        let path = memory.read(view, conversation, &leaf)?.path;
-        let visible = path.visible();
-        let size = |message: &Visible| match message.pruned {
-            Some(tokens) => Ok(tokens),
-            None => Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens()),
-        };
-        let at = tail::first_kept(visible, keep, size)?;
-        Ok(at.map(|at| visible[at].entry_id.clone()))
-    });
-    read.await
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::ahead::kept;
 use super::branch::Branch;
 use super::calibration::Ratios;
 use super::memory::Memory;
 use super::sizes;
+use super::tail::{self, Asked};
 use crate::config::Settings;
 use crate::dag::{Piece, Visible};
 use crate::error::Result;
@@ -45,8 +45,8 @@ pub async fn forecast(
     model: Option<&str>,
 ) -> Result<Option<Forecast>> {
     let memory = Arc::<Memory>::default();
-    let keep = settings.pi.with(model).keep_recent_tokens;
-    let Some(kept) = kept(store, &memory, conversation, keep, leaf).await? else { return Ok(None) };
+    let asked = Asked { store, memory: &memory, conversation, settings, model };
+    let Some(kept) = tail::kept(asked, leaf).await? else { return Ok(None) };
     let leaf = leaf.to_owned();
     let branch = store.read(move |view| Branch::read(view, &memory, conversation, &leaf, &kept)).await?;
     let (before, rest) = branch.visible().split_at(branch.before().len());

@@ -15,6 +15,7 @@ use super::passes::{self, Else, Made, Material, Pass};
 use super::plan::Cut;
 use super::progress::{Progress, Watched};
 use super::summarizer::Summarizer;
+use super::tail;
 use super::{Work, assembler, finished, redact, sizes};
 use crate::config::Settings;
 use crate::dag::Span;
@@ -116,6 +117,10 @@ impl<'a> Job<'a> {
 
     pub(super) fn store(&self) -> &Store {
         self.work.store
+    }
+
+    pub(super) fn tail(&self) -> tail::Asked<'_> {
+        self.work.tail(self.model.as_deref())
     }
 
     pub(super) fn settings(&self) -> &Settings {

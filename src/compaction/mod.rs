@@ -51,7 +51,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Settings;
+use crate::config::{Context, Settings};
 use crate::dag::{Piece, Span, Visible, can_begin_at};
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
@@ -91,6 +91,14 @@ pub struct Work<'a> {
     pub cancel: CancellationToken,
     /// Told how far it is.
     pub progress: Arc<Progress>,
+}
+
+impl Work<'_> {
+    /// What decides where a compaction cuts in a session with this model.
+    fn tail<'a>(&'a self, model: Option<&'a str>) -> tail::Asked<'a> {
+        let Self { store, memory, conversation, settings, .. } = self;
+        tail::Asked { store, memory, conversation: *conversation, settings, model }
+    }
 }
 
 /// What Pi's hook asks for.
@@ -224,6 +232,16 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     }
     if let Some(said) = request.too_long() {
         return shortened(job, request, branch, said).await;
+    }
+    // A lean context keeps less than Pi does.
+    let mut asked = asked;
+    if job.settings().context == Context::Lean
+        && let Some(own) = tail::kept(job.tail(), &request.leaf_id).await?
+    {
+        let later = job.read(&before(&own)).await?;
+        if later.before().len() > branch.before().len() {
+            (branch, asked) = (later, own);
+        }
     }
     let few = branch.before().len() < job.settings().min_messages_for_compaction;
     if branch.before().is_empty() || (few && is_first) {

@@ -1,15 +1,56 @@
-//! Where Pi would cut if it compacted now. What stands before that may be summarised ahead of time; what is cut otherwise in the
-//! end was summarised in vain, no more.
+//! Where a compaction would cut now: where Pi does, or in a lean context where a fold does, if that leaves less. What stands before
+//! that may be summarised ahead of time; what is cut otherwise in the end was summarised in vain, no more.
 
+use std::sync::Arc;
+
+use super::memory::Memory;
+use crate::config::{Context, Settings};
 use crate::dag::{Visible, can_begin_at};
 use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::model::Message;
+use crate::policy;
+use crate::store::Store;
+
+/// Whose branch, and how it is compacted.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub store: &'a Store,
+    pub memory: &'a Arc<Memory>,
+    pub conversation: ConversationId,
+    pub settings: &'a Settings,
+    /// The session's model, as `provider/id`.
+    pub model: Option<&'a str>,
+}
+
+/// The entry that a compaction of the branch that ends with `leaf` keeps first; none where it keeps everything.
+///
+/// # Errors
+/// When the store can't be read.
+pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>> {
+    let Asked { store, memory, conversation, settings, model } = asked;
+    let pis = settings.pi.with(model).keep_recent_tokens;
+    let keep = if settings.context == Context::Lean { pis.min(policy::TAIL) } else { pis };
+    let (leaf, memory) = (leaf.to_owned(), Arc::clone(memory));
+    let read = store.read(move |view| {
+        let path = memory.read(view, conversation, &leaf)?.path;
+        let visible = path.visible();
+        let size = |message: &Visible| match message.pruned {
+            Some(tokens) => Ok(tokens),
+            None => Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens()),
+        };
+        let at = first_kept(visible, keep, size)?;
+        Ok(at.map(|at| visible[at].entry_id.clone()))
+    });
+    read.await
+}
 
 /// The place of the first message that Pi would keep raw, so that the last `keep` tokens stay, by Pi's own measure, which `size`
 /// tells. None where everything stays.
 ///
 /// # Errors
 /// What `size` says.
-pub(super) fn first_kept(
+fn first_kept(
     visible: &[Visible],
     keep: usize,
     mut size: impl FnMut(&Visible) -> Result<usize>,

@@ -156,9 +156,8 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "leafChunkTokens",
         also: &[],
-        help: "About how many tokens of conversation become one leaf summary; four times as many where a lean context is folded. Less gives finer summaries and more model \
-               calls.",
-        kind: Kind::Number { default: 4_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
+        help: "About how many tokens of conversation become one leaf summary. Less gives finer summaries and more model calls.",
+        kind: Kind::Number { default: 16_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
     },
     Definition {
         key: "recentBoost",
@@ -205,8 +204,8 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "maxSummaryTokens",
         also: &[],
         help: "The largest block, in tokens: what the model gets in place of what was compacted. Never more than an eighth \
-               of the model's window, and half of this where a lean context is folded.",
-        kind: Kind::Number { default: 8_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
+               of the model's window.",
+        kind: Kind::Number { default: 4_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
     },
     Definition {
         key: "minMessagesForCompaction",

@@ -199,15 +199,6 @@ impl Default for PiCompaction {
 }
 
 impl Settings {
-    /// The same for a fold: it comes often, so its block is small, and much of what it stands for was large results of tools, so
-    /// its summaries stand for more.
-    #[must_use]
-    pub fn of_folds(&self) -> Self {
-        let (leaf_chunk_tokens, max_summary_tokens) =
-            (self.leaf_chunk_tokens * 4, self.max_summary_tokens / 2);
-        Self { leaf_chunk_tokens, max_summary_tokens, ..self.clone() }
-    }
-
     /// The defaults, for a Pi whose agent folder is `agent_dir`.
     #[must_use]
     pub fn defaults(agent_dir: &Path) -> Self {

@@ -324,7 +324,7 @@ mod tests {
         assert!(enabled);
         assert_eq!(db_dir, world.sources.agent_dir.join("lcm"));
         assert_eq!(compaction_models, ["anthropic/claude-haiku-4-5"]);
-        assert_eq!(leaf_chunk_tokens, 4_000);
+        assert_eq!(leaf_chunk_tokens, 16_000);
     }
 
     #[test]
@@ -431,7 +431,7 @@ mod tests {
         let says = |what: &str| assert!(notice.contains(what), "{what} in:\n{notice}");
         says("10 settings are not as they should be:");
         says(&format!(
-            "- leafChunkTokens in {} is \"many\", but takes a whole number from 500 to 100000: 4000 holds",
+            "- leafChunkTokens in {} is \"many\", but takes a whole number from 500 to 100000: 16000 holds",
             file.display()
         ));
         says("is no setting: did you mean leafChunkTokens?\n");

@@ -65,7 +65,7 @@ impl Engine {
     /// When the store fails; then nothing is to be appended.
     pub async fn boundary(&self, live: &str) -> Result<Boundary> {
         let live: Live = read_json("the context", live)?;
-        let settings = Arc::new(self.settings().of_folds());
+        let settings = self.settings();
         // The agent does not wait: the end of the next turn looks again.
         let not_now = || {
             lock(&self.lean).add(&live, None, &settings);

@@ -273,7 +273,6 @@ impl Engine {
         let stop = turn.running.stop.clone();
         // What the policy asks for pays with the session's own model too.
         let own_model = ahead.fold_before.is_some();
-        let settings = if own_model { Arc::new(settings.of_folds()) } else { settings };
         let work = self.work(&settings, host, own_model, stop, Arc::default());
         let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
         let (outcome, failed) = match &prepared {

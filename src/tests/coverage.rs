@@ -19,7 +19,8 @@ use crate::dag::{Forest, Piece, Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::llm::{Failure, Reply};
-use crate::model::Message;
+use crate::model::{Message, Role};
+use crate::policy;
 use crate::store::{Filter, Turn, View};
 use crate::tokens;
 
@@ -71,6 +72,15 @@ fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
         messages,
     });
     Ok(all)
+}
+
+/// Is it the tail of a lean context that begins with `kept`? With the message before it, and its results, it has enough tokens.
+fn is_tail(tree: &Tree<'_>, leaf: &str, kept: &str) -> bool {
+    let seen = tree.seen(leaf);
+    let messages: Vec<Message> = seen.iter().map(|(_, json)| Message::parse(json)).collect();
+    let at = seen.iter().position(|(id, _)| id == kept);
+    let from = at.and_then(|at| messages[..at].iter().rposition(|message| message.role != Role::ToolResult));
+    from.is_some_and(|from| messages[from..].iter().map(Message::pi_tokens).sum::<usize>() >= policy::TAIL)
 }
 
 /// The summaries that a block names, in its order.
@@ -169,7 +179,10 @@ impl World {
         let path: Vec<&str> = tree.path(&asked.leaf).into_iter().map(id_of).collect();
         let place = |id: &str| path.iter().position(|at| *at == id);
         let end = place(&kept).expect("what is kept is on the branch");
-        assert!(Some(end) <= place(&asked.kept), "less is kept than Pi asked for");
+        assert!(
+            Some(end) <= place(&asked.kept) || (self.knobs.is_lean() && is_tail(&tree, &asked.leaf, &kept)),
+            "less is kept than Pi asked for"
+        );
         let first = entries.iter().find(|entry| id_of(entry) == kept).unwrap();
         assert_ne!(first["message"]["role"], "toolResult", "the kept part begins with a result");
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::support::{Compact, ScriptedModel, Session, TestStore};
 use super::tree::{Tree, id_of};
 use crate::compaction::Outcome;
-use crate::config::Settings;
+use crate::config::{Context, Settings};
 use crate::ids::ConversationId;
 use crate::llm::{Answer, Failure, Reply, Request};
 
@@ -38,6 +38,7 @@ pub struct Knobs {
     few: usize,
     concurrency: usize,
     window: Option<usize>,
+    context: Context,
 }
 
 pub fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
@@ -50,8 +51,9 @@ pub fn knobs() -> impl Strategy<Value = Knobs> {
     let budget = prop_oneof![Just(1_000_usize), 1_000_usize..2_000, 1_000_usize..10_000];
     let window = prop_oneof![Just(None), (4_000_usize..64_000).prop_map(Some), Just(Some(200_000))];
     let numbers = (500_usize..2_500, 2_usize..9, 1_usize..6, 1_000_usize..4_000, 1_usize..12, 1_usize..6);
-    (numbers, budget, window).prop_map(
-        |((chunk, threshold, depth, large, few, concurrency), budget, window)| Knobs {
+    let context = prop_oneof![Just(Context::Lean), Just(Context::Full)];
+    (numbers, budget, window, context).prop_map(
+        |((chunk, threshold, depth, large, few, concurrency), budget, window, context)| Knobs {
             chunk,
             threshold,
             depth,
@@ -60,6 +62,7 @@ pub fn knobs() -> impl Strategy<Value = Knobs> {
             few,
             concurrency,
             window,
+            context,
         },
     )
 }
@@ -74,6 +77,7 @@ impl Knobs {
             large_file_threshold_tokens: self.large,
             min_messages_for_compaction: self.few,
             leaf_pass_concurrency: self.concurrency,
+            context: self.context,
             ..Settings::defaults(std::path::Path::new("/nowhere"))
         }
     }
@@ -85,6 +89,10 @@ impl Knobs {
 
     pub fn few(&self) -> usize {
         self.few
+    }
+
+    pub fn is_lean(&self) -> bool {
+        self.context == Context::Lean
     }
 }
 

@@ -42,6 +42,7 @@
 //! [`store::View`] → [`tools`] (write the answer).
 
 pub mod error;
+pub mod files;
 pub mod ids;
 pub mod log;
 pub mod text;

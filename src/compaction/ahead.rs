@@ -79,7 +79,7 @@ async fn make(
 ) -> Result<()> {
     let branch = job.read(part).await?;
     let chunks = job.uncovered(&branch);
-    let chunks = if to_the_end { chunks } else { whole(&branch, chunks) };
+    let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
     let recent = newest(&chunks);
     // What was made without a model is made anew by the next compaction in any case.
     let chunks = [chunks, job.cut().extracted(&branch)].concat();
@@ -97,9 +97,11 @@ async fn make(
     Ok(())
 }
 
-/// All but the last of what is not followed by anything yet: that may grow.
-fn whole(branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
-    if chunks.last().is_some_and(|last| last.end == branch.before().len()) {
+/// All but a small one that is not followed by anything yet: that may grow.
+fn whole(job: &Job<'_>, branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
+    let before = branch.before();
+    let may_wait = |last: &Span| last.end == before.len() && job.cut().is_remainder(before, last);
+    if chunks.last().is_some_and(may_wait) {
         chunks.pop();
     }
     chunks

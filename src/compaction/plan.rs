@@ -15,6 +15,8 @@ const GLIMPSE: (usize, usize) = (240, 800);
 
 /// A chunk closes before a user's message once it is this full: a new request begins a new subject.
 const FULL_ENOUGH: f64 = 0.6;
+/// What is not summarized yet may wait for more up to so many tokens: it stays raw meanwhile, and each request pays for it.
+const REMAINDER: usize = 4_000;
 /// A last chunk smaller than this share of a whole one joins the one before it.
 const TOO_SMALL: f64 = 0.25;
 
@@ -112,9 +114,9 @@ impl Cut {
         chunks
     }
 
-    /// Is the last chunk smaller than a whole one, so that it may wait for more?
+    /// Is the last chunk so small that it may wait for more?
     pub(super) fn is_remainder(self, visible: &[Visible], chunk: &Span) -> bool {
-        self.tokens(&visible[chunk.clone()]) < self.budget
+        self.tokens(&visible[chunk.clone()]) < self.budget.min(REMAINDER)
     }
 
     fn tokens(self, messages: &[Visible]) -> usize {

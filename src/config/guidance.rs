@@ -1,12 +1,12 @@
 //! What the user wants of every summary: standing instructions, and prompts in place of those that are shipped.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::{Settings, Sources};
+use crate::files;
 
 /// The heading of the section in a project's files that says what summaries must keep.
 const HEADING: &str = "compact instructions";
@@ -141,15 +141,13 @@ fn places(prompt: &str) -> Vec<&str> {
 
 /// The text of a regular file that is not too large.
 fn read(file: &Path) -> Option<String> {
-    let metadata = fs::metadata(file).ok()?;
-    if !metadata.is_file() || metadata.len() > LARGEST {
-        return None;
-    }
-    fs::read_to_string(file).ok()
+    files::read_text(file, LARGEST).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

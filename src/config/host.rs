@@ -1,12 +1,12 @@
 //! What Pi's own files say of a project where no Pi runs that could be asked: is it trusted, and where do its sessions lie?
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Origin, Sources};
+use super::{Origin, SETTINGS_FILE, Sources};
+use crate::files;
 
 /// The variable that names the folder of sessions.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
@@ -51,12 +51,14 @@ fn at_home(dir: &str) -> PathBuf {
 }
 
 fn json(path: &Path) -> Value {
-    let text = fs::read_to_string(path).unwrap_or_default();
+    let text = files::read_text(path, SETTINGS_FILE).unwrap_or_default();
     serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

@@ -142,6 +142,9 @@ impl Context {
     }
 }
 
+/// No settings file is larger, in bytes.
+const SETTINGS_FILE: u64 = 16 << 20;
+
 /// How Pi compacts: its setting `compaction`, as far as work ahead of a compaction depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::definitions::variable;
 use super::value::{self, Places};
-use super::{DEFINITIONS, Definition, Guidance, PiCompaction, Settings};
+use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Settings};
+use crate::files;
 use crate::text::one_line;
 
 /// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
@@ -203,7 +204,7 @@ fn file(
     pi: &mut PiCompaction,
 ) -> Option<Layer> {
     let place = format!("in {}", path.display());
-    let json = match std::fs::read_to_string(path) {
+    let json = match files::read_text(path, SETTINGS_FILE) {
         Ok(json) => json,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return None,
         Err(error) => {

@@ -3,13 +3,13 @@
 //! What the agent knows of the content is put together from the messages that show it: a whole read or write, and the edits after
 //! it; or else only pieces. Nothing has to be recorded for that, and it is right on each branch of a session.
 
-use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::files::{read_lines, tidy};
+use crate::files;
 use crate::model::{Message, Part, Role};
 
 /// Larger files are not looked at, in bytes.
@@ -174,14 +174,8 @@ fn content(project: &Path, path: &str) -> Content {
         return Content::Unknown;
     }
     // A device or a pipe must not be opened.
-    let is_small = |metadata: fs::Metadata| metadata.is_file() && metadata.len() <= LARGEST;
-    if !fs::metadata(&real).is_ok_and(is_small) {
-        return Content::Unknown;
-    }
-    let mut bytes = Vec::new();
-    let read = fs::File::open(&real).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
-    match String::from_utf8(bytes) {
-        Ok(text) if read.is_ok() && !text.contains('\0') => Content::Text(normal(&text)),
+    match files::read_text(&real, LARGEST) {
+        Ok(text) if !text.contains('\0') => Content::Text(normal(&text)),
         _ => Content::Unknown,
     }
 }
@@ -198,6 +192,8 @@ fn normal_part(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

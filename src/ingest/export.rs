@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::stringify::stringify;
 use crate::dag::{Sources, visible};
 use crate::error::Result;
+use crate::files;
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{
     CompactionDetails, Content, Entry, State, SummaryRecord, Supplement, parse_one, replacements,
@@ -56,7 +57,7 @@ impl Lines {
     #[must_use]
     pub fn of(path: Option<&Path>) -> Self {
         let read = || {
-            let file = File::open(path?).ok()?;
+            let file = files::open(path?).ok()?;
             let mut lines = Self::default();
             let mut reader = BufReader::new(&file);
             let (mut at, mut line) = (0, Vec::new());

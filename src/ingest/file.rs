@@ -15,6 +15,7 @@ use super::fold::Handover;
 use super::order::Order;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::model::{Content, SummaryRecord, Supplement, parse_batch, read_json};
 
 /// Characters of JSON that are stored in one transaction: other sessions get their turn in between.
@@ -87,10 +88,7 @@ impl SessionFile {
     /// When it can't be read, or is no session.
     pub fn open(path: &Path) -> Result<Self> {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
-        let file = match path.metadata().map_err(unreadable)?.is_file() {
-            true => File::open(path).map_err(unreadable)?,
-            false => return Err(Error::invalid("it is no file")),
-        };
+        let file = files::open(path).map_err(unreadable)?;
         let mut lines = Lines { reader: BufReader::with_capacity(SLICE, file) };
         let (header, version) = read_header(&mut lines)?;
         Ok(Self {

@@ -1,6 +1,5 @@
 //! An old database as a source of sessions, like a folder of session files.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use super::file::{Header, Slices};
 use super::fold::Handover;
 use super::order::Order;
 use crate::error::Result;
+use crate::files;
 use crate::store::OldStore;
 
 /// Characters of JSON that are stored in one transaction.
@@ -35,7 +35,7 @@ pub(super) fn is_database(path: &Path) -> bool {
     let is_called = name.ends_with(".db") || (name.contains(".db.") && !name.ends_with(".jsonl"));
     let begins = || {
         let mut head = [0; DATABASE.len()];
-        File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head == *DATABASE)
+        files::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok_and(|()| head == *DATABASE)
     };
     is_called || begins()
 }

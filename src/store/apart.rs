@@ -58,6 +58,9 @@ impl Store {
                 path.display()
             )));
         }
+        if !path.is_file() {
+            return Err(Error::invalid(format!("{} is no file, and no database", path.display())));
+        }
         let failed = |error: rusqlite::Error| {
             let error = Error::storing(format!("{} can't be read", path.display()), error);
             trouble::explained_at_opening(error, path)
@@ -127,7 +130,8 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
 fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
     let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let _: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if mark != connection::APPLICATION_ID {
+    let is_newer = migrations::version(&connection)? > migrations::current();
+    if mark != connection::APPLICATION_ID || !(is_newer || migrations::is_ours(&connection)?) {
         return Err(rusqlite::Error::InvalidQuery);
     }
     connection.pragma_update(None, "mmap_size", MAPPED)?;
@@ -145,7 +149,7 @@ fn is_out_of_reach(error: &rusqlite::Error) -> bool {
 fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Error) -> Error) -> Error {
     match error {
         rusqlite::Error::InvalidQuery => {
-            Error::foreign(format!("{} belongs to another program", path.display()))
+            Error::foreign(format!("{} belongs to another program, or one has changed it", path.display()))
         }
         error if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
             Error::damaged(format!("{} is no database, or damaged", path.display()), error)
@@ -169,6 +173,7 @@ fn copied(connection: &Connection) -> rusqlite::Result<Connection> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::OldStore;
     use super::*;
 
     #[tokio::test]
@@ -192,5 +197,70 @@ mod tests {
         store.close().await;
         assert!(std::fs::read(&path).unwrap() == before);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    /// A database of ours that somebody has changed with these statements.
+    fn crafted(path: &Path, statements: &str) {
+        let old = Connection::open(path).unwrap();
+        old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
+        migrations::lay_out(&old, usize::try_from(migrations::current()).unwrap());
+        old.execute_batch("INSERT INTO _metadata VALUES ('cwd', '/project')").unwrap();
+        old.execute_batch(statements).unwrap();
+        old.close().unwrap();
+    }
+
+    #[test]
+    fn what_somebody_has_put_into_a_database_is_never_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let endless =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+        let crafts = [
+            format!("ALTER TABLE claims RENAME TO gone; CREATE VIEW claims AS {endless}"),
+            format!("CREATE VIEW more AS {endless}"),
+            format!("CREATE TRIGGER evil AFTER INSERT ON _metadata BEGIN SELECT ({endless}); END"),
+            "DROP TRIGGER messages_changed; CREATE TRIGGER messages_changed AFTER INSERT ON messages BEGIN SELECT 1; END".into(),
+            "CREATE TABLE more (x)".into(),
+            "CREATE INDEX more ON entries (entry_id)".into(),
+        ];
+        for (at, craft) in crafts.iter().enumerate() {
+            let path = dir.path().join(format!("{at}.db"));
+            crafted(&path, craft);
+            let before = std::fs::read(&path).unwrap();
+            let why = Store::apart_in(&path).err().unwrap().to_string();
+            let told = format!("{} belongs to another program, or one has changed it", path.display());
+            assert_eq!(why, told, "{craft}");
+            let why = OldStore::open(&path).err().unwrap().to_string();
+            assert_eq!(why, "another program has changed it", "{craft}");
+            assert!(std::fs::read(&path).unwrap() == before);
+        }
+        let plain = dir.path().join("plain.db");
+        crafted(&plain, "");
+        assert!(Store::apart_in(&plain).is_ok() && OldStore::open(&plain).is_ok());
+    }
+
+    #[test]
+    fn a_row_of_an_absurd_number_is_found_without_counting_up_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("wide.db");
+        let row = |id: i64, name: &str| {
+            format!("INSERT INTO conversations VALUES ({id}, '{name}', NULL, NULL, 0, 0);")
+        };
+        crafted(&path, &[row(3, "a"), row(1 << 62, "b"), row(i64::MAX, "c")].concat());
+        let sessions = OldStore::open(&path).unwrap().sessions().unwrap();
+        let names: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_device_is_no_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe.db");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let why = Store::apart_in(path).err().unwrap().to_string();
+            assert_eq!(why, format!("{} is no file, and no database", path.display()));
+            assert_eq!(OldStore::open(path).err().unwrap().to_string(), "it is not a regular file");
+        }
     }
 }

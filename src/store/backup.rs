@@ -7,7 +7,7 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use super::view::reading;
-use super::{Batch, View};
+use super::{Batch, View, connection};
 use crate::error::{Error, Result};
 use crate::text;
 
@@ -47,7 +47,9 @@ pub(super) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
     );
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(uri, flags)
+    let connection = Connection::open_with_flags(uri, flags)?;
+    connection::distrust(&connection)?;
+    Ok(connection)
 }
 
 impl View<'_> {

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{migrations, trouble};
@@ -124,7 +125,20 @@ pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
+    distrust(&connection)?;
     Ok(connection)
+}
+
+/// Lets a connection that reads run nothing that stands in the file: no view, no trigger, no function of the schema's.
+pub(super) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
+    for trusting in [
+        DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+    ] {
+        connection.set_db_config(trusting, false)?;
+    }
+    connection.pragma_update(None, "cell_size_check", true)
 }
 
 /// One that is ready, and writes nothing from now on.

@@ -1,6 +1,5 @@
 //! Which database is a project's: it is named after the folder that Pi works in, or after the repository that is in.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -10,8 +9,11 @@ use super::view::reading;
 use super::{Batch, Store, View, connection, migrations};
 use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::ids::Hash;
 
+/// No file by which git finds a repository has more bytes.
+const GIT_FILE: u64 = 64 * 1024;
 /// Before a folder that is part of this history, in the keys of `_metadata`.
 const MEMBER: &str = "member:";
 /// Before a folder whose own history the user was told of.
@@ -52,16 +54,21 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
     if git.is_dir() {
         return git.join("HEAD").exists().then(|| folder.to_owned());
     }
-    let line = fs::read_to_string(&git).ok()?;
+    let read = |path: &Path| files::read_text(path, GIT_FILE).ok();
+    let line = read(&git)?;
     let own = folder.join(line.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
     // Any folder could claim to be another repository's worktree, and would have its history: that one must know of it.
-    let back = fs::read_to_string(own.join("gitdir")).ok()?;
+    let back = read(&own.join("gitdir"))?;
     if own.join(back.trim()).canonicalize().ok()? != git.canonicalize().ok()? {
         return None;
     }
     // A submodule shares nothing.
-    let common = fs::read_to_string(own.join("commondir")).ok()?;
+    let common = read(&own.join("commondir"))?;
     let common = own.join(common.trim()).canonicalize().ok()?;
+    // What it knows of lies among its own files: whoever can write there owns its history anyway.
+    if own.parent()? != common.join("worktrees").canonicalize().ok()? {
+        return None;
+    }
     let parent = common.parent()?;
     if parent.components().any(|part| part.as_os_str() == ".git") {
         return None;
@@ -197,6 +204,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Files as git lays them out, with what stands in them.
@@ -230,6 +239,13 @@ mod tests {
             ("one/.git", "gitdir: ../bare.git/worktrees/one\n"),
             // One that claims another's worktree.
             ("thief/.git", "gitdir: ../repo/.git/worktrees/tree\n"),
+            // One that brings along what only looks like a worktree of another.
+            ("forger/.git", "gitdir: meta\n"),
+            ("forger/meta/gitdir", "../.git\n"),
+            ("forger/meta/commondir", "../../repo/.git\n"),
+            ("forger/worktrees/deep/.git", "gitdir: ../two\n"),
+            ("forger/worktrees/two/gitdir", "../deep/.git\n"),
+            ("forger/worktrees/two/commondir", "../../../repo/.git\n"),
             ("none/x", ""),
             ("odd/.git", "whatever\n"),
             ("empty/.git/x", ""),
@@ -244,6 +260,8 @@ mod tests {
             ("bare.git", "bare.git"),
             ("one", "bare.git"),
             ("thief", "thief"),
+            ("forger", "forger"),
+            ("forger/worktrees/deep", "forger/worktrees/deep"),
             ("none", "none"),
             ("odd", "odd"),
             ("empty", "empty"),

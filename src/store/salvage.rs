@@ -63,6 +63,9 @@ impl OldStore {
     /// When it is none, or so damaged that SQLite can't open it.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be opened: {error}"));
+        if !path.is_file() {
+            return Err(Error::invalid("it is not a regular file"));
+        }
         let connection = open_unchanged(path).map_err(failed)?;
         let mark: i64 =
             connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
@@ -71,6 +74,9 @@ impl OldStore {
         }
         if migrations::version(&connection).map_err(failed)? > migrations::current() {
             return Err(Error::invalid("a newer version of this extension wrote it: that one can import it"));
+        }
+        if !migrations::is_ours(&connection).map_err(failed)? {
+            return Err(Error::invalid("another program has changed it"));
         }
         let mut store = Self { connection, entries: HashMap::new(), lost: 0 };
         let mut entries: HashMap<i64, Vec<OldEntry>> = HashMap::new();
@@ -212,12 +218,22 @@ impl OldStore {
     ) -> Result<usize> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be read: {error}"));
         let last = format!("SELECT coalesce(max(id), 0) FROM {table}");
-        let last = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(MANY);
+        let last: i64 = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(MANY);
+        let next = format!("SELECT min(id) FROM {table} WHERE id >= ?1");
+        let mut next = self.connection.prepare(&next).map_err(failed)?;
         let mut query = self.connection.prepare(by_id).map_err(failed)?;
-        let mut lost = 0;
-        for id in 1..=last {
-            lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
+        let (mut lost, mut id) = (0, 1);
+        while id <= last && lost <= MANY {
+            // A gap between two rows is skipped, however wide; where the table can't say where it ends, it is gone through.
+            match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
+                Ok(Some(found)) => id = found,
+                Ok(None) => break,
+                Err(_) => {}
+            }
+            lost += i64::from(query.query_row([id], |row| visit(row)).optional().is_err());
+            let Some(after) = id.checked_add(1) else { break };
+            id = after;
         }
-        Ok(lost)
+        Ok(usize::try_from(lost).unwrap_or_default())
     }
 }

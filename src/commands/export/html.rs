@@ -3,7 +3,6 @@
 //! The data stands in `<script type="application/json">` elements, which no browser runs, in front of the viewer's own script. Each holds
 //! at most [`BLOCK`] entries and is written as soon as it is full. `docs/viewer.md` says what is in them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Output, Take, Written, file_name, in_folder, lines_of, sessions, write_entries};
 use crate::commands::{Answer, Asked};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::ingest::export::header;
 use crate::ingest::viewer::Outline;
 use crate::store::{ExportedEntry, ExportedSession, View};
@@ -18,6 +18,8 @@ use crate::text::now;
 
 /// What the data takes the place of; the template holds it once.
 const PLACE: &str = "<!--lcm:data-->";
+/// No template of the viewer is larger, in bytes.
+const TEMPLATE: u64 = 64 << 20;
 /// The shape of the data; a viewer reads its own alone.
 const FORMAT: u32 = 1;
 /// Entries of an element, and bytes after which no more are put in.
@@ -57,7 +59,7 @@ fn template(path: Option<&Path>) -> Result<(String, String)> {
         ));
     };
     let remedy = "install the package again, or run `npm ci` and `npm run build` in its sources";
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = files::read_text(path, TEMPLATE).map_err(|error| {
         Error::invalid(format!("the viewer's template {} can't be read ({error}): {remedy}", path.display()))
     })?;
     match text.split_once(PLACE) {

@@ -4,6 +4,7 @@
 //! names as Node does, and takes the proxies that Pi takes. A redirect is not followed: it would take the key along.
 
 use std::error::Error;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -15,8 +16,11 @@ use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 use super::plain::Plan;
 use super::proxies::Proxies;
 use super::{retry_after, variable};
+use crate::files;
 use crate::llm::{Failure, Kind};
 
+/// No file of certificates is larger, in bytes.
+const CERTIFICATES: u64 = 16 << 20;
 /// No answer to a question of ours comes near this, bytes.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// Who is not reached by then is not there.
@@ -82,7 +86,8 @@ impl Ways {
         drop(rustls::crypto::ring::default_provider().install_default());
         let proxies = Proxies::read(&variable)?;
         let builder = || builder(proxies.clone());
-        let extra = variable("NODE_EXTRA_CA_CERTS").and_then(|file| std::fs::read(file).ok());
+        let extra =
+            variable("NODE_EXTRA_CA_CERTS").and_then(|file| files::read(Path::new(&file), CERTIFICATES).ok());
         let extra = extra.and_then(|pem| Certificate::from_pem_bundle(&pem).ok()).unwrap_or_default();
         let trusting = |extra: Vec<Certificate>| builder().tls_certs_merge(extra).build().ok();
         // As in Node, a file of certificates that can't be used is no reason to do without the others.

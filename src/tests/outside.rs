@@ -220,3 +220,26 @@ async fn a_file_is_written_where_the_shell_is_however_it_is_called() {
     let other = machine.say(&["stats", "--db", file]).await;
     assert!(other.complaint.contains("out.jsonl is no database, or damaged"), "{}", other.complaint);
 }
+
+#[tokio::test]
+async fn a_database_that_is_named_stays_as_it_is() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let kept = machine.at("kept.bak");
+    assert_eq!(machine.say(&["backup", kept.to_str().unwrap()]).await.code, 0);
+    let before = fs::read(&kept).unwrap();
+    let named = ["--db", kept.to_str().unwrap()];
+    for command in [
+        &["stats"][..],
+        &["doctor"],
+        &["grep", "x"],
+        &["tree"],
+        &["backup", machine.at("again.bak").to_str().unwrap()],
+    ] {
+        let code = machine.say(&[command, &named].concat()).await.code;
+        assert!(code <= 1, "{command:?} exits with {code}");
+        assert!(fs::read(&kept).unwrap() == before, "{command:?} writes to it");
+    }
+    assert!(machine.at("again.bak").exists());
+}

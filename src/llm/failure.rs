@@ -134,7 +134,11 @@ impl Failure {
 
     /// An HTTP answer that is none to the question.
     pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
-        let reason = format!("{status}: {}", complaint(json, text));
+        let why = match status {
+            300..400 => "it redirects elsewhere, where no key is sent".into(),
+            _ => complaint(json, text),
+        };
+        let reason = format!("{status}: {why}");
         Self { status: Some(status), ..Self::of(kind_of(Some(status), text), reason) }
     }
 

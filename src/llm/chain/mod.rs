@@ -80,7 +80,7 @@ struct Found {
     key: String,
     /// For those that need no host.
     line: Option<Direct>,
-    /// The host reaches it, and we do not: a certificate that only the host trusts, a gateway that redirects.
+    /// The host reaches it, and we do not: such as with a certificate that only the host trusts.
     only_by_host: AtomicBool,
 }
 
@@ -218,11 +218,8 @@ impl Chain {
         };
         let asked = self.timed(candidate, "direct", request, line.ask(request.clone()));
         let answer = self.counted(request, usage, asked).await?;
-        let unheard = |failure: &Failure| {
-            failure.kind == Kind::Unconnected
-                || failure.status.is_some_and(|status| (300..400).contains(&status))
-        };
-        if attempt > 0 || !answer.as_ref().is_err_and(unheard) {
+        let is_unheard = |failure: &Failure| failure.kind == Kind::Unconnected;
+        if attempt > 0 || !answer.as_ref().is_err_and(is_unheard) {
             return Ok(answer);
         }
         let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;

@@ -1,6 +1,7 @@
 //! The order in which models are asked, and how often, with a host that plays a script.
 
 use std::sync::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use serde_json::{Value, json};
 
@@ -288,6 +289,28 @@ async fn a_plain_model_that_only_the_host_reaches_is_asked_through_the_host() {
     }
     assert_eq!(script.log(), ["resolve a/one", "ask a/one", "ask a/one"]);
     assert!(chain.candidates[0].found.get().unwrap().as_ref().unwrap().only_by_host.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_redirect_is_a_failure_and_does_not_go_to_the_host_which_would_take_the_key_along() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let answer = b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/v1\r\ncontent-length: 0\r\n\r\n";
+            let _ = connection.read(&mut [0; 4096]).await;
+            let _ = connection.write_all(answer).await;
+        }
+    });
+    let redirected = move |name: &str| {
+        let mut facts = deaf(name);
+        facts["model"]["baseUrl"] = json!(url);
+        (name == "a/one").then_some(facts)
+    };
+    let script = Script::new(redirected, reply);
+    let failed = chain(&script).ask(request("q")).await.unwrap_err();
+    assert!(failed.reason.contains("a/one: 307: it redirects elsewhere"), "{}", failed.reason);
+    assert!(script.log().iter().all(|line| line != "ask a/one"), "{:?}", script.log());
 }
 
 #[tokio::test]

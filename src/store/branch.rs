@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::{OptionalExtension as _, Row};
 
-use super::view::{kind_from_sql, reading};
+use super::view::{kind_from_sql, reading, tokens_at};
 use super::{Store, View};
 use crate::dag::{BranchEntry, BranchMessage, Step};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ pub(super) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
             hash: row.get::<_, [u8; 32]>(5).map(Hash)?,
             kind: kind_from_sql(row.get(6)?),
             role: row.get(7)?,
-            tokens: row.get(8)?,
+            tokens: tokens_at(row, 8)?,
             timestamp: row.get(9)?,
         }),
         None => None,
@@ -33,9 +33,7 @@ pub(super) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
         (1, Some(message)) => Step::Message(message),
         (2, rendition) => Step::Edit { target: row.get(3)?, rendition },
         (3, _) => Step::Compaction,
-        (4, _) => {
-            Step::Stub { target: row.get(3)?, tokens: row.get::<_, Option<usize>>(11)?.unwrap_or_default() }
-        }
+        (4, _) => Step::Stub { target: row.get(3)?, tokens: tokens_at(row, 11)? },
         _ => Step::Link,
     };
     Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(1)?, step })

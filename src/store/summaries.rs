@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rusqlite::{OptionalExtension, Row, Rows, named_params, params};
 
 use super::beside::Beside;
-use super::view::{hash_at, reading};
+use super::view::{hash_at, reading, tokens_at};
 use super::{Filter, Turn, View, codec};
 use crate::dag::{Node, Sources};
 use crate::error::{Error, Result};
@@ -93,7 +93,7 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
         hash: hash_at(row, "hash")?,
         depth: row.get("depth")?,
         text,
-        tokens: row.get("tokens")?,
+        tokens: tokens_at(row, "tokens")?,
         degraded: row.get::<_, String>("state")? == "degraded",
         model: row.get("model")?,
         prompt_version: row.get("prompt_version")?,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, RowIndex, named_params, params};
 
 use super::codec;
 use crate::dag::MessageKind;
@@ -93,6 +93,14 @@ pub(super) fn hash_at(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
     row.get::<_, [u8; 32]>(column).map(Hash)
 }
 
+/// No message has more tokens than this.
+const MOST_TOKENS: usize = 1 << 40;
+
+/// A count of tokens, whatever a database says that somebody else has made: sums of these stay within bounds.
+pub(super) fn tokens_at(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<usize> {
+    Ok(row.get::<_, Option<usize>>(column)?.unwrap_or_default().min(MOST_TOKENS))
+}
+
 fn stored_message(row: &Row<'_>) -> rusqlite::Result<Result<StoredMessage>> {
     let (stored, codec_id, bytes) = (row.get("json")?, row.get("codec")?, row.get("bytes")?);
     let json = match codec::decode(stored, codec_id, bytes) {
@@ -106,7 +114,7 @@ fn stored_message(row: &Row<'_>) -> rusqlite::Result<Result<StoredMessage>> {
         height: row.get("height")?,
         role: row.get("role")?,
         tool: row.get("tool_name")?,
-        tokens: row.get("tokens")?,
+        tokens: tokens_at(row, "tokens")?,
         timestamp: row.get("timestamp")?,
         json,
     }))

@@ -243,3 +243,18 @@ async fn a_database_that_is_named_stays_as_it_is() {
     }
     assert!(machine.at("again.bak").exists());
 }
+
+#[tokio::test]
+async fn absurd_token_counts_are_read_as_large_ones() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
+    assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
+    let database =
+        machine.files().into_keys().find(|path| path.extension().is_some_and(|ending| ending == "db"));
+    let database = rusqlite::Connection::open(database.unwrap()).unwrap();
+    database.execute("UPDATE messages SET tokens = 9223372036854775807", []).unwrap();
+    database.close().unwrap();
+    for command in ["stats", "tree", "sessions"] {
+        assert_eq!(machine.say(&[command]).await.code, 0, "{command}");
+    }
+}

@@ -30,7 +30,8 @@ pub(super) struct Asked<'a> {
 pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>> {
     let Asked { store, memory, conversation, settings, model } = asked;
     let pis = settings.pi.with(model).keep_recent_tokens;
-    let keep = if settings.context == Context::Lean { pis.min(policy::TAIL) } else { pis };
+    let is_lean = settings.context == Context::Lean;
+    let keep = if is_lean { pis.min(policy::TAIL) } else { pis };
     let (leaf, memory) = (leaf.to_owned(), Arc::clone(memory));
     let read = store.read(move |view| {
         let path = memory.read(view, conversation, &leaf)?.path;
@@ -39,20 +40,21 @@ pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>>
             Some(tokens) => Ok(tokens),
             None => Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens()),
         };
-        let at = first_kept(visible, keep, size)?;
-        Ok(at.map(|at| visible[at].entry_id.clone()))
+        let cut = first_kept(visible, keep, is_lean, size)?;
+        Ok(cut.map(|at| visible[at].entry_id.clone()))
     });
     read.await
 }
 
-/// The place of the first message that Pi would keep raw, so that the last `keep` tokens stay, by Pi's own measure, which `size`
-/// tells. None where everything stays.
+/// The place of the first message that stays raw, so that about the last `keep` tokens do, by Pi's own measure, which `size` tells.
+/// Where that is a result, a fold goes back to its call and Pi on to the next message. None where everything stays.
 ///
 /// # Errors
 /// What `size` says.
 fn first_kept(
     visible: &[Visible],
     keep: usize,
+    is_fold: bool,
     mut size: impl FnMut(&Visible) -> Result<usize>,
 ) -> Result<Option<usize>> {
     let can_begin = |at: &usize| can_begin_at(visible, *at);
@@ -60,8 +62,8 @@ fn first_kept(
     for at in (0..visible.len()).rev() {
         kept += size(&visible[at])?;
         if kept >= keep {
-            let cut = (at..visible.len()).find(can_begin).or_else(|| (0..at).rev().find(can_begin));
-            return Ok(cut);
+            let before = || (0..=at).rev().find(can_begin);
+            return Ok(if is_fold { before() } else { (at..visible.len()).find(can_begin).or_else(before) });
         }
     }
     Ok(None)

@@ -19,7 +19,7 @@ use crate::dag::{Forest, Piece, Sources, visible};
 use crate::error::Result;
 use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::llm::{Failure, Reply};
-use crate::model::{Message, Role};
+use crate::model::Message;
 use crate::policy;
 use crate::store::{Filter, Turn, View};
 use crate::tokens;
@@ -74,13 +74,12 @@ fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
     Ok(all)
 }
 
-/// Is it the tail of a lean context that begins with `kept`? With the message before it, and its results, it has enough tokens.
+/// Is it the tail of a lean context that begins with `kept`?
 fn is_tail(tree: &Tree<'_>, leaf: &str, kept: &str) -> bool {
     let seen = tree.seen(leaf);
     let messages: Vec<Message> = seen.iter().map(|(_, json)| Message::parse(json)).collect();
     let at = seen.iter().position(|(id, _)| id == kept);
-    let from = at.and_then(|at| messages[..at].iter().rposition(|message| message.role != Role::ToolResult));
-    from.is_some_and(|from| messages[from..].iter().map(Message::pi_tokens).sum::<usize>() >= policy::TAIL)
+    at.is_some_and(|at| messages[at..].iter().map(Message::pi_tokens).sum::<usize>() >= policy::TAIL)
 }
 
 /// The summaries that a block names, in its order.

@@ -113,7 +113,7 @@ test("where nothing can be written everything can be asked", { skip: noDisk }, a
 describe("a file that is not what it should be is named in one sentence, and left as it is", { concurrency: 4 }, () => {
   /** @type {[string, (file: string) => void, RegExp][]} */
   const cases = [
-    ["another program's", (file) => change(file, "PRAGMA application_id = 1"), /\.db belongs to another program, or one has changed it\n$/],
+    ["another program's", (file) => change(file, "PRAGMA application_id = 1"), /\.db belongs to another program, or another program has changed it\n$/],
     ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db was written by a newer version of pi-lossless-context \(format 99, this one knows \d+\)\n$/],
     ["no database at all", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is no database, or damaged: file is not a database\n$/],
     ["cut short", (file) => truncateSync(file, 4096), /\.db is damaged: .*malformed\n$/],

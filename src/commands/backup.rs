@@ -52,7 +52,7 @@ async fn back_up(asked: &Asked<'_>) -> Result<Answer> {
     let facts = asked.store().read(move |view| view.back_up_and_verify(&written)).await?;
     let noted = path.clone();
     if asked.store().is_apart() {
-        // A database that was named, wherever it lies, is somebody else's: nothing is written to it.
+        // Nothing is written to a database that lies elsewhere.
         let dir = |path: &Path| path.canonicalize().ok();
         if database.parent().and_then(dir) == dir(&asked.home.db_dir) {
             asked.store().note_backup_apart(&noted);

@@ -1,6 +1,6 @@
 //! Work ahead of a compaction, while the agent works: what is needed for certain when Pi asks, and nothing else.
 //!
-//! Only whole chunks before the part that Pi would keep, and the condensing that follows from them. What no model answers is left
+//! Only chunks of some size before the part that a compaction would keep, and the condensing that follows from them. What no model answers is left
 //! for the compaction itself: there it is needed, here nobody waits.
 
 use serde::Deserialize;
@@ -27,7 +27,7 @@ pub struct Ahead {
     /// The session's model, as `provider/id`.
     #[serde(default)]
     pub model: Option<String>,
-    /// All that comes before this entry is about to be folded; without it, whole chunks are made of what comes before Pi's tail.
+    /// All that comes before this entry is about to be folded; without it, chunks are made of what comes before the tail.
     #[serde(skip)]
     pub fold_before: Option<String>,
 }

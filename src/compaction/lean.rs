@@ -20,7 +20,7 @@ pub struct Shown {
     pub visible: Vec<Visible>,
     /// The same for the policy.
     pub items: Vec<Item>,
-    /// What the block of a fold may take.
+    /// What the block of a fold may take, notes included.
     pub largest_block: usize,
     /// What was part of a request for the first time in the last one.
     pub grown: usize,
@@ -94,7 +94,9 @@ pub fn shown(
             }
         }
     }
-    shown.largest_block = settings.max_summary_tokens.min(window.unwrap_or(usize::MAX) / super::WINDOW_SHARE);
+    let notes = if settings.notes { view.notes(conversation, leaf)?.tokens() } else { 0 };
+    shown.largest_block =
+        settings.max_summary_tokens.min(window.unwrap_or(usize::MAX) / super::WINDOW_SHARE) + notes;
     let left_out = |message: &Visible| message.seen.tokens.saturating_sub(message.shown_tokens());
     shown.hidden = visible.iter().map(left_out).sum();
     Ok(Shown { visible, items, ..shown })

@@ -226,7 +226,8 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
     let mut branch = job.read(&before(&request.first_kept_entry_id)).await?;
     let is_first = !branch.has_summaries();
     let pis = request.first_kept_entry_id.as_str();
-    let asked = branch.hidden_request(job.budget).unwrap_or_else(|| branch.first_kept(pis)).to_owned();
+    let hidden = branch.hidden_request(job.budget).map(ToOwned::to_owned);
+    let mut asked = hidden.clone().unwrap_or_else(|| branch.first_kept(pis).to_owned());
     if asked != pis {
         branch = job.read(&before(&asked)).await?;
     }
@@ -234,8 +235,8 @@ async fn compact(job: &Job<'_>, request: &Request) -> Result<Option<(Branch, Com
         return shortened(job, request, branch, said).await;
     }
     // A lean context keeps less than Pi does.
-    let mut asked = asked;
     if job.settings().context == Context::Lean
+        && hidden.is_none()
         && let Some(own) = tail::kept(job.tail(), &request.leaf_id).await?
     {
         let later = job.read(&before(&own)).await?;
@@ -274,7 +275,7 @@ async fn shortened(
     };
     let (context, branch) = job.store().read(measure).await?;
     let too_long = TooLong { said, context, threshold: request.threshold(), prompt: request.prompt_tokens };
-    let room = too_long.room(job.budget, |real| job.estimated(real));
+    let room = too_long.room(job.budget + branch.note_tokens(), |real| job.estimated(real));
     let kept = overflow::fitting(&branch, room).map(ToOwned::to_owned);
     let part = kept.as_deref().map_or(Part::All, before);
     let branch = job.read(&part).await?;
@@ -316,7 +317,8 @@ async fn block(
     }
     // The sections beside the summaries give way where the block would be no smaller than what it stands for.
     let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
-    let room = if replaced > LEAST_BUDGET { budget.min(replaced - 1) } else { budget };
+    let most = replaced.saturating_sub(1 + branch.note_tokens()).max(LEAST_ESTIMATE);
+    let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
     let focus = focus.map(ToOwned::to_owned);
     let write = move |view: &View<'_>| {
         branch.unfold(view, title, focus.as_deref(), room)?;

@@ -30,8 +30,8 @@ pub(super) struct Asked<'a> {
 pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>> {
     let Asked { store, memory, conversation, settings, model } = asked;
     let pis = settings.pi.with(model).keep_recent_tokens;
-    let is_lean = settings.context == Context::Lean;
-    let keep = if is_lean { pis.min(policy::TAIL) } else { pis };
+    let is_fold = settings.context == Context::Lean && policy::TAIL < pis;
+    let keep = if is_fold { policy::TAIL } else { pis };
     let (leaf, memory) = (leaf.to_owned(), Arc::clone(memory));
     let read = store.read(move |view| {
         let path = memory.read(view, conversation, &leaf)?.path;
@@ -40,7 +40,7 @@ pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>>
             Some(tokens) => Ok(tokens),
             None => Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens()),
         };
-        let cut = first_kept(visible, keep, is_lean, size)?;
+        let cut = first_kept(visible, keep, is_fold, size)?;
         Ok(cut.map(|at| visible[at].entry_id.clone()))
     });
     read.await

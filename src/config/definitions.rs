@@ -204,7 +204,7 @@ pub const DEFINITIONS: &[Definition] = &[
         key: "maxSummaryTokens",
         also: &[],
         help: "The largest block, in tokens: what the model gets in place of what was compacted. Never more than an eighth \
-               of the model's window.",
+               of the model's window. Notes come on top.",
         kind: Kind::Number { default: 4_000, range: 1_000..=100_000, field: |s| &mut s.max_summary_tokens },
     },
     Definition {

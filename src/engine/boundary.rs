@@ -104,6 +104,7 @@ impl Engine {
         };
         // The ledger is kept all the same.
         if settings.context == Context::Full {
+            lock(&self.lean).expect(&live);
             return Ok(Boundary::default());
         }
         let mut before = None;

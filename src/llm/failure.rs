@@ -135,7 +135,7 @@ impl Failure {
     /// An HTTP answer that is none to the question.
     pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
         let why = match status {
-            300..400 => "it redirects elsewhere, where no key is sent".into(),
+            300..400 => "it redirects to another address, where the key is not sent".into(),
             _ => complaint(json, text),
         };
         let reason = format!("{status}: {why}");

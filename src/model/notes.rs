@@ -88,8 +88,7 @@ impl Change {
     /// A text as a note has it: its own words in one line.
     #[must_use]
     pub fn line(text: &str) -> String {
-        let blank = |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
-        text.trim().chars().map(blank).collect()
+        plain(text.trim())
     }
 
     /// Reads the arguments of a call, leniently: numbers may come as strings, and the calls of older versions, one change each,
@@ -109,29 +108,32 @@ impl Change {
 
     /// Reads a change from what it names: a text alone adds, a note alone removes.
     fn read_one(change: &Value) -> Result<Self> {
-        let text = text_of(&change["text"]).filter(|text| !text.is_empty());
-        let old = text_of(&change["old"]).filter(|old| !old.is_empty());
-        match (&change["note"], old, text) {
-            (Value::Null, None, Some(text)) => Ok(Self::Add { number: None, text }),
-            (Value::Null, Some(_), _) => Err(Error::invalid("note is missing: which note has this old text")),
-            (Value::Null, None, None) => {
+        let given = |key: &str| text_of(&change[key]).filter(|text| !text.is_empty());
+        let number = match &change["note"] {
+            Value::Null => None,
+            note => Some(number_of(note).ok_or_else(|| Error::invalid("note must be a note's number"))?),
+        };
+        // Of null, old hosts make zero.
+        match (number.filter(|number| *number > 0), given("old"), given("text")) {
+            (None, None, Some(text)) => Ok(Self::Add { number: None, text: Self::line(&text) }),
+            (None, Some(_), _) => Err(Error::invalid("note is missing: which note has this old text")),
+            (None, None, None) => {
                 Err(Error::invalid("text is missing: what the note is to say, or the note to remove"))
             }
-            (note, old, text) => {
-                let number = number_of(note).ok_or_else(|| Error::invalid("note must be a note's number"))?;
-                Ok(match (old, text) {
-                    (Some(old), text) => Self::Edit { number, old, text: text.unwrap_or_default() },
-                    (None, Some(text)) => Self::Replace { number, text },
-                    (None, None) => Self::Remove { number },
-                })
+            // A part of a note may begin or end with a blank.
+            (Some(number), Some(old), text) => {
+                Ok(Self::Edit { number, old: plain(&old), text: plain(&text.unwrap_or_default()) })
             }
+            (Some(number), None, Some(text)) => Ok(Self::Replace { number, text: Self::line(&text) }),
+            (Some(number), None, None) => Ok(Self::Remove { number }),
         }
     }
 
     /// Reads a change that says what it is: the user's, and a call's of older versions.
     fn read_named(change: &Value) -> Result<Self> {
         let text = || {
-            text_of(&change["text"]).ok_or_else(|| Error::invalid("text is missing: what the note is to say"))
+            let text = text_of(&change["text"]).map(|text| Self::line(&text));
+            text.ok_or_else(|| Error::invalid("text is missing: what the note is to say"))
         };
         let number = || {
             number_of(&change["number"])
@@ -199,10 +201,16 @@ impl Change {
     }
 }
 
-/// A note's text as a call gives it.
+/// The text with blanks for what would end its line.
+fn plain(text: &str) -> String {
+    let blank = |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
+    text.chars().map(blank).collect()
+}
+
+/// A text as a call gives it.
 fn text_of(value: &Value) -> Option<String> {
     match value {
-        Value::String(text) => Some(Change::line(text)),
+        Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         Value::Bool(word) => Some(word.to_string()),
         _ => None,
@@ -459,6 +467,11 @@ mod tests {
             assert_eq!(read(json!({"changes": [{"note": three, "old": "", "text": null}]})), removed());
             assert_eq!(read(json!({"action": "remove", "number": three})), removed());
         }
+        let edit =
+            |old: &str, text: &str| Ok(vec![Change::Edit { number: 3, old: old.into(), text: text.into() }]);
+        assert_eq!(read(json!({"changes": [{"note": 3, "old": "  ", "text": " "}]})), edit("  ", " "));
+        assert_eq!(read(json!({"changes": [{"note": 3, "old": " 80"}]})), edit(" 80", ""));
+        assert_eq!(read(json!({"changes": [{"note": 0, "old": null, "text": "x"}]})), Ok(vec![add("x")]));
         for (changes, why) in [
             (json!([]), "changes is empty"),
             (json!([{}]), "text is missing: what the note is to say, or the note to remove"),

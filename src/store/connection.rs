@@ -138,7 +138,7 @@ pub(super) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     ] {
         connection.set_db_config(trusting, false)?;
     }
-    connection.pragma_update(None, "cell_size_check", true)
+    Ok(())
 }
 
 /// One that is ready, and writes nothing from now on.

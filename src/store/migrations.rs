@@ -1,6 +1,6 @@
 //! Numbered steps from an empty file to today's schema, each in a transaction with its number.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, TransactionBehavior};
@@ -48,19 +48,28 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
     tx.commit().map_err(failed)
 }
 
-/// Are the tables, indexes and triggers of the database those of its format, and no others? Views and triggers of somebody else's
-/// would run when it is read or written. Tables that are missing are no reason to refuse it: it may be damaged.
+/// Is what the database has of this extension's names as its format has it, and all else tables and indexes that nothing of ours
+/// reads? Views and triggers of somebody else's would run. What is missing is no reason to refuse it: it may be damaged.
 pub(super) fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     let format = usize::try_from(version(connection)?).unwrap_or(usize::MAX).min(STEPS.len());
     let own = Connection::open_in_memory()?;
     teach_sealing(&own)?;
     STEPS[..format].iter().try_for_each(|step| own.execute_batch(step))?;
-    let schema = |connection: &Connection| -> rusqlite::Result<HashSet<[Option<String>; 4]>> {
-        let mut query = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
-        let rows = query.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))?;
+    let schema = |connection: &Connection| -> rusqlite::Result<HashMap<String, [Option<String>; 3]>> {
+        let mut query = connection.prepare("SELECT name, type, tbl_name, sql FROM sqlite_schema")?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?])))?;
         rows.collect()
     };
-    Ok(schema(connection)?.is_subset(&schema(&own)?))
+    let own = schema(&own)?;
+    let is_harmless = |[kind, _, sql]: &[Option<String>; 3]| {
+        let is_virtual = sql.as_ref().is_some_and(|sql| sql.to_uppercase().contains("VIRTUAL"));
+        matches!(kind.as_deref(), Some("table" | "index")) && !is_virtual
+    };
+    let is_known = |(name, is): (&String, &[Option<String>; 3])| match own.get(name) {
+        Some(own) => own == is,
+        None => is_harmless(is),
+    };
+    Ok(schema(connection)?.iter().all(is_known))
 }
 
 /// Steps pack with it what earlier ones left plain.

@@ -117,8 +117,10 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
         Ok(mode) if mode == "delete" => {
-            // Of one that can't be, what can be read is taken all the same.
-            let _ = migrations::run(&mut connection);
+            // Of one that can't be, what can be read is taken all the same. What somebody else has put in must not run.
+            if migrations::is_ours(&connection).unwrap_or_default() {
+                let _ = migrations::run(&mut connection);
+            }
             false
         }
         Ok(_) => true,

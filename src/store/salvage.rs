@@ -76,7 +76,7 @@ impl OldStore {
             return Err(Error::invalid("a newer version of this extension wrote it: that one can import it"));
         }
         if !migrations::is_ours(&connection).map_err(failed)? {
-            return Err(Error::invalid("another program has changed it"));
+            return Err(Error::invalid("another program has changed it: import Pi's session files instead"));
         }
         let mut store = Self { connection, entries: HashMap::new(), lost: 0 };
         let mut entries: HashMap<i64, Vec<OldEntry>> = HashMap::new();
@@ -222,18 +222,18 @@ impl OldStore {
         let next = format!("SELECT min(id) FROM {table} WHERE id >= ?1");
         let mut next = self.connection.prepare(&next).map_err(failed)?;
         let mut query = self.connection.prepare(by_id).map_err(failed)?;
-        let (mut lost, mut id) = (0, 1);
-        while id <= last && lost <= MANY {
+        let (mut lost, mut id, mut blind) = (0, 1, 0);
+        while id <= last && blind <= MANY {
             // A gap between two rows is skipped, however wide; where the table can't say where it ends, it is gone through.
             match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
-                Ok(Some(found)) => id = found,
+                Ok(Some(found)) => (id, blind) = (found, 0),
                 Ok(None) => break,
-                Err(_) => {}
+                Err(_) => blind += 1,
             }
-            lost += i64::from(query.query_row([id], |row| visit(row)).optional().is_err());
+            lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
             let Some(after) = id.checked_add(1) else { break };
             id = after;
         }
-        Ok(usize::try_from(lost).unwrap_or_default())
+        Ok(lost)
     }
 }

@@ -287,7 +287,7 @@ fn what_the_model_is_told_never_changes() {
     let noting = tools::specs(true);
     assert_eq!(noting.as_array().unwrap()[..3], *specs.as_array().unwrap());
     assert_eq!(noting[3]["parameters"]["required"], json!(["changes"]));
-    // It is on by default, so every request carries it. We estimate high: o200k makes 104 tokens of it, Claude's tokenizer 107.
+    // It is on by default, so every request carries it. We estimate high: o200k makes 105 tokens of it, Claude's tokenizer 108.
     let name = &noting[3]["name"];
     let wire = json!({"name": name, "description": noting[3]["description"], "input_schema": noting[3]["parameters"]});
     let wire = wire.to_string();

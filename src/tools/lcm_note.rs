@@ -20,7 +20,7 @@ pub(super) const NAME: &str = NOTE_TOOL;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "what a call means is read as it is from a stored one")]
 struct Parameters {
-    /// text adds a note; note + text rewrites one, with old only that part; note alone removes it.
+    /// text: add; note + text: rewrite; note + old + text: replace that part; note: remove.
     changes: Vec<Asked>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Keep notes",
-        "description": "Your notes stay in view word for word after every compaction: plan, decisions, findings.",
+        "description": "Notes that every compaction keeps word for word: plan, decisions, findings. No secrets.",
         "promptSnippet": "Keep notes that survive compaction",
         // Each is numbered after the one before.
         "executionMode": "sequential",

@@ -148,6 +148,9 @@ pub(super) fn count<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<usize>, D::Error> {
     let value = Value::deserialize(deserializer)?;
+    if value.is_null() {
+        return Ok(None);
+    }
     let number = number(&value).ok_or_else(|| D::Error::custom("not a number"))?;
     #[expect(
         clippy::cast_possible_truncation,
@@ -176,6 +179,7 @@ pub(super) fn words<'de, D: Deserializer<'de>>(
     match Value::deserialize(deserializer)? {
         Value::String(text) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
         Value::Number(number) => Ok(Some(number.to_string())),
+        Value::Null => Ok(None),
         _ => Err(D::Error::custom("not a string")),
     }
 }

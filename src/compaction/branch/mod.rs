@@ -127,6 +127,11 @@ impl Branch {
         Ok(branch)
     }
 
+    /// Estimated tokens of the notes to be shown.
+    pub(super) fn note_tokens(&self) -> usize {
+        self.notes.tokens()
+    }
+
     /// The same branch with the notes to be shown.
     pub(super) fn noting(self, notes: Notes) -> Self {
         Self { notes, ..self }

@@ -80,7 +80,7 @@ impl Lean {
             (Action::Leave, None) => self.waited.saturating_sub(1),
             _ => 0,
         };
-        self.is_cold = live.is_cold;
+        self.expect(live);
         self.summarize = before.map(|before| (live.leaf_id.clone(), before));
         let is_same = |last: &Decided| match (last.decision.action, decision.action) {
             (Action::Leave, Action::Leave) => last.decision.reason == decision.reason,
@@ -95,6 +95,11 @@ impl Lean {
         while self.told.len() > KEPT {
             self.told.pop_front();
         }
+    }
+
+    /// Notes what is known of the next request.
+    pub fn expect(&mut self, live: &Live) {
+        self.is_cold = live.is_cold;
     }
 
     /// Leaves alone what was refused, and what somebody else is about to edit.

@@ -309,7 +309,7 @@ async fn a_redirect_is_a_failure_and_does_not_go_to_the_host_which_would_take_th
     };
     let script = Script::new(redirected, reply);
     let failed = chain(&script).ask(request("q")).await.unwrap_err();
-    assert!(failed.reason.contains("a/one: 307: it redirects elsewhere"), "{}", failed.reason);
+    assert!(failed.reason.contains("a/one: 307: it redirects to another address"), "{}", failed.reason);
     assert!(script.log().iter().all(|line| line != "ask a/one"), "{:?}", script.log());
 }
 

@@ -195,7 +195,7 @@ async fn a_redirect_is_not_followed() {
     let location = format!("location: {}/chat/completions\r\n", elsewhere.url);
     for status in ["302 Found", "307 Temporary Redirect"] {
         let failed = failure(status, &location, "").await;
-        let told = format!("{}: it redirects elsewhere, where no key is sent", &status[..3]);
+        let told = format!("{}: it redirects to another address, where the key is not sent", &status[..3]);
         assert!(failed.reason == told && failed.status == status[..3].parse().ok(), "{failed:?}");
     }
     assert_eq!(elsewhere.connections.load(Ordering::Relaxed), 0);

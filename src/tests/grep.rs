@@ -578,3 +578,27 @@ async fn a_regular_expression_that_takes_too_long_says_how_far_it_came_and_goes_
     assert_eq!(found, expected);
     assert!(answers > 20, "{answers}");
 }
+
+#[tokio::test]
+async fn an_answer_is_bounded_and_its_cursor_leads_to_every_result() {
+    let said =
+        |n: usize| format!("walrus {n} {}", "many words about the walrus and what it did today ".repeat(60));
+    let session = (0..60).fold(Session::new(), |session, n| session.user(&said(n)).assistant(&said(100 + n)));
+    let asking = Asking::about(&session).await;
+    let all = async |mut arguments: Value| {
+        let (mut found, mut pages) = (std::collections::BTreeSet::new(), 0);
+        loop {
+            let answer = asking.grep(arguments.clone()).await;
+            assert!(answer.len() <= 32_000, "{} bytes", answer.len());
+            found.extend(
+                answer.lines().filter(|line| line.starts_with("m-")).map(|line| line[..12].to_owned()),
+            );
+            pages += 1;
+            let Some((_, rest)) = answer.split_once("\"cursor\":\"") else { return (found, pages) };
+            arguments["cursor"] = rest.split('"').next().unwrap().into();
+        }
+    };
+    let (found, pages) = all(json!({"query": "walrus", "limit": 100, "context": 5, "full": true})).await;
+    assert!(pages > 2, "{pages} pages");
+    assert_eq!(found, all(json!({"query": "walrus", "limit": 5})).await.0);
+}

@@ -23,6 +23,9 @@ use crate::text::{self, count};
 const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const NAME: &str = "lcm_grep";
 
+/// Bytes of an answer: about as many tokens as the longest page of `lcm_expand`.
+const MOST_BYTES: usize = 32_000;
+
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
@@ -121,7 +124,7 @@ pub(super) async fn answer(
         return Err(Error::invalid("after is later than before: nothing can lie between, exchange them"));
     }
     contradictions(&parameters)?;
-    let question = Question {
+    let mut question = Question {
         query: parameters.query,
         mode: parameters.mode,
         kinds: parameters.scope,
@@ -147,8 +150,15 @@ pub(super) async fn answer(
     let (scope, cancel) = (scope.clone(), cancel.clone());
     store
         .read(move |view| {
-            let findings = grep(view, &scope, &question, &cancel)?;
-            Ok(vec![Block::Text(render(&question, &findings, now))])
+            loop {
+                let findings = grep(view, &scope, &question, &cancel)?;
+                let (answer, hits) = (render(&question, &findings, now), findings.hits.len());
+                if answer.len() <= MOST_BYTES || hits <= 1 {
+                    return Ok(vec![Block::Text(answer)]);
+                }
+                // As many as fit; the cursor leads to the others.
+                question.limit = (hits * MOST_BYTES / answer.len()).max(1);
+            }
         })
         .await
 }

@@ -53,7 +53,7 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Keep notes",
-        "description": "Notes that every compaction keeps word for word: plan, decisions, findings. No secrets.",
+        "description": "Notes that every compaction keeps word for word: plan, decisions, findings. No passwords.",
         "promptSnippet": "Keep notes that survive compaction",
         // Each is numbered after the one before.
         "executionMode": "sequential",

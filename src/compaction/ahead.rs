@@ -1,7 +1,7 @@
 //! Work ahead of a compaction, while the agent works: what is needed for certain when Pi asks, and nothing else.
 //!
-//! Only chunks of some size before the part that a compaction would keep, and the condensing that follows from them. What no model answers is left
-//! for the compaction itself: there it is needed, here nobody waits.
+//! Only chunks of some size before the part that a compaction would keep, and the condensing that follows from them. What no
+//! model answers is left for the compaction itself: there it is needed, here nobody waits.
 
 use serde::Deserialize;
 use serde_json::Value;

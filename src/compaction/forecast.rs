@@ -32,7 +32,7 @@ pub struct Forecast {
     pub budget: usize,
 }
 
-/// Looks ahead on the branch that ends with `leaf`; `window` is that of `model` (`provider/id`), in tokens. None where Pi would keep everything.
+/// Looks ahead on the branch that ends with `leaf`; `window` is that of `model` (`provider/id`), in tokens. None where everything would stay raw.
 ///
 /// # Errors
 /// When the store can't be read.

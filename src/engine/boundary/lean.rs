@@ -121,8 +121,8 @@ impl Lean {
         self.last.as_ref().map(|(leaf, _)| leaf.clone())
     }
 
-    /// Adds what model calls for summaries used since the first request, as Pi reports usage: what they cost, or where that is not told, their tokens at the
-    /// prices of the model that was expected to write them.
+    /// Adds what model calls for summaries used since the first request, as Pi reports usage: what they cost, or where that is
+    /// not told, their tokens at the prices of the model that was expected to write them.
     pub fn pay(&mut self, usage: &Value) {
         // Before the first request it is not known what Pi alone would have paid for the same.
         if self.terms.is_none() {

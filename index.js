@@ -17,6 +17,7 @@ import { hasOwnStubs, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
 import { catchUp, goOn, ready, walk } from "./shim/tree.js";
+import { keepSent } from "./shim/within.js";
 
 export { loadEngine };
 
@@ -372,7 +373,12 @@ export default function losslessContext(pi) {
 
   pi.on(
     "before_provider_request",
-    withSession(({ payload }, _ctx, session) => (session.lean ? withMarker(payload, shownFrom(session) !== undefined, session) : undefined)),
+    withSession(({ payload }, ctx, session) => {
+      const from = shownFrom(session);
+      const marked = session.lean ? withMarker(payload, from !== undefined, session) : undefined;
+      keepSent(session, ctx, marked ?? payload, from);
+      return marked;
+    }),
   );
 
   pi.on(
@@ -401,7 +407,7 @@ export default function losslessContext(pi) {
       };
       const shown = showProgress(ctx, session, engine, tell);
       const answer = await cancellable(engine, signal, (operation) =>
-        withModels(ctx, session.summarizers, signal, (models) => engine.compact(operation, JSON.stringify(request), models)),
+        withModels(ctx, session, signal, (models) => engine.compact(operation, JSON.stringify(request), models)),
       ).finally(shown);
       const outcome = unwrap(answer);
       if (outcome.kind === "cancelled") return { cancel: true };
@@ -421,7 +427,7 @@ export default function losslessContext(pi) {
       const left = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow, model: modelOf(ctx) };
       const outcome = unwrap(
         await cancellable(engine, signal, (operation) =>
-          withModels(ctx, session.summarizers, signal, (models) => engine.summarizeLeft(operation, JSON.stringify(left), models)),
+          withModels(ctx, session, signal, (models) => engine.summarizeLeft(operation, JSON.stringify(left), models)),
         ),
       );
       if (outcome.kind === "cancelled") return { cancel: true };

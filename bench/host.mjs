@@ -12,6 +12,12 @@ import { projectFolder, sessionFile } from "./stores.mjs";
 
 const native = loadEngine();
 
+/** A model whose prices are known, and no other. */
+const MODEL = {
+  model: { provider: "made", id: "model", contextWindow: 200_000, cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
+  modelRegistry: { find: () => undefined, getAll: () => [], hasConfiguredAuth: () => false },
+};
+
 export class Host {
   /** @type {Map<string, ((event: any, ctx: any) => any)[]>} */
   #handlers = new Map();
@@ -20,6 +26,8 @@ export class Host {
   #shown = () => {};
   /** The session's tree. @type {any} */
   manager;
+  /** How full the context is, as Pi tells it. @type {{ tokens: number, contextWindow: number } | undefined} */
+  usage;
   /** Told of the engine when it is open. @type {(engine: Engine) => void} */
   onEngine = () => {};
 
@@ -36,7 +44,7 @@ export class Host {
     this.manager.getSessionFile = () => sessionFile(session);
     this.manager.getSessionDir = () => folder;
     const ui = { notify: () => {}, setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.#shown(text) };
-    this.#ctx = { cwd, mode: "print", hasUI: true, sessionManager: this.manager, ui, isProjectTrusted: () => false };
+    this.#ctx = { cwd, mode: "print", hasUI: true, sessionManager: this.manager, ui, isProjectTrusted: () => false, getContextUsage: () => this.usage, ...MODEL };
     const on = (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]);
     const pi = { on, registerTool: () => {}, registerCommand: () => {}, getAllTools: () => [] };
     losslessContext(/** @type {any} */ (pi));

@@ -8,13 +8,14 @@ import { randomBytes } from "node:crypto";
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import path from "node:path";
+import { questionIn } from "./in-session.mjs";
 import { wires } from "./wire.mjs";
 
 /** What the model costs, in dollars for a million tokens. */
 const COST = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
 
 /** The sentence by which a request of the extension's summariser is known. */
-export const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
+const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
 
 /**
  * A request as it arrived, and in the common form of `wire.mjs`.
@@ -22,6 +23,7 @@ export const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * @property {number} index counted from 0
  * @property {"openai" | "anthropic"} api
  * @property {"summary" | "turn"} kind a call of the summariser, or a turn of the agent
+ * @property {boolean} isInSession a call of the summariser within the session; `messages` has only the question
  * @property {any} body
  * @property {string} raw the body's bytes, as text
  * @property {http.IncomingHttpHeaders} headers
@@ -138,8 +140,9 @@ function apiAt({ method, url = "" }) {
 function receive({ api, raw, headers, index }) {
   const body = JSON.parse(raw);
   const conversation = wires[api].read(body);
-  const kind = conversation.system.includes(SUMMARIZER_MARK) && conversation.toolNames.length === 0 ? "summary" : "turn";
-  return { index, api, kind, ...conversation, body, raw, headers, time: Date.now(), abandoned: false };
+  const question = questionIn(conversation.messages);
+  const kind = question || (conversation.system.includes(SUMMARIZER_MARK) && conversation.toolNames.length === 0) ? "summary" : "turn";
+  return { index, api, kind, ...conversation, ...(question && { messages: [question] }), isInSession: question !== undefined, body, raw, headers, time: Date.now(), abandoned: false };
 }
 
 /**

@@ -8,7 +8,6 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { extension } from "../scripts/paths.mjs";
 import { LOG } from "./make-session.mjs";
-import { SUMMARIZER_MARK } from "./model-server.mjs";
 import { startPi } from "./rpc.mjs";
 import { PROMPTS } from "./script.mjs";
 import { wires } from "./wire.mjs";
@@ -82,7 +81,7 @@ async function compact() {
   const result = await pi.request("compact");
   const took = Date.now() - asked;
   const calls = requests().slice(before);
-  const summaries = calls.filter(({ conversation }) => conversation.system.includes(SUMMARIZER_MARK)).length;
+  const summaries = calls.filter(({ kind }) => kind === "summary").length;
   print(`calls    ${summaries} of the summariser, ${calls.length - summaries} others`);
   print(`time     ${took} ms in all, the model's answers included`);
   print(`context  ${number(result.tokensBefore)} tokens before, ${number(result.estimatedTokensAfter)} after (as Pi estimates)`);
@@ -160,6 +159,7 @@ function stored() {
 
 /**
  * @typedef {object} Request a line of the request log
+ * @property {string} kind
  * @property {import("./wire.mjs").Conversation} conversation
  */
 
@@ -167,8 +167,8 @@ function stored() {
 function requests() {
   const lines = readFileSync(world.log, "utf8").split("\n").filter(Boolean);
   return lines.map((line) => {
-    const { api, body } = JSON.parse(line);
-    return { conversation: wires[/** @type {"openai" | "anthropic"} */ (api)].read(body) };
+    const { api, kind, body } = JSON.parse(line);
+    return { kind, conversation: wires[/** @type {"openai" | "anthropic"} */ (api)].read(body) };
   });
 }
 

@@ -7,7 +7,7 @@
  */
 
 import { summarizerOf, withModels } from "./models.js";
-import { CHARACTERS_PER_TOKEN, modelOf, patience, promptSizes, unwrap, windowOf } from "./pi.js";
+import { CHARACTERS_PER_TOKEN, isCold, modelOf, patience, promptSizes, unwrap, windowOf } from "./pi.js";
 import { append } from "./pruning.js";
 import { walk } from "./tree.js";
 
@@ -22,10 +22,6 @@ import { walk } from "./tree.js";
 
 /** Answers that are whole: others Pi may have to ask for again, and a compaction behind them would keep it from that. */
 const WHOLE = ["stop", "toolUse"];
-
-/** How long a provider's cache keeps a prompt, and how long where Pi asks for more. */
-const RETENTION_MS = 5 * 60_000;
-const LONG_RETENTION_MS = 60 * 60_000;
 
 /** How long a prompt waits for the session's past, so that it is known what may leave the context. */
 const CATCH_UP_MS = 500;
@@ -168,12 +164,6 @@ function atLeastZero(value) {
   return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : 0;
 }
 
-/** Has the provider forgotten the prompt that this answers? @param {{ timestamp?: number }} answer */
-function isCold({ timestamp }) {
-  const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
-  return timestamp !== undefined && Date.now() - timestamp > retention;
-}
-
 /** The model's last answer on the branch. @param {Session} session @returns {any} */
 function lastAnswer({ manager }) {
   for (let id = manager.getLeafId(); id; ) {
@@ -201,7 +191,7 @@ export async function prepare(ctx, session, engine, known) {
   // Right after a compaction Pi does not know how full the context is.
   if (session.closing || !leafId || !usage?.tokens) return;
   const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx) };
-  unwrap(await withModels(ctx, session.summarizers, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
+  unwrap(await withModels(ctx, session, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
 }
 
 /**

@@ -2,9 +2,11 @@
 
 import { quietly } from "./pi.js";
 import { siblingOf } from "./siblings.js";
+import { cachedTokens, withQuestion } from "./within.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
+/** @typedef {import("./tree.js").Session} Session */
 
 /** The engine's word for the cheapest fitting model of the session's provider. */
 const CHEAPEST = "cheapest";
@@ -16,20 +18,21 @@ const told = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.si
  * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
  *
  * @param {ExtensionContext} ctx
- * @param {string[]} names of the setting
+ * @param {Session} session
  * @param {AbortSignal} abort
  * @returns {(call: string) => Promise<string>}
  */
-export function modelsOf(ctx, names, abort) {
+export function modelsOf(ctx, session, abort) {
   // Taken at once: later the context may be stale.
   const { model: own, modelRegistry: registry, ui } = ctx;
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
     const model = name === CHEAPEST ? siblingOf(own, registry.getAll()) : name ? find(registry, name) : own;
-    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort));
+    if (kind === "cached") return JSON.stringify(cachedTokens(session, own, request));
+    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.sent));
     if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
-    if (name === CHEAPEST && !names.some((named) => hasKey(registry, find(registry, named)))) sayOnce(ui, `${model.provider}/${model.id}`);
+    if (name === CHEAPEST && !session.summarizers.some((named) => hasKey(registry, find(registry, named)))) sayOnce(ui, `${model.provider}/${model.id}`);
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
@@ -70,15 +73,15 @@ function sayOnce(ui, name) {
  *
  * @template T
  * @param {ExtensionContext} ctx
- * @param {string[]} names of the setting
+ * @param {Session} session
  * @param {AbortSignal | undefined} abort
  * @param {(models: (call: string) => Promise<string>) => Promise<T>} work
  * @returns {Promise<T>}
  */
-export async function withModels(ctx, names, abort, work) {
+export async function withModels(ctx, session, abort, work) {
   const ended = new AbortController();
   try {
-    return await work(modelsOf(ctx, names, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
+    return await work(modelsOf(ctx, session, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
   } finally {
     ended.abort();
   }
@@ -103,16 +106,19 @@ function isExtensions(registry, model) {
  *
  * @param {any} registry whose shape differs between versions of Pi
  * @param {Model | undefined} model
- * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number }} request
+ * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number, inSession?: { prompt: string } }} request
  * @param {AbortSignal} abort
+ * @param {Session["sent"]} sent
  */
-async function askPi(registry, model, request, abort) {
+async function askPi(registry, model, request, abort, sent) {
   if (!model) throw new Error("no model is chosen");
   const content = [{ type: "text", text: request.prompt }];
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // What to try again, and when, the engine decides.
-  const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none", maxRetries: 0 };
+  const { inSession } = request;
+  const onPayload = sent && inSession ? () => withQuestion(sent.payload, inSession.prompt) : undefined;
+  const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none", maxRetries: 0, onPayload };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
   // Before 0.86 the registry only knew the keys.
   const auth = await registry.getApiKeyAndHeaders(model);

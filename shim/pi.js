@@ -19,8 +19,18 @@ const FULL_PIPE_MS = 5;
 /** As Pi guesses. */
 export const CHARACTERS_PER_TOKEN = 4;
 
+/** How long a provider's cache keeps a prompt, and how long where Pi asks for more. */
+const RETENTION_MS = 5 * 60_000;
+const LONG_RETENTION_MS = 60 * 60_000;
+
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
+
+/** Has the provider forgotten what was sent then? @param {{ timestamp?: number }} request or the answer to it */
+export function isCold({ timestamp }) {
+  const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
+  return timestamp !== undefined && Date.now() - timestamp > retention;
+}
 
 /**
  * Where the settings come from.

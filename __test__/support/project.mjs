@@ -279,8 +279,12 @@ export class Project {
  * @returns {(request: Received) => Reply | Promise<Reply>}
  */
 function playing(script) {
-  return (request) => {
-    if (request.kind === "summary") return script.summary?.(request) ?? { text: `Summary ${request.index}\nWhat happened was summarised.` };
+  return async (request) => {
+    if (request.kind === "summary") {
+      const reply = (await script.summary?.(request)) ?? { text: `Summary ${request.index}\nWhat happened was summarised.` };
+      // Within the session an answer is known by its last line.
+      return request.isInSession && reply.text ? { ...reply, text: `${reply.text}\nExpand for details about: all of it` } : reply;
+    }
     const next = script.turns?.shift() ?? script.otherwise?.(request) ?? { text: "Understood." };
     return typeof next === "function" ? next(request) : next;
   };

@@ -64,7 +64,7 @@ export class Meter {
    * @returns {Reading}
    */
   read(request, said) {
-    const kind = request.toolNames.length === 0 ? "summary" : this.asks ? "question" : "turn";
+    const kind = request.kind === "summary" || request.toolNames.length === 0 ? "summary" : this.asks ? "question" : "turn";
     const { blocks, markers } = blocksOf(request.body);
     const sum = (/** @type {string[]} */ some) => some.reduce((all, block) => all + tokens(block), 0);
     const isCheap = request.body.model === CHEAP.id;
@@ -73,11 +73,12 @@ export class Meter {
       this.#marked.clear();
       this.isCold = false;
     }
-    // A summary is asked for once: nothing comes after it that could use what was kept.
-    const same = kind === "summary" || !this.#prices.cacheRead ? 0 : commonStart(blocks, this.#before);
+    // A summary is asked for once: nothing comes after it that could use what was kept. Within the session it may use what is there.
+    const isBeside = kind === "summary" && !request.isInSession;
+    const same = isBeside || !this.#prices.cacheRead ? 0 : commonStart(blocks, this.#before);
     const rest = blocks.slice(same);
     const again = kind === "summary" ? 0 : sum(rest.filter((block) => this.#sent.has(hash(block))));
-    const prefixes = kind === "summary" ? [] : prefixesOf(blocks);
+    const prefixes = isBeside ? [] : prefixesOf(blocks);
     const found = same === 0 ? 0 : Math.max(0, ...markers.map((marker) => this.#foundBefore(prefixes, marker)));
     if (kind === "turn") {
       this.#before = blocks;
@@ -103,7 +104,8 @@ export class Meter {
     for (const reading of this.readings) {
       if (reading.kind === "summary") {
         const prices = reading.isCheap ? CHEAP.cost : this.#prices;
-        total.summaries += ((reading.cached + reading.fresh + reading.again) * prices.input + reading.output * prices.output) / 1e6;
+        total.summaries += (reading.cached * cacheRead + (reading.fresh + reading.again) * prices.input + reading.output * prices.output) / 1e6;
+        total.lookback += ((reading.cached - reading.found) * (input - cacheRead)) / 1e6;
       } else if (reading.kind === "turn") {
         const write = cacheWrite || input;
         total.read += (reading.cached * cacheRead) / 1e6;

@@ -144,7 +144,7 @@ function summarized({ kind, messages }) {
 
 /** @param {Session} session @param {Meter} meter @param {Received} request */
 function metered(session, meter, request) {
-  const isSummary = request.toolNames.length === 0;
+  const isSummary = request.kind === "summary" || request.toolNames.length === 0;
   const reply = isSummary ? { text: summarized(request) } : session.reply(request);
   const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${reply.toolCalls ? JSON.stringify(reply.toolCalls) : ""}`);
   // What hundreds of requests of half a megabyte hold is needed no more.

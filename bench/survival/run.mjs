@@ -146,7 +146,7 @@ async function live(lcm, wanted, loss, seed) {
   const server = await startModelServer({
     reply: async (request) => {
       /** @type {import("../../demo/model-server.mjs").Reply} */
-      const reply = request.toolNames.length === 0 ? summary(request) : await turn(request);
+      const reply = request.kind === "summary" || request.toolNames.length === 0 ? summary(request) : await turn(request);
       const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${JSON.stringify(reply.toolCalls ?? "")}`);
       // What hundreds of requests hold is needed no more.
       Object.assign(request, { raw: "", messages: [], body: { ...request.body, messages: [], tools: [] } });

@@ -5,7 +5,7 @@ use napi::bindgen_prelude::Promise;
 use napi::threadsafe_function::ThreadsafeFunction;
 use serde_json::{Value, json};
 
-use crate::llm::{Answer, Facts, Host, Pending, Request, no_reply, read_reply};
+use crate::llm::{Answer, Facts, Host, InSession, Pending, Request, no_reply, read_reply};
 use crate::model::read_json;
 
 /// A function of JavaScript's that gets a question and promises an answer, both as JSON. Weak: it does not keep Pi alive.
@@ -45,6 +45,13 @@ impl Host for Pi {
         Box::pin(async move {
             let question = json!({"kind": "ask", "model": model, "request": request});
             read_reply(&self.call(question).await.map_err(|reason| no_reply(&reason))?)
+        })
+    }
+
+    fn cached<'a>(&'a self, question: &'a InSession) -> Pending<'a, Option<usize>> {
+        Box::pin(async move {
+            let json = self.call(json!({"kind": "cached", "model": null, "request": question})).await.ok()?;
+            serde_json::from_str(&json).ok()?
         })
     }
 }

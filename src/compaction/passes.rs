@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::extract;
 use super::outline::Outline;
 use super::plan::Cut;
-use super::prompts::{self, Material as Question};
+use super::prompts::{self, Material as Question, Stretch};
 use super::quotes;
 use super::redact::{redacted, redacted_message};
 use super::state;
@@ -36,6 +36,8 @@ const SCRAPS: usize = 60;
 pub(super) const BEFORE: usize = 3;
 /// Characters of each of them.
 const BEFORE_CHARS: usize = 240;
+/// So many messages at either end of a chunk say where it stands in the session's conversation: a result may be a stub there.
+const ENDS: usize = 2;
 
 /// What becomes of a summary that no model wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,11 +194,13 @@ impl Pass {
             .map(|message| format!("{}: {}", message.role.as_str(), message.headline(BEFORE_CHARS)))
             .collect();
         let history = self.written_out(&messages);
+        let stretch = self.stretch(&messages);
         let question = Question {
             depth: 0,
             history: &history,
             before: &orientation.join("\n"),
             instructions: self.instructions.as_deref(),
+            stretch: stretch.as_ref(),
         };
         let target = self.leaf_target(recent, size);
         let extract = |cap| extract::of_messages(&said, cap);
@@ -207,6 +211,8 @@ impl Pass {
             (State::Degraded, Else::Extract | Else::Finer) => Vec::new(),
             (State::Ok, _) => {
                 let (text, claimed) = quotes::taken_off(&written.text);
+                // Within the session the model sees what is masked for a summarizer.
+                let text = if self.redact { redacted(&text) } else { text };
                 written.text = self.gated(text, &messages);
                 quotes::proven(claimed, &said)
             }
@@ -224,7 +230,7 @@ impl Pass {
             let history = self.summaries_written_out(&sources);
             let depth = depth_above(&sources);
             let instructions = self.instructions.as_deref();
-            let question = Question { depth, history: &history, before: "", instructions };
+            let question = Question { depth, history: &history, before: "", instructions, stretch: None };
             let extract = |cap| extract::of_summaries(&texts, cap);
             let target = self.target(CONDENSED_TARGET, size);
             self.summarizer.summarise(&question, size, target, extract).await?
@@ -288,6 +294,22 @@ impl Pass {
             Some(also) => format!("{text}\n{also}"),
             None => text,
         }
+    }
+
+    /// Where the session's conversation has the chunk.
+    fn stretch(&self, messages: &[(Visible, Message)]) -> Option<Stretch> {
+        let [(first, _), ..] = messages else { return None };
+        let (last, _) = messages.last()?;
+        let named = |(_, message): &(Visible, Message)| {
+            let message = self.shown(message.clone());
+            let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
+            format!("{}{tool}: {}", message.role.as_str(), message.headline(BEFORE_CHARS))
+        };
+        let (start, end) =
+            (messages.iter().take(ENDS), messages.iter().skip(messages.len() - ENDS.min(messages.len())));
+        let [start, end] = [start.map(named).collect::<Vec<_>>(), end.map(named).collect()];
+        let ends = format!("It begins with:\n{}\n\nIt ends with:\n{}", start.join("\n"), end.join("\n"));
+        Some(Stretch { first: first.entry_id.clone(), last: last.entry_id.clone(), ends })
     }
 
     /// The chunk as the summariser reads it.

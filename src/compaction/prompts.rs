@@ -9,9 +9,16 @@ use regex::{Captures, Regex};
 use uuid::Uuid;
 
 use crate::config::Guidance;
+use crate::llm::InSession;
 
 /// Raised when a prompt changes in a way that makes better summaries: newer ones win where both hold.
 pub(super) const VERSION: u32 = 3;
+
+/// The last line of every summary begins so; an answer without it did not keep to the prompt.
+const LAST_LINE: &str = "Expand for details about";
+
+/// What stands for the history in a question within the session.
+const NAMED_ABOVE: &str = "(the stretch of this conversation that is named above)";
 
 /// What every fence is called, before its random part.
 const FENCE: &str = "history";
@@ -35,6 +42,18 @@ pub(super) struct Material<'a> {
     pub before: &'a str,
     /// What the user wants of this summary or of every one.
     pub instructions: Option<&'a str>,
+    /// Where the session's own conversation has the sources.
+    pub stretch: Option<&'a Stretch>,
+}
+
+/// A stretch of the session's conversation.
+pub(super) struct Stretch {
+    /// Its first entry.
+    pub first: String,
+    /// Its last one.
+    pub last: String,
+    /// How it begins and ends, in words that the conversation has.
+    pub ends: String,
 }
 
 /// The prompt for `material` at `level`.
@@ -59,6 +78,18 @@ pub(super) fn render(guidance: &Guidance, material: &Material<'_>, level: Level)
         ),
     };
     filled(template, tokens, &focus, &before, material.history)
+}
+
+/// The question for the same, as the next message of the session's own conversation. None where the sources do not stand there, or
+/// the user's own prompt has no line by which its answers are known.
+pub(super) fn in_session(guidance: &Guidance, material: &Material<'_>, level: Level) -> Option<InSession> {
+    let Stretch { first, last, ends } = material.stretch?;
+    let alike = Material { history: NAMED_ABOVE, before: "", ..*material };
+    let question = render(guidance, &alike, level);
+    let rules = filled(guidance.prompt("in_session.md"), 0, "", "", ends);
+    let (first, last) = (first.clone(), last.clone());
+    let prompt = format!("{rules}\n{question}");
+    question.contains(LAST_LINE).then(|| InSession { prompt, first, last, mark: LAST_LINE.to_owned() })
 }
 
 /// The prompt that asks what of `history`, summaries of the whole session so far, bears on `instructions`, in about
@@ -136,7 +167,8 @@ mod tests {
         let mut prompts = vec![focus(&Guidance::default(), history, instructions, 400)];
         for depth in 0..3 {
             for level in [Level::Detailed(400), Level::Bullets(400)] {
-                let material = Material { depth, history, before, instructions: Some(instructions) };
+                let instructions = Some(instructions);
+                let material = Material { depth, history, before, instructions, stretch: None };
                 prompts.push(render(&Guidance::default(), &material, level));
             }
         }

@@ -16,7 +16,7 @@ use super::parts;
 use super::prompts::{self, Level, Material};
 use crate::config::{Guidance, Settings};
 use crate::error::{Error, Result};
-use crate::llm::{Answer, Failure, Kind, Model, Reply, Request, add_usage, size};
+use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, add_usage, size};
 use crate::model::State;
 use crate::tokens;
 
@@ -183,7 +183,9 @@ impl Summarizer {
         usage: &mut Option<Value>,
         rounds: u32,
     ) -> Result<Answer> {
-        let answer = self.ask(prompts::render(&self.guidance, material, level), target).await?;
+        let in_session = prompts::in_session(&self.guidance, material, level);
+        let prompt = prompts::render(&self.guidance, material, level);
+        let answer = self.ask(prompt, in_session, target).await?;
         let used = answer.as_ref().map_or_else(|failure| &failure.usage, |reply| &reply.usage);
         *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);
         match answer {
@@ -213,7 +215,7 @@ impl Summarizer {
         let alone = parts.len() == 1;
         let mut summaries = Vec::new();
         for part in parts {
-            let material = Material { history: &part, ..*material };
+            let material = Material { history: &part, stretch: None, ..*material };
             let answer = self.answer(&material, level, target, usage, rounds).await?;
             match answer
                 .and_then(|reply| if alone { Ok(reply) } else { smaller(reply, tokens::estimate(&part)) })
@@ -225,7 +227,8 @@ impl Summarizer {
             self.patience.renew();
         }
         let history = summaries.join("\n\n");
-        let whole = Material { depth: material.depth.max(1), history: &history, before: "", ..*material };
+        let depth = material.depth.max(1);
+        let whole = Material { depth, history: &history, before: "", stretch: None, ..*material };
         self.answer(&whole, level, target, usage, rounds).await
     }
 
@@ -245,7 +248,7 @@ impl Summarizer {
         if self.has_given_up() {
             return Ok(None);
         }
-        match self.ask(prompt, target).await? {
+        match self.ask(prompt, None, target).await? {
             Ok(reply) => {
                 self.patience.renew();
                 Ok(Some(prompts::without_fences(&reply.text)).filter(|text| !text.is_empty()))
@@ -257,7 +260,7 @@ impl Summarizer {
         }
     }
 
-    async fn ask(&self, prompt: String, target: usize) -> Result<Answer> {
+    async fn ask(&self, prompt: String, in_session: Option<InSession>, target: usize) -> Result<Answer> {
         let end = self.patience.end();
         if end <= Instant::now() {
             return Ok(Err(self.too_late()));
@@ -269,6 +272,7 @@ impl Summarizer {
             // Room for a model that thinks before it writes.
             max_tokens: target * 3 + 2_048,
             timeout_ms: u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX),
+            in_session,
         };
         let answer = tokio::select! {
             biased;

@@ -18,8 +18,9 @@ const LARGEST: u64 = 256 * 1024;
 const MOST: usize = 4_000;
 
 /// The shipped prompts by the names of their files.
-const SHIPPED: [(&str, &str); 7] = [
+const SHIPPED: [(&str, &str); 8] = [
     ("system.md", include_str!("../compaction/prompts/system.md")),
+    ("in_session.md", include_str!("../compaction/prompts/in_session.md")),
     ("leaf.md", include_str!("../compaction/prompts/leaf.md")),
     ("leaf_bullets.md", include_str!("../compaction/prompts/leaf_bullets.md")),
     ("condensed.md", include_str!("../compaction/prompts/condensed.md")),

@@ -43,6 +43,24 @@ pub struct Request {
     pub max_tokens: usize,
     /// After this many ms the call is given up.
     pub timeout_ms: u64,
+    /// The same question, for the session's own model within its conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_session: Option<InSession>,
+}
+
+/// A question about a stretch of the session's own conversation, put as its next message. The provider has the conversation in
+/// its prompt cache, so the stretch is read at the price of a cached token.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct InSession {
+    /// What is asked.
+    pub prompt: String,
+    /// The first entry of the stretch.
+    pub first: String,
+    /// Its last entry.
+    pub last: String,
+    /// Every answer that keeps to the question has these words. A model that went on with its work instead has not answered.
+    #[serde(skip)]
+    pub mark: String,
 }
 
 /// A model's answer that can be used.

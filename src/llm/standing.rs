@@ -1,21 +1,41 @@
 //! What is remembered of the models between compactions, as long as a session is open: which of them are worth asking, and
 //! what has been spent.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use super::health::Health;
 use super::spend::Spend;
 use crate::config::Settings;
+
+/// After so many questions within the session in a row that its model did not answer, it is asked none there any more.
+const IN_VAIN: u32 = 2;
 
 /// How things stand with the models; one for each open session.
 pub struct Standing {
     pub(super) health: Health,
     pub(super) spend: Spend,
+    /// Questions in a row within the session that its model did not answer.
+    in_vain: AtomicU32,
 }
 
 impl Standing {
     /// Nothing has been asked yet.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
-        Self { health: Health::default(), spend: Spend::new(settings) }
+        Self { health: Health::default(), spend: Spend::new(settings), in_vain: AtomicU32::new(0) }
+    }
+
+    /// May the session's model be asked within its conversation?
+    pub(super) fn asks_in_session(&self) -> bool {
+        self.in_vain.load(Ordering::Relaxed) < IN_VAIN
+    }
+
+    /// Notes whether it has answered there.
+    pub(super) fn asked_in_session(&self, is_answered: bool) {
+        match is_answered {
+            true => self.in_vain.store(0, Ordering::Relaxed),
+            false => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
+        }
     }
 
     /// Other limits from here on; what was spent, and how the models did, stays known.

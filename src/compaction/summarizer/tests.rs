@@ -38,6 +38,10 @@ impl Host for Script {
             answer
         })
     }
+
+    fn cached<'a>(&'a self, _question: &'a InSession) -> Pending<'a, Option<usize>> {
+        Box::pin(async { None })
+    }
 }
 
 struct World {
@@ -68,7 +72,7 @@ fn reply(text: &str) -> Answer {
 }
 
 fn material(history: &str) -> Material<'_> {
-    Material { depth: 0, history, before: "", instructions: None }
+    Material { depth: 0, history, before: "", instructions: None, stretch: None }
 }
 
 impl World {

@@ -22,9 +22,13 @@ use tokio::time::Instant;
 
 use super::direct::WINDOW_MARGIN;
 use super::health::Pass;
-use super::{Answer, Direct, Facts, Failure, Kind, Model, Request, Standing, add_usage, direct, retry, size};
+use super::{
+    Answer, Direct, Facts, Failure, InSession, Kind, Model, Reply, Request, Standing, add_usage, direct,
+    retry, size,
+};
 use crate::config::Settings;
 use crate::log::{Field, Log};
+use crate::policy::{Cost, Prices, tokens};
 
 /// How long Pi may take to say what it knows of a model: a login may have to be renewed, or a command give the key.
 const LOOKUP: Duration = Duration::from_secs(30);
@@ -49,8 +53,12 @@ pub trait Host: Send + Sync {
     /// What is known of a model, `provider/id` or `cheapest`, or of the session's own; in words why it can't be asked.
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
 
-    /// Asks it in the host's way.
+    /// Asks it in the host's way; within the session where the request has a question for that.
     fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer>;
+
+    /// Tokens of the session's last request, if it had the stretch that is asked about and its provider still has it in the
+    /// cache.
+    fn cached<'a>(&'a self, question: &'a InSession) -> Pending<'a, Option<usize>>;
 }
 
 /// The models of one compaction, in the order in which they are tried.
@@ -211,6 +219,12 @@ impl Chain {
         attempt: u32,
         usage: &mut Option<Value>,
     ) -> Result<Answer, Failure> {
+        if attempt == 0
+            && let Some(reply) = self.call_in_session(candidate, found, request, usage).await?
+        {
+            return Ok(Ok(reply));
+        }
+        let request = &Request { in_session: None, ..request.clone() };
         let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
         let Some(line) = line else {
             let asked = self.ask_host(candidate, found, request);
@@ -227,6 +241,29 @@ impl Chain {
             found.only_by_host.store(true, Ordering::Relaxed);
         }
         Ok(answer)
+    }
+
+    /// The session's own model is asked within its conversation, where that costs less. None where it does not, or the model
+    /// went on with its work instead of answering.
+    async fn call_in_session(
+        &self,
+        candidate: &Candidate,
+        found: &Found,
+        request: &Request,
+        usage: &mut Option<Value>,
+    ) -> Result<Option<Reply>, Failure> {
+        let may = candidate.name.is_none() && self.standing.asks_in_session();
+        let Some(question) = request.in_session.as_ref().filter(|_| may) else { return Ok(None) };
+        let Some(cached) = self.host.cached(question).await else { return Ok(None) };
+        let window = found.facts.model.context_window.unwrap_or(usize::MAX);
+        let fits = cached + size(&question.prompt) + request.max_tokens < window;
+        if !(fits && is_cheaper(&found.facts, cached, request, question)) {
+            return Ok(None);
+        }
+        let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
+        let reply = answer.ok().filter(|reply| reply.text.contains(&question.mark));
+        self.standing.asked_in_session(reply.is_some());
+        Ok(reply)
     }
 
     async fn counted(
@@ -290,6 +327,14 @@ impl Chain {
         self.log.event("call", &fields);
         answer
     }
+}
+
+/// Whether `question` after `cached` tokens of the session costs less than the whole `request`, which nobody has cached.
+fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSession) -> bool {
+    let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
+    let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
+    let beside = size(&request.system) + size(&request.prompt);
+    read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(beside)
 }
 
 impl Candidate {
@@ -359,7 +404,7 @@ impl Model for Chain {
                 match self.ask_one(candidate, &request, &mut usage).await {
                     Ok(answer) => {
                         return match answer {
-                            Ok(reply) => Ok(super::Reply { usage, ..reply }),
+                            Ok(reply) => Ok(Reply { usage, ..reply }),
                             Err(failure) => Err(Failure { usage, ..failure }),
                         };
                     }

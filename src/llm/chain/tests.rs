@@ -17,6 +17,8 @@ struct Script {
     answer: Answers,
     model: Models,
     log: Mutex<Vec<String>>,
+    /// Tokens that the session's provider has cached.
+    cached: Option<usize>,
 }
 
 impl Script {
@@ -24,7 +26,15 @@ impl Script {
         model: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
         answer: impl Fn(Option<&str>) -> Answer + Send + Sync + 'static,
     ) -> Arc<Self> {
-        Arc::new(Self { answer: Box::new(answer), model: Box::new(model), log: Mutex::default() })
+        Arc::new(Self::with_cached(None, model, answer))
+    }
+
+    fn with_cached(
+        cached: Option<usize>,
+        model: impl Fn(&str) -> Option<Value> + Send + Sync + 'static,
+        answer: impl Fn(Option<&str>) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self { answer: Box::new(answer), model: Box::new(model), log: Mutex::default(), cached }
     }
 
     fn log(&self) -> Vec<String> {
@@ -46,10 +56,14 @@ impl Host for Script {
         Box::pin(async move { facts.map(|facts| serde_json::from_value(facts).unwrap()) })
     }
 
-    fn ask<'a>(&'a self, model: Option<&'a str>, _request: Request) -> Pending<'a, Answer> {
-        self.write("ask", model);
+    fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer> {
+        self.write(if request.in_session.is_some() { "ask in" } else { "ask" }, model);
         let answer = (self.answer)(model);
         Box::pin(async move { answer })
+    }
+
+    fn cached<'a>(&'a self, _question: &'a InSession) -> Pending<'a, Option<usize>> {
+        Box::pin(async move { self.cached })
     }
 }
 
@@ -70,7 +84,13 @@ fn facts(name: &str) -> Value {
 }
 
 fn request(prompt: &str) -> Request {
-    Request { system: "s".into(), prompt: prompt.into(), max_tokens: 500, timeout_ms: 1_000 }
+    Request {
+        system: "s".into(),
+        prompt: prompt.into(),
+        max_tokens: 500,
+        timeout_ms: 1_000,
+        in_session: None,
+    }
 }
 
 fn reply(model: Option<&str>) -> Answer {
@@ -393,4 +413,62 @@ async fn with_no_model_at_all_it_says_what_was_tried() {
         "no model can be asked (a/one: Pi does not know it; b/two: Pi does not know it; cheapest: Pi does not know it; \
          session: Pi does not know it)"
     );
+}
+
+/// A question of about 2,000 tokens, and within the session of about 50; answers to it have a `t`.
+fn question_in_session(mark: &str) -> Request {
+    let prompt = "Which part of the above is it?".to_owned();
+    let (first, last) = ("e1".to_owned(), "e9".to_owned());
+    let in_session = Some(InSession { prompt, first, last, mark: mark.to_owned() });
+    Request { in_session, ..request(&"long ago ".repeat(1_000)) }
+}
+
+/// The log of `times` questions to the session's own model, with so many tokens cached; `t` is its answer.
+async fn asked_in_session(cached: Option<usize>, cost: Value, mark: &str, times: usize) -> Vec<String> {
+    let model = move |name: &str| {
+        let mut facts = facts(name);
+        facts["model"]["cost"] = cost.clone();
+        Some(facts)
+    };
+    let script = Arc::new(Script::with_cached(cached, model, reply));
+    let settings = Settings { compaction_models: Vec::new(), ..settings() };
+    let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+    for _ in 0..times {
+        assert_eq!(chain.ask(question_in_session(mark)).await.unwrap().text, "t");
+    }
+    script.log().split_off(1)
+}
+
+fn cost(input: f64, read: f64) -> Value {
+    json!({"input": input, "output": 15.0, "cacheRead": read, "cacheWrite": 0.0})
+}
+
+#[tokio::test]
+async fn the_sessions_model_is_asked_within_the_session_where_that_costs_less() {
+    for (cached, cost, within) in [
+        (Some(5_000), cost(3.0, 0.3), true),
+        (Some(5_000), cost(0.0, 0.0), true),
+        (Some(5_000), json!({"input": "?"}), true),
+        (None, cost(3.0, 0.3), false),
+        // As much as the question itself, without any cache, and no room for the answer.
+        (Some(8_000), cost(3.0, 1.5), false),
+        (Some(5_000), cost(3.0, 0.0), false),
+        (Some(9_600), cost(3.0, 0.03), false),
+    ] {
+        let log = asked_in_session(cached, cost.clone(), "t", 1).await;
+        assert_eq!(log, [if within { "ask in session" } else { "ask session" }], "{cached:?} {cost}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_goes_on_with_its_work_is_asked_beside_the_session() {
+    let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "Expand", 3).await;
+    assert_eq!(log, ["ask in session", "ask session", "ask in session", "ask session", "ask session"]);
+}
+
+#[tokio::test]
+async fn only_the_sessions_own_model_is_asked_within_the_session() {
+    let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), reply));
+    chain(&script).ask(question_in_session("t")).await.unwrap();
+    assert_eq!(script.log(), ["resolve a/one", "ask a/one"]);
 }

@@ -54,5 +54,6 @@ fn question() -> Request {
         prompt: "What happened?".into(),
         max_tokens: 5_000,
         timeout_ms: 20_000,
+        in_session: None,
     }
 }

@@ -1,0 +1,69 @@
+/**
+ * The session's own model is asked within the session where that costs less: the request is the session's last one to the byte, with
+ * one more message, in both wire formats.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MAIN, hosts, hostsFor } from "../../scripts/hosts.mjs";
+import { filler } from "../support/history.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** @typedef {import("../../demo/model-server.mjs").Received} Received */
+/** @typedef {import("../support/project.mjs").Script} Script */
+
+/**
+ * A session that is compacted after a prompt, with the calls for summaries.
+ * @param {import("node:test").TestContext} t
+ * @param {{ api: "openai" | "anthropic", host?: import("../../scripts/hosts.mjs").Host, cost?: { input: number, output: number, cacheRead: number, cacheWrite: number }, summary?: Script["summary"] }} options
+ */
+async function compacted(t, { summary, ...options }) {
+  const project = await aProject(t, { ...options, settings: { lcm: { compactionModels: [], leafChunkTokens: 4_000, background: false } } });
+  project.script.summary = summary;
+  const history = project.history();
+  for (let turn = 0; turn < 12; turn++) {
+    history.user(`Question ${turn}: ${filler(`question ${turn}`, 30)}`);
+    history.assistant(`Answer ${turn}: ${filler(`answer ${turn}`, 300)}`);
+  }
+  const pi = project.startPi(["--session", history.write(project.sessionDir)]);
+  await pi.prompt("And now?");
+  const { lastTurn } = project;
+  await pi.request("compact");
+  const { lastCompaction } = await project.session(pi);
+  assert.match(lastCompaction.summary, /none missing, 0 degraded/);
+  return { lastTurn, calls: project.summaryCalls };
+}
+
+/** A request without the question at its end. @param {Received} request */
+function withoutQuestion({ body }) {
+  const { messages } = body;
+  const { content, ...last } = messages.at(-1);
+  const isOwn = content.length === 1;
+  return { ...body, messages: isOwn ? messages.slice(0, -1) : messages.with(-1, { ...last, content: content.slice(0, -1) }) };
+}
+
+for (const host of hostsFor(hosts)) {
+  for (const api of /** @type {const} */ (["openai", "anthropic"])) {
+    test(`${host.name}, ${api}: the question comes after what the provider has cached`, async (t) => {
+      const { lastTurn, calls } = await compacted(t, { host, api });
+      const within = calls.filter(({ isInSession }) => isInSession);
+      assert.ok(within.length > 0, "a summary is asked for within the session");
+      for (const call of within) assert.deepEqual(withoutQuestion(call), lastTurn.body);
+      const stretches = within.map(({ messages }) => messages[0].text);
+      assert.ok(stretches.some((text) => /Question 0: .*\n[^]*Answer 0: /.test(text)), "the first stretch is found by the words that name it");
+    });
+  }
+}
+
+const main = hosts.findLast(({ version }) => version === MAIN);
+
+test("a model that goes on with its work is asked beside the session", { skip: !main }, async (t) => {
+  const summary = (/** @type {Received} */ { isInSession }) => (isInSession ? { toolCalls: [{ name: "bash", arguments: { command: "ls" } }] } : { text: "What happened." });
+  const { calls } = await compacted(t, { host: main, api: "anthropic", summary });
+  const within = calls.filter(({ isInSession }) => isInSession).length;
+  assert.ok(within >= 1 && calls.length > within, `${within} of ${calls.length}`);
+});
+
+test("where cached tokens cost as much as others it is asked beside the session", { skip: !main }, async (t) => {
+  const { calls } = await compacted(t, { host: main, api: "openai", cost: { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 } });
+  assert.ok(calls.length > 0 && calls.every(({ isInSession }) => !isInSession));
+});

@@ -1,0 +1,52 @@
+/**
+ * A question of the extension's summarizer within the session's own conversation, as a script can answer it: with the stretch that it
+ * names written out in its fence, like in a question beside the session.
+ */
+
+/** @typedef {import("./wire.mjs").Message} Message */
+
+/** What such a question says of itself. */
+const MARK = "in this answer you are the summarizer of pi-lossless-context";
+/** What it has in place of the stretch. */
+const NAMED_ABOVE = "(the stretch of this conversation that is named above)";
+/** Characters by which a message is known again. */
+const HEAD = 60;
+const ROLES = { user: "user", assistant: "assistant", tool: "toolResult" };
+
+/**
+ * The question alone; undefined if the conversation does not end with one.
+ *
+ * @param {Message[]} messages
+ * @returns {Message | undefined}
+ */
+export function questionIn(messages) {
+  const asked = messages.at(-1);
+  if (asked?.role !== "user" || !asked.text.includes(MARK)) return undefined;
+  const text = asked.text.slice(asked.text.indexOf(MARK));
+  const [, fence = "", ends = ""] = /<(history-\w+)>\n([\s\S]*?)\n<\/\1>/.exec(text) ?? [];
+  const [begin, end] = ends.split("\n\n").map((some) => some.split("\n").slice(1));
+  const conversation = messages.slice(0, -1);
+  const first = placeOf(conversation, begin, 0);
+  const last = placeOf(conversation, end, first) + end.length;
+  const stretch = conversation.slice(first, last).map((message) => `[m-0000000000 ${ROLES[message.role]} 2026-01-01 00:00]\n${wordsOf(message)}\n`);
+  const question = text.slice(text.indexOf(`</${fence}>`));
+  return { ...asked, text: question.replace(NAMED_ABOVE, () => stretch.join("\n")) };
+}
+
+/** Where the messages stand that lines tell of. @param {Message[]} messages @param {string[]} lines @param {number} from */
+function placeOf(messages, lines, from) {
+  const words = lines.map((line) => line.replace(/^[^:]*: /, "").replace(/…$/, "").split(" · ")[0].slice(0, HEAD));
+  const at = messages.findIndex((_, place) => place >= from && words.every((some, next) => oneLine(messages[place + next]).includes(some)));
+  if (at < 0) throw new Error(`the conversation has no messages with: ${words.join(" | ")}`);
+  return at;
+}
+
+/** @param {Message | undefined} message */
+function oneLine(message) {
+  return message ? wordsOf(message).replace(/\s+/g, " ").trim() : "";
+}
+
+/** @param {Message} message */
+function wordsOf({ text, toolCalls }) {
+  return [text, ...toolCalls.map(({ name, arguments: given }) => `${name} ${JSON.stringify(given)}`)].filter(Boolean).join("\n");
+}

@@ -10,6 +10,7 @@ import { summarizerOf, withModels } from "./models.js";
 import { CHARACTERS_PER_TOKEN, isCold, modelOf, patience, promptSizes, unwrap, windowOf } from "./pi.js";
 import { append } from "./pruning.js";
 import { walk } from "./tree.js";
+import { canBeAsked } from "./within.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -120,7 +121,10 @@ async function due(pi, ctx, session, engine, usage, moment) {
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
   if (!session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
-  const request = { ...live, ...moment, summarizer: pricesOf(summarizerOf(ctx, session.summarizers)), ...(session.promptSizes ??= promptSizes(pi, ctx)) };
+  const writer = summarizerOf(ctx, session.summarizers);
+  // Within the session the engine knows the price.
+  const summarizer = writer === ctx.model && canBeAsked(writer) ? undefined : pricesOf(writer);
+  const request = { ...live, ...moment, summarizer, ...(session.promptSizes ??= promptSizes(pi, ctx)) };
   session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */
   const answer = unwrap(await session.deciding);

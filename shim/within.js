@@ -14,6 +14,9 @@ import { CHARACTERS_PER_TOKEN, isCold, modelOf } from "./pi.js";
 /** The wire formats whose messages end with what the user says. */
 const FORMATS = ["anthropic-messages", "openai-completions"];
 
+/** Can this model be asked within a session? @param {any} model */
+export const canBeAsked = (model) => FORMATS.includes(model?.api);
+
 /**
  * Keeps a request of the agent's that Pi is about to send; others have no tools.
  *
@@ -36,7 +39,7 @@ export function keepSent(session, ctx, payload, from) {
  */
 export function cachedTokens(session, model, stretch) {
   const { sent } = session;
-  if (!sent || !FORMATS.includes(model?.api) || sent.model !== `${model.provider}/${model.id}` || isCold(sent)) return null;
+  if (!sent || !canBeAsked(model) || sent.model !== `${model.provider}/${model.id}` || isCold(sent)) return null;
   return has(session, sent, stretch) ? Math.ceil(JSON.stringify(sent.payload).length / CHARACTERS_PER_TOKEN) : null;
 }
 

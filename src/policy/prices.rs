@@ -46,6 +46,13 @@ impl Prices {
         let read = if cache_read > 0.0 { cache_read.min(write) } else { write };
         Self { input, output, read, write }
     }
+
+    /// Of the same model, asked for summaries within its session: what is summarized is read from the cache with the rest of the
+    /// context, which is about twice as much, and the question is new.
+    #[must_use]
+    pub fn in_session(self) -> Self {
+        Self { input: self.input.min(2.0 * self.read + self.input / 20.0), ..self }
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +72,15 @@ mod tests {
         for nothing in [of(0.0, 0.0, 0.0, 0.0), of(-1.0, 0.0, 0.0, 0.0), of(f64::NAN, 1.0, 1.0, 1.0)] {
             assert_eq!(nothing, (STAND_IN.read, STAND_IN.write));
         }
+    }
+
+    #[test]
+    fn within_the_session_a_summary_reads_what_is_cached() {
+        let input = |cache_read| {
+            let cost = Cost { input: 3.0, output: 15.0, cache_read, cache_write: 0.0 };
+            Prices::of(cost).in_session().input
+        };
+        assert!((input(0.3) - 0.75).abs() < 1e-9);
+        assert!((input(0.0) - 3.0).abs() < 1e-9, "without a cache nothing is won");
     }
 }

@@ -206,6 +206,12 @@ fn realistic_sessions_cost_less() {
         ("bulky, forty requests a turn", Shape { turn: 40, ..LONG }, WORLD, 0.55),
         ("bulky, a tenth of the prompts cold", Shape { late: 10, ..BULKY }, WORLD, 0.55),
         ("bulky, summaries at the session's prices", BULKY, World { summarizer: LIST, ..WORLD }, 0.68),
+        (
+            "bulky, summaries within the session",
+            BULKY,
+            World { summarizer: LIST.in_session(), ..WORLD },
+            0.62,
+        ),
         ("bulky, read at a fiftieth", BULKY, World { prices: read_at_a_fiftieth, ..WORLD }, 0.8),
         ("bulky, no cache", BULKY, World { prices: uncached, ..WORLD }, 0.5),
         ("real", REAL, WORLD, 0.43),

@@ -41,7 +41,7 @@ pub struct Live {
     pub edited: Vec<String>,
     /// What the model's tokens cost.
     pub cost: Cost,
-    /// What those of the model cost that writes summaries.
+    /// What those of the model cost that writes summaries; none where it is the session's own, asked within the session.
     pub summarizer: Option<Cost>,
     /// What the provider reported of the request that has just been answered.
     pub usage: Option<Usage>,

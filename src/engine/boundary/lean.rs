@@ -58,8 +58,8 @@ impl Lean {
     /// Decides what is to be done before the next request.
     pub fn decide(&mut self, live: &Live, shown: &Shown, folds: Folds) -> Decision {
         let prices = Prices::of(live.cost);
-        let summarizer = live.summarizer.map_or(prices, Prices::of);
-        self.summarizer = Some(summarizer);
+        self.summarizer = Some(live.summarizer.map_or(prices, Prices::of));
+        let summarizer = live.summarizer.map_or_else(|| prices.in_session(), Prices::of);
         policy::decide(Moment {
             items: &shown.items,
             block: live.block_tokens,

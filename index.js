@@ -12,7 +12,7 @@ import { registerCommands, registerOff, sayAgain } from "./shim/commands.js";
 import { loadEngine } from "./shim/loader.js";
 import { withMarker } from "./shim/marker.js";
 import { withModels } from "./shim/models.js";
-import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, promptSizes, quietly, sessionFolders, settingsFor, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
+import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, promptSizes, quietly, sessionFolders, settingsFor, uiOf, unlessAborted, unwrap, windowOf } from "./shim/pi.js";
 import { hasOwnStubs, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
@@ -70,7 +70,7 @@ export default function losslessContext(pi) {
     if (heard.has(message)) return;
     heard.add(message);
     wiped?.push(message);
-    quietly(() => ctx.ui.notify(message, "warning"));
+    quietly(() => uiOf(ctx).notify(message, "warning"));
   }
 
   /**
@@ -111,7 +111,7 @@ export default function losslessContext(pi) {
       native = loadEngine();
     } catch (error) {
       const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
-      quietly(() => ctx.ui.notify(reason, "error"));
+      quietly(() => uiOf(ctx).notify(reason, "error"));
       return registerOff(pi, reason, "error");
     }
     const rival = ownerOf(JSON.parse(native.toolSpecs()));
@@ -224,7 +224,7 @@ export default function losslessContext(pi) {
   async function offerImport(ctx, session) {
     if (!["tui", "rpc"].includes(modeOf(ctx))) return;
     const text = unwrap(await (await session.engine).offerImport(JSON.stringify(sessionFolders(session))));
-    if (text) quietly(() => ctx.ui.notify(text, "info"));
+    if (text) quietly(() => uiOf(ctx).notify(text, "info"));
   }
 
   /**

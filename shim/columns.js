@@ -25,9 +25,22 @@ function columnsOf(character) {
   return character.includes("\ufe0f") ? Math.max(sum, 2) : sum;
 }
 
-/** Tabs and what would move the cursor or colour the rest give way. @param {string} text */
+/** What a terminal obeys instead of showing it: control characters but line feed and tab, and what turns its neighbors around. */
+const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff]/g;
+
+/** `text` as a terminal may have it, with a sign for each character it would obey. @param {string} text */
+export function legible(text) {
+  return text.replace(/\r\n/g, "\n").replace(OBEYED, "\ufffd");
+}
+
+/** The same of JSON, which says the same. @param {string} json */
+export function legibleJson(json) {
+  return json.replace(OBEYED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** The same for a screen whose columns are counted: tabs give way too. @param {string} text */
 export function plain(text) {
-  return text.replace(/\t/g, "  ").replace(/\u001b\[[0-9;?]*[A-Za-z]/g, "").replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, "");
+  return legible(text).replace(/\t/g, "  ");
 }
 
 /**

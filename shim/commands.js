@@ -5,9 +5,10 @@
  */
 
 import { blockOf, liveOf } from "./boundary.js";
+import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
-import { choices, compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { choices, compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, uiOf, unwrap, windowOf } from "./pi.js";
 import { searchPanel } from "./searching.js";
 import { settingsDialogs, settingsPanel } from "./settings.js";
 import { showImport, showStatus } from "./status.js";
@@ -123,7 +124,7 @@ export function registerOff(pi, reason, type, native) {
 export function sayAgain(ctx) {
   const { text } = left;
   delete left.text;
-  if (text && modeOf(ctx) === "tui") setTimeout(() => quietly(() => ctx.ui.notify(text, "info")), REDRAWN_MS);
+  if (text && modeOf(ctx) === "tui") setTimeout(() => quietly(() => uiOf(ctx).notify(text, "info")), REDRAWN_MS);
 }
 
 /**
@@ -134,7 +135,7 @@ export function sayAgain(ctx) {
 function sayFailure(ctx, line, error) {
   const message = messageOf(error);
   const answer = { error: { code: /** @type {any} */ (error)?.code ?? "LCM_FAILED", message } };
-  say(ctx, JSON_FLAG.test(line) ? JSON.stringify(answer, null, 2) : message, "error", answer);
+  say(ctx, JSON_FLAG.test(line) ? legibleJson(JSON.stringify(answer, null, 2)) : message, "error", answer);
 }
 
 /**
@@ -185,7 +186,7 @@ const PANELS = {
   search: async (shared, ctx) => {
     const tui = await components(ctx);
     if (tui) return searchPanel(ctx, tui, (line) => ask(shared, line, ctx));
-    const words = await ctx.ui.input("Search this session", "words");
+    const words = await uiOf(ctx).input("Search this session", "words");
     if (words) await answer(shared, `search ${words}`, ctx);
   },
   settings: async (shared, ctx) => {
@@ -262,7 +263,7 @@ async function compactNow({ lastReport }, focus, asJson, ctx) {
   // Pi may have had nothing to compact, or have done it in its own way.
   const message = report === before ? undefined : report?.text;
   const answer = { message: message ?? null };
-  if (asJson) say(ctx, JSON.stringify(answer, null, 2), "info", answer);
+  if (asJson) say(ctx, legibleJson(JSON.stringify(answer, null, 2)), "info", answer);
   // Elsewhere the notification of `session_compact` has said so.
   else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
 }
@@ -298,9 +299,9 @@ async function answer(shared, line, ctx) {
  * @param {{ title: string, message: string }} question
  */
 async function agreed(ctx, { title, message }) {
-  if (modeOf(ctx) !== "tui") return ctx.ui.confirm(title, message);
+  if (modeOf(ctx) !== "tui") return uiOf(ctx).confirm(title, message);
   const yes = "Yes, for good";
-  return (await ctx.ui.select(`${title}\n${message}`, ["No", yes])) === yes;
+  return (await uiOf(ctx).select(`${title}\n${message}`, ["No", yes])) === yes;
 }
 
 /**

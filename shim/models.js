@@ -1,6 +1,6 @@
 /** Pi's models, for the engine to ask: every version of Pi has its own way to them. */
 
-import { quietly } from "./pi.js";
+import { quietly, uiOf } from "./pi.js";
 import { siblingOf } from "./siblings.js";
 import { cachedTokens, withQuestion } from "./within.js";
 
@@ -24,7 +24,8 @@ const told = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.si
  */
 export function modelsOf(ctx, session, abort) {
   // Taken at once: later the context may be stale.
-  const { model: own, modelRegistry: registry, ui } = ctx;
+  const { model: own, modelRegistry: registry } = ctx;
+  const ui = uiOf(ctx);
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
     const model = name === CHEAPEST ? siblingOf(own, registry.getAll()) : name ? find(registry, name) : own;
@@ -60,7 +61,7 @@ export function summarizerOf({ model: own, modelRegistry: registry }, names) {
 /** @param {ExtensionContext["modelRegistry"]} registry @param {Model | undefined} model */
 const hasKey = (registry, model) => model !== undefined && registry.hasConfiguredAuth(model);
 
-/** @param {ExtensionContext["ui"]} ui @param {string} name */
+/** @param {ReturnType<typeof uiOf>} ui @param {string} name */
 function sayOnce(ui, name) {
   if (told.has(name)) return;
   told.add(name);

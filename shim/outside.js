@@ -4,6 +4,7 @@
  * The engine decides everything else: what the arguments mean, what is opened, how it is worded, how the process ends.
  */
 
+import { legible } from "./columns.js";
 import { loadEngine, viewerTemplate } from "./loader.js";
 import { agentDir, messageOf, unwrap } from "./pi.js";
 
@@ -26,7 +27,7 @@ export async function main() {
   try {
     process.exitCode = await answer();
   } catch (error) {
-    process.stderr.write(`pi-lcm: ${messageOf(error)}\n`);
+    process.stderr.write(legible(`pi-lcm: ${messageOf(error)}\n`));
     process.exitCode = FAILED;
   }
 }

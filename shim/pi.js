@@ -3,7 +3,8 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import { plain } from "./columns.js";
+import tty from "node:tty";
+import { legible, legibleJson, plain } from "./columns.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Native} Native */
@@ -12,6 +13,8 @@ import { plain } from "./columns.js";
 
 /** Numbers by which running calls are stopped. */
 let nextOperation = 1;
+
+const STDOUT = 1;
 
 /** Rest before stdout is tried again, when nobody takes what stands in it. */
 const FULL_PIPE_MS = 5;
@@ -147,11 +150,37 @@ export async function compact(ctx, instructions) {
 export function say(ctx, text, type = "info", answer = undefined) {
   quietly(() => {
     const mode = modeOf(ctx);
-    if (mode === "print") write(`${text}\n`);
-    else if (mode === "json") write(`${JSON.stringify({ type: "lcm", level: type, text, answer })}\n`);
-    // What was said may hold what moves a terminal's cursor.
-    else ctx.ui.notify(mode === "tui" ? plain(text) : text, type);
+    // What is read by no terminal is what was said, byte for byte.
+    if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
+    else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
+    else uiOf(ctx).notify(text, type);
   });
+}
+
+/**
+ * Pi's UI. What it is given may hold what others have written, names of files among it, so all of it is made legible here.
+ *
+ * @param {ExtensionContext} ctx
+ */
+export function uiOf(ctx) {
+  const { ui } = ctx;
+  const shown = modeOf(ctx) === "tui" ? plain : legible;
+  return {
+    /** @param {string} text @param {"info" | "warning" | "error"} type */
+    notify: (text, type) => ui.notify(shown(text), type),
+    /** @param {string} title @param {string} message */
+    confirm: (title, message) => ui.confirm(shown(title), shown(message)),
+    /** @param {string} title @param {string[]} options @returns {Promise<string | undefined>} one of the options */
+    select: async (title, options) => {
+      const offered = options.map(shown);
+      const chosen = await ui.select(shown(title), offered);
+      return options[offered.indexOf(chosen ?? "")];
+    },
+    /** @param {string} title @param {string} placeholder */
+    input: (title, placeholder) => ui.input(shown(title), shown(placeholder)),
+    /** @param {string} key @param {string | undefined} text */
+    setStatus: (key, text) => ui.setStatus(key, text && shown(text)),
+  };
 }
 
 /**
@@ -164,7 +193,7 @@ function write(text) {
   let rest = Buffer.from(text);
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(fs.writeSync(1, rest));
+      rest = rest.subarray(fs.writeSync(STDOUT, rest));
     } catch (error) {
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EAGAIN") throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);

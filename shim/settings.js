@@ -5,9 +5,9 @@
  * shown.
  */
 
-import { fit, wrap } from "./columns.js";
+import { fit, plain, wrap } from "./columns.js";
 import { showPanel } from "./panel.js";
-import { messageOf } from "./pi.js";
+import { messageOf, uiOf } from "./pi.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("@earendil-works/pi-tui").SettingItem} SettingItem */
@@ -37,7 +37,8 @@ export async function settingsPanel(ctx, tui, ask) {
  * @param {Ask} ask
  * @returns {Promise<string | undefined>} what came of it
  */
-export async function settingsDialogs({ ui }, ask) {
+export async function settingsDialogs(ctx, ask) {
+  const ui = uiOf(ctx);
   const settings = await listed(ask);
   const lines = settings.map((setting) => `${setting.name} = ${shown(setting)}`);
   const chosen = await ui.select("Settings of pi-lossless-context", lines);
@@ -151,7 +152,7 @@ class Settings {
   #fill(item, setting) {
     const { name, help, takes, kind, value, source, variable } = setting;
     // On a narrow screen the list has no room for a long one.
-    item.description = `Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`;
+    item.description = plain(`Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`);
     if (kind === "switch") {
       item.values = [String(!value)];
     } else {
@@ -218,7 +219,7 @@ class Value {
     this.#save = save;
     this.#done = done;
     this.#input = new tui.Input();
-    this.#input.setValue(written(setting.value));
+    this.#input.setValue(plain(written(setting.value)));
     // The end of a value is where one goes on.
     this.#input.handleInput("\u0005");
     this.#input.focused = true;

@@ -4,7 +4,7 @@
  * Pi draws its screen anew for every status it is given, so it is given one only when the words have changed.
  */
 
-import { modeOf, quietly, unwrap } from "./pi.js";
+import { modeOf, quietly, uiOf, unwrap } from "./pi.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Engine} Engine */
@@ -31,7 +31,7 @@ function show(ctx, session, key, text) {
   shown.set(session, lines);
   if (lines.get(key) === text) return;
   quietly(() => {
-    ctx.ui.setStatus(key, text);
+    uiOf(ctx).setStatus(key, text);
     lines.set(key, text);
   });
 }
@@ -75,7 +75,7 @@ async function showCounts(ctx, session, tell) {
  * @param {"info" | "warning"} type
  */
 export function notifyRedrawn(ctx, text, type) {
-  const show = () => quietly(() => ctx.ui.notify(text, type));
+  const show = () => quietly(() => uiOf(ctx).notify(text, type));
   if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
   else show();
 }

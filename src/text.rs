@@ -1,8 +1,14 @@
-//! Small arts of text: shortening without breaking a character, and writing times down.
+//! Small arts of text: shortening without breaking a character, what a terminal is not to be given, and writing times down.
 //!
 //! Times are UTC everywhere, so that the same history reads the same on every machine.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use jiff::{Timestamp, tz::TimeZone};
+
+/// Stands where something was that can't be shown.
+const UNSHOWN: &str = "\u{fffd}";
 
 /// The first `max` characters of `text` on one line, blanks folded, with `…` where something was cut.
 #[must_use]
@@ -20,12 +26,50 @@ pub fn one_line(text: &str, max: usize) -> String {
                 line.push('…');
                 return line;
             }
-            // Control characters would move the cursor of a terminal.
-            line.push(if c.is_control() { '\u{fffd}' } else { c });
+            line.push(if is_unsafe(c) { char::REPLACEMENT_CHARACTER } else { c });
             count += 1;
         }
     }
     line
+}
+
+/// Would a terminal obey it instead of showing it? So it is with control characters but line feed and tab, and with marks that
+/// turn what stands beside them around.
+#[must_use]
+pub fn is_unsafe(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Returns `text` as a terminal may have it, with `�` for each character it would obey. Lines end as they do on Unix.
+#[must_use]
+pub fn legible(text: &str) -> Cow<'_, str> {
+    match text.contains(is_unsafe) {
+        true => Cow::Owned(text.replace("\r\n", "\n").replace(is_unsafe, UNSHOWN)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Returns a name as it may stand in a line of ours: whole, with `�` also for what would end the line.
+#[must_use]
+pub fn in_line(name: &str) -> String {
+    name.replace(|c| is_unsafe(c) || matches!(c, '\n' | '\t'), UNSHOWN)
+}
+
+/// Returns JSON that says the same and that a terminal may have: in it such characters stand in strings alone, which have a way
+/// to write them.
+#[must_use]
+pub fn legible_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_unsafe(c) {
+            true => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 /// At most about `max` bytes of `text`: its head and its tail, with `note(bytes left out)` between them.
@@ -155,7 +199,20 @@ mod tests {
         assert_eq!(one_line("a\n b\tc", 10), "a b c");
         assert_eq!(one_line("日本語テスト", 3), "日本語…");
         assert_eq!(one_line("cut… once", 4), "cut…");
-        assert_eq!(one_line("\u{1b}[31mred", 20), "\u{fffd}[31mred");
+        assert_eq!(one_line("\u{1b}[31mred \u{202e}\u{2028}x", 20), "\u{fffd}[31mred \u{fffd} x");
+    }
+
+    #[test]
+    fn a_terminal_gets_nothing_that_it_obeys() {
+        let hostile = "\u{1b}]0;x\u{7}\u{9b}2J\u{7f}\u{61c}\u{200f}\u{202e}\u{2069}a\r\n\tb\rc\u{2028}";
+        let shown = legible(hostile);
+        assert_eq!(shown, "�]0;x��2J�����a\n\tb�c�");
+        assert_eq!(legible(&shown), shown);
+        assert_eq!(in_line("a\n\tb\u{1b}"), "a��b�");
+        let json = serde_json::to_string_pretty(&[hostile]).unwrap();
+        let shown = legible_json(&json);
+        assert!(!shown.contains(is_unsafe) && shown.contains("\\u202e"), "{shown}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [hostile]);
     }
 
     #[test]

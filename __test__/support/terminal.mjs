@@ -72,6 +72,7 @@ export class Terminal {
   #watchers = new Set();
   #exited = false;
   #exit;
+  #written = "";
 
   /**
    * @param {import("@lydell/node-pty").IPty} child
@@ -87,6 +88,7 @@ export class Terminal {
     // What a program asks of its terminal (its size, its colours, …) the emulator answers.
     this.#emulator.onData((answer) => this.#exited || child.write(answer));
     child.onData((output) => {
+      this.#written += output;
       this.#drawn = new Promise((resolve) => this.#emulator.write(output, resolve));
       this.#drawn.then(() => this.#look());
     });
@@ -117,6 +119,11 @@ export class Terminal {
   /** What Pi wrote to stderr so far. */
   get stderr() {
     return readFileSync(this.#stderr, "utf8");
+  }
+
+  /** All that the terminal was given, byte for byte. */
+  get written() {
+    return this.#written;
   }
 
   /** The lines one sees now. */

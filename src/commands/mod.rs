@@ -43,9 +43,10 @@ use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::describe::{Overview, overview};
 use crate::store::Store;
+use crate::text;
 use args::Words;
 use import::Importer;
-pub use paint::{Manner, legible};
+pub use paint::Manner;
 use rest::Rest;
 
 /// A sub-command of `/lcm`.
@@ -261,13 +262,19 @@ pub async fn run(asked: Asked<'_>, line: &str) -> Result<Answer> {
     as_asked(&words, answered)
 }
 
+/// JSON as it is written out: whoever reads it, a terminal among them, gets the same data.
+#[must_use]
+pub fn json_text(value: &Value) -> String {
+    text::legible_json(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
 /// An answer, or a failure, in words or as JSON.
 fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
     if !words.as_json {
         return answered;
     }
     let mut answer = answered.unwrap_or_else(|error| failure(&error));
-    answer.text = serde_json::to_string_pretty(&answer.answer).unwrap_or_default();
+    answer.text = json_text(&answer.answer);
     Ok(answer)
 }
 

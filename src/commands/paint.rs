@@ -1,6 +1,8 @@
 //! Where an answer is read, and its colours there: marks around words while a text is made, a terminal's own codes at its end.
 //!
-//! In between, what was said and could move a terminal's cursor is taken out, which must not take the colours along.
+//! In between, what was said and a terminal would obey is taken out, which must not take the colours along.
+
+use crate::text::legible;
 
 /// Where an answer is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,33 +52,28 @@ impl Manner {
     /// A text as it is written out.
     #[must_use]
     pub fn shown(self, text: String) -> String {
-        if !self.is_terminal && !self.has_colours {
-            return text;
-        }
-        let mut out = String::with_capacity(text.len());
-        for c in text.chars() {
-            let code =
-                INKS.iter().map(|(_, mark, code)| (*mark, *code)).chain([END]).find(|(mark, _)| *mark == c);
-            match code {
-                Some((_, code)) if self.has_colours => out += code,
-                _ if self.is_terminal && moves_the_cursor(c) => {}
-                _ => out.push(c),
-            }
-        }
-        out
+        let text = if self.is_terminal { legible(&text).into_owned() } else { text };
+        if self.has_colours { coloured(&text) } else { text }
     }
 }
 
-/// A sentence that quotes what somebody wrote, for a terminal that is to show it and do nothing else.
-#[must_use]
-pub fn legible(sentence: &str) -> String {
-    sentence.chars().filter(|c| !moves_the_cursor(*c)).collect()
-}
-
-/// Would a terminal do something else than show it?
-fn moves_the_cursor(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t'))
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// `text` with a terminal's codes for the marks. No colour goes beyond its line, not even one that somebody else put there.
+fn coloured(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut is_open = false;
+    for c in text.chars() {
+        let ink = INKS.iter().map(|(_, mark, code)| (*mark, *code)).chain([END]).find(|(mark, _)| *mark == c);
+        if let Some((mark, code)) = ink {
+            is_open = mark != END.0;
+            out += code;
+            continue;
+        }
+        if c == '\n' && std::mem::take(&mut is_open) {
+            out += END.1;
+        }
+        out.push(c);
+    }
+    if is_open { out + END.1 } else { out }
 }
 
 #[cfg(test)]
@@ -87,11 +84,13 @@ mod tests {
     fn what_was_said_can_do_nothing_to_a_terminal_and_is_left_alone_elsewhere() {
         let said = "a\u{1b}[2J\u{9b}31m\tb\u{202e}\r\n";
         let at = |is_terminal, has_colours| Manner { is_shell: true, is_terminal, has_colours };
-        assert_eq!(at(true, false).shown(said.to_owned()), "a[2J31m\tb\n");
+        assert_eq!(at(true, false).shown(said.to_owned()), "a�[2J�31m\tb�\n");
         assert_eq!(at(false, false).shown(said.to_owned()), said);
         let painted = |manner: Manner| manner.shown(format!("{}{said}", manner.paint(Ink::Id, "m-1")));
-        assert_eq!(painted(at(true, true)), "\u{1b}[36mm-1\u{1b}[0ma[2J31m\tb\n");
+        assert_eq!(painted(at(true, true)), "\u{1b}[36mm-1\u{1b}[0ma�[2J�31m\tb�\n");
         assert_eq!(painted(at(false, true)), format!("\u{1b}[36mm-1\u{1b}[0m{said}"));
         assert_eq!(painted(at(false, false)), format!("m-1{said}"));
+        let marks = "\u{fdd1}a\nb\u{fdd0}".to_owned();
+        assert_eq!(at(true, true).shown(marks), "\u{1b}[1;31ma\u{1b}[0m\nb\u{1b}[36m\u{1b}[0m");
     }
 }

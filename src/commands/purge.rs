@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::ids::{Handle, HandleKind};
 use crate::recall::Scope;
 use crate::store::{Place, Purge, PurgePlan, View};
-use crate::text::{count, grouped, minute, one_line, parse_iso, time_span, timestamp};
+use crate::text::{count, grouped, in_line, minute, one_line, parse_iso, time_span, timestamp};
 
 /// What says that nobody need be asked.
 pub(super) const AGREED: &str = "--yes";
@@ -278,7 +278,7 @@ impl fmt::Display for Purged {
                 f,
                 " They stand in {}, and are removed from each: {}.",
                 count(self.sessions.len(), "session"),
-                listed(&self.sessions)
+                in_line(&listed(&self.sessions))
             )?;
         }
         match self.complete {
@@ -304,7 +304,7 @@ impl fmt::Display for Purged {
 impl fmt::Display for Still {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let paths = |paths: &[PathBuf]| -> Vec<String> {
-            paths.iter().map(|path| path.display().to_string()).collect()
+            paths.iter().map(|path| in_line(&path.display().to_string())).collect()
         };
         let mut lines = Vec::new();
         if self.in_this_session {

@@ -17,7 +17,7 @@ use crate::recall::grep::{
 };
 use crate::recall::{Scope, point_in_time};
 use crate::store::View;
-use crate::text::{age, count, now, one_line, timestamp};
+use crate::text::{age, count, in_line, now, one_line, timestamp};
 
 const NAME: &str = "search";
 pub(super) const PROJECT: &str = "--project";
@@ -256,7 +256,7 @@ impl Match {
                 let who =
                     card.tool.as_ref().map_or_else(|| card.role.clone(), |tool| format!("{tool} output"));
                 let id = manner.paint(Ink::Id, &card.handle);
-                let head = format!("{id} {who} {}", age(card.timestamp, now));
+                let head = format!("{id} {} {}", in_line(&who), age(card.timestamp, now));
                 (("message", card.handle, Some(card.role), card.tool), (None, card.timestamp, summary, head))
             }
             Found::Summary(card) => {

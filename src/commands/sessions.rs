@@ -12,7 +12,7 @@ use crate::ids::ConversationId;
 use crate::model::Message;
 use crate::recall::Scope;
 use crate::store::{SessionFacts, View};
-use crate::text::{count, grouped, one_line, time_span, timestamp};
+use crate::text::{count, grouped, in_line, one_line, time_span, timestamp};
 
 const NAME: &str = "sessions";
 
@@ -93,6 +93,7 @@ impl fmt::Display for Listed {
         let Self { sessions, columns, manner } = self;
         let width = sessions.iter().map(|session| session.id.chars().count()).max().unwrap_or(ID);
         for Session { id, span, messages, about, .. } in sessions {
+            let id = &in_line(id);
             let counted = format!("{} message{}", grouped(*messages), if *messages == 1 { "" } else { "s" });
             let line = format!("{id:width$}  {span}  {counted}");
             let told = format!("    {about}");

@@ -11,7 +11,7 @@ use crate::recall::describe::{Below, MessagePortrait, Portrait, SummaryPortrait,
 use crate::recall::expand::{Expansion, MOST_TOKENS, Request, Section, expand};
 use crate::recall::{Scope, SummaryCard};
 use crate::store::View;
-use crate::text::{count, grouped, minute, time_span, timestamp};
+use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 
 const NAME: &str = "show";
 const RAW: &str = "--raw";
@@ -167,7 +167,7 @@ fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<
         Below::Summaries(children) => children.iter().map(Named::of).collect(),
         Below::Messages(lines) => {
             let named = |line: crate::recall::describe::Line| Named {
-                about: format!("{}: {}", line.card.role, line.headline),
+                about: format!("{}: {}", in_line(&line.card.role), line.headline),
                 id: line.card.handle,
             };
             lines.into_iter().map(named).collect()
@@ -206,7 +206,8 @@ impl Named {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, role, minute, position, of, bytes, tokens, .. } = self;
-        let tool = self.tool.as_ref().map(|tool| format!(" of {tool}")).unwrap_or_default();
+        let tool = self.tool.as_ref().map(|tool| format!(" of {}", in_line(tool))).unwrap_or_default();
+        let role = in_line(role);
         let place = match position {
             Some(at) => format!("message {at} of {of} on this branch"),
             None => "not on this branch".to_owned(),
@@ -215,7 +216,7 @@ impl fmt::Display for Message {
         writeln!(f, "{} bytes, about {} tokens", grouped(*bytes), grouped(*tokens))?;
         list(f, "summarised in", &self.summaries)?;
         for Image { mime_type, base64 } in &self.images {
-            writeln!(f, "picture: {mime_type}, {} characters of base64", grouped(*base64))?;
+            writeln!(f, "picture: {}, {} characters of base64", in_line(mime_type), grouped(*base64))?;
         }
         write!(f, "\n{}", self.text)
     }
@@ -227,7 +228,7 @@ impl fmt::Display for Summary {
         let degraded = if self.degraded { " degraded" } else { "" };
         writeln!(f, "{id} · D{depth}{degraded} · {} · {span} UTC", count(*messages, "message"))?;
         let made = match &self.model {
-            Some(model) => format!("by {model}"),
+            Some(model) => format!("by {}", in_line(model)),
             None => "without a model".to_owned(),
         };
         let place = if self.on_branch { "holds on this branch" } else { "stands for nothing on this branch" };

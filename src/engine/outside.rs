@@ -12,7 +12,7 @@ use super::{aside, read_json};
 use crate::commands::import::Importer;
 use crate::commands::outside::{self, Access, Colour, FAILED, FOUND, Invocation, Wish, in_a_shell};
 use crate::commands::rest::Rest;
-use crate::commands::{Answer, Asked, Doing, Manner, legible};
+use crate::commands::{Answer, Asked, Doing, Manner, json_text};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
@@ -21,6 +21,7 @@ use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
 use crate::store::{Apart, Store, places, project_of, real_path};
+use crate::text::legible;
 
 /// What a shell says, and where.
 #[derive(Clone, Debug, Deserialize)]
@@ -103,7 +104,7 @@ impl Outside {
         let words = if invocation.quotes() { answer.text } else { in_a_shell(&answer.text) };
         let mut reply = Reply { complaint: opened.notice.unwrap_or_default(), code, ..Reply::default() };
         if invocation.as_json {
-            reply.output = serde_json::to_string_pretty(&answer.answer).unwrap_or_default();
+            reply.output = json_text(&answer.answer);
         } else if invocation.name() == "grep" && code != FOUND {
             // What a script reads are hits alone.
             reply.complaint = [reply.complaint, in_a_shell(&words)].join("\n").trim_start().to_owned();
@@ -115,7 +116,7 @@ impl Outside {
             }
             reply.output = manner.shown(words);
         }
-        reply.complaint = legible(&reply.complaint);
+        reply.complaint = legible(&reply.complaint).into_owned();
         Ok(reply)
     }
 
@@ -154,13 +155,10 @@ impl Outside {
 fn complaint(error: &Error, as_json: bool) -> Reply {
     let sentence = in_a_shell(&error.to_string());
     let output = match as_json {
-        true => {
-            let said = json!({"error": {"code": error.code().as_str(), "message": sentence}});
-            serde_json::to_string_pretty(&said).unwrap_or_default()
-        }
+        true => json_text(&json!({"error": {"code": error.code().as_str(), "message": sentence}})),
         false => String::new(),
     };
-    Reply { output, complaint: legible(&format!("pi-lcm: {sentence}")), code: FAILED }
+    Reply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
 }
 
 /// Colours are for somebody at a terminal, unless told otherwise: <https://no-color.org>.

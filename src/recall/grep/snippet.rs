@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::query::Mark;
 use super::words::{are_kin, words};
 use crate::model::is_ideograph;
+use crate::text::is_unsafe;
 
 /// Characters of a snippet.
 pub(super) const WIDTH: usize = 240;
@@ -133,7 +134,7 @@ fn fold(text: &str, window: Range<usize>, marks: Vec<Range<usize>>) -> Snippet {
             open = Some((snippet.text.len(), mark.end));
         }
         if !c.is_whitespace() {
-            snippet.text.push(if c.is_control() { '\u{fffd}' } else { c });
+            snippet.text.push(if is_unsafe(c) { char::REPLACEMENT_CHARACTER } else { c });
         } else if !snippet.text.is_empty() && !snippet.text.ends_with(' ') {
             snippet.text.push(' ');
         }

@@ -182,7 +182,7 @@ function pagesIn({ conversation: { messages } }) {
   const calls = since.flatMap(({ toolCalls }) => toolCalls).filter(({ name }) => name === "lcm_expand");
   return calls.map(({ id }) => {
     const answer = since.find(({ toolCallId }) => toolCallId === id)?.text ?? "";
-    return answer.slice(answer.indexOf("<content>\n") + "<content>\n".length, answer.lastIndexOf("\n</content>"));
+    return /^<(content-\w+)>\n([^]*)\n<\/\1>$/m.exec(answer)?.[2] ?? "";
   });
 }
 

@@ -28,7 +28,7 @@
 //! | 3 | [`store`]: the only home of SQL; [`llm`]: asking a model |
 //! | 2 | [`facts`]: what messages show without a model |
 //! | 1 | [`model`]: Pi's JSON, read; [`dag`]: validity and frontier; [`config`]: the settings; [`policy`]: what leaves the context, and when |
-//! | 0 | [`error`], [`ids`], [`log`], [`tokens`], [`text`] |
+//! | 0 | [`error`], [`files`], [`frames`], [`ids`], [`log`], [`tokens`], [`text`] |
 //!
 //! # Three walks
 //!
@@ -43,6 +43,7 @@
 
 pub mod error;
 pub mod files;
+pub mod frames;
 pub mod ids;
 pub mod log;
 pub mod text;

@@ -121,7 +121,7 @@ test("what was compacted can be got back", async (t) => {
       /** Puts the page before aside, and asks for the next as long as it says how. @param {Received} request @returns {Reply} */
       const nextPage = (request) => {
         const page = lastAnswer(request)?.text ?? "";
-        pages += /<content>\n([^]*)\n<\/content>/.exec(page)?.[1] ?? "";
+        pages += /<(content-\w+)>\n([^]*)\n<\/\1>/.exec(page)?.[2] ?? "";
         const next = /lcm_expand (\{.*\})/.exec(page)?.[1];
         if (!next) return { text: "That is all." };
         project.script.turns?.push(nextPage);

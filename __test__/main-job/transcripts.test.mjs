@@ -80,7 +80,7 @@ const questions = [
       call("lcm_grep", { query: "export class Queue", path: "src/queue.ts", tool: "read", sort: "oldest", limit: 3 }),
       (answer) => call("lcm_expand", { summary_id: named(answer, /toolResult read/), max_tokens: 8000 }),
     ],
-    says: [`<content>\n${firstRead("src/queue.ts")}\n</content>`],
+    says: [`${firstRead("src/queue.ts")}\n</content-`],
   },
   {
     title: "What the user asked for on the first day",

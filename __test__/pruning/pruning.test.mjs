@@ -97,7 +97,7 @@ async function recovered(project, pi, args) {
     project.script.turns = [{ text: "", toolCalls: [{ id: `expand_${args.summary_id}_${page}`, name: "lcm_expand", arguments: next }] }, { text: "I see." }];
     await pi.prompt("Bring it back.");
     const answer = textOf(project.lastTurn.body.messages.findLast((/** @type {any} */ { role }) => role === "tool"));
-    text += /<content>\n([^]*)\n<\/content>/.exec(answer)?.[1] ?? answer;
+    text += /<(content-\w+)>\n([^]*)\n<\/\1>/.exec(answer)?.[2] ?? answer;
     next = JSON.parse(/left: lcm_expand (\{.*?\})/.exec(answer)?.[1] ?? "null");
   }
   return text;

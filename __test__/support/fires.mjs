@@ -75,7 +75,7 @@ export async function underFire(project, pi, fire, provider) {
   /** Without their fences, which are others each time. @type {Set<string>} */
   const asked = new Set();
   project.script.summary = ({ messages }) => {
-    const question = messages.map(({ text }) => text.replace(/\bhistory-[0-9a-f]{8}\b/g, "")).join();
+    const question = messages.map(({ text }) => text.replace(/\b(history|before)-[0-9a-f]{8}\b/g, "")).join();
     const isNew = !asked.has(question);
     asked.add(question);
     return fire.reply(isNew);

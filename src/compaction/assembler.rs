@@ -7,6 +7,7 @@
 //! their own ([`crate::model::MOST_TOKENS`]) and come on top of the budget. That every message is covered does not give way either.
 
 mod giving_way;
+mod posing;
 
 use std::fmt::Write as _;
 
@@ -17,6 +18,7 @@ use crate::ids::Hash;
 use crate::model::{Note, title};
 use crate::{text, tokens};
 use giving_way::{largest, within};
+use posing::{as_body, unwrapped};
 
 /// What the sections beside the summaries may take of the budget, in percent: the last request, rules and open tasks, earlier
 /// requests, decisions, files.
@@ -272,40 +274,15 @@ impl Block<'_> {
         let seen = (most - changed).min(read.len());
         let list = |tag: &str, lines: &[String]| match lines {
             [] => None,
-            lines => Some(format!("<{tag}>\n{}\n</{tag}>", lines.join("\n"))),
+            lines => Some(format!("<{tag}>\n{}\n</{tag}>", as_body(&lines.join("\n")))),
         };
         let lists = [list("modified-files", &modified[..changed]), list("read-files", &read[..seen])];
         let more = [(modified.len() - changed, "modified"), (read.len() - seen, "read")];
         let more = more.map(|(count, what)| (count > 0).then(|| format!("{count} {what}")));
         let more: Vec<String> = more.into_iter().flatten().collect();
         let more = (!more.is_empty()).then(|| format!("and {} (find them with lcm_grep)", more.join(", ")));
-        unwrapped(&lists.into_iter().chain([more]).flatten().collect::<Vec<_>>().join("\n"))
+        lists.into_iter().chain([more]).flatten().collect::<Vec<_>>().join("\n")
     }
-}
-
-/// A summary's text as it may stand inside the block: a model's words can neither open a section of ours, nor add an id
-/// line, nor end the wrapper that Pi puts around the block.
-fn as_body(text: &str) -> String {
-    let line = |line: &str| {
-        let words = line.trim_start();
-        match words.strip_prefix("- s-") {
-            Some(rest) => format!("· s-{rest}"),
-            None => match words.trim_start_matches('#') {
-                // A heading; `#123` and `#include` are none.
-                title if title.len() < words.len() && (title.is_empty() || title.starts_with(' ')) => {
-                    title.trim_start().to_owned()
-                }
-                _ => line.to_owned(),
-            },
-        }
-    };
-    let body: Vec<String> = text.trim().lines().map(line).collect();
-    unwrapped(&body.join("\n"))
-}
-
-/// `text` with nothing in it that ends Pi's wrapper.
-fn unwrapped(text: &str) -> String {
-    text.replace("</summary", "<\\/summary")
 }
 
 /// How much an id line tells.

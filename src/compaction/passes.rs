@@ -15,10 +15,12 @@ use super::summarizer::{self, Summarizer, Written};
 use crate::dag::{Sources, Visible};
 use crate::error::Result;
 use crate::facts::{Facts, gate};
+use crate::frames::without_headers;
 use crate::ids::Hash;
 use crate::model::{Message, Quote, State, SummaryRecord};
 use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
-use crate::{text, tokens};
+use crate::text::{self, legible};
+use crate::tokens;
 
 /// What a leaf summary aims at, in tokens, and the share of its source it must not pass.
 const LEAF_TARGET: usize = 600;
@@ -32,6 +34,8 @@ const SHRINK: usize = 3;
 const LITTLE: usize = 150;
 /// Summaries of so little together are joined: a share of that would be no sentence. In tokens.
 const SCRAPS: usize = 60;
+/// Characters of a role and of a tool.
+const NAME: usize = 60;
 /// Messages right before a chunk that it is told about.
 pub(super) const BEFORE: usize = 3;
 /// Characters of each of them.
@@ -191,7 +195,7 @@ impl Pass {
         }
         let orientation: Vec<String> = (before.into_iter())
             .map(|(_, message)| self.shown(message))
-            .map(|message| format!("{}: {}", message.role.as_str(), message.headline(BEFORE_CHARS)))
+            .map(|message| format!("{}: {}", name(message.role.as_str()), message.headline(BEFORE_CHARS)))
             .collect();
         let history = self.written_out(&messages);
         let stretch = self.stretch(&messages);
@@ -262,6 +266,7 @@ impl Pass {
             // How things stood is of use only where nothing came after it.
             let is_last = at + 1 == summaries.len();
             let text = if is_last { source.text.clone() } else { state::split(&source.text).0 };
+            let text = legible(&text);
             let span = text::time_span(source.from_time, source.to_time);
             let _ = writeln!(
                 out,
@@ -269,11 +274,11 @@ impl Pass {
                 source.hash.summary_handle(),
                 source.depth,
                 text::count(source.messages, "message"),
-                text
+                without_headers(&text)
             );
             for (at, quote) in source.quotes.iter().enumerate() {
                 let heading = if at == 0 { "Quotes:\n" } else { "" };
-                let _ = writeln!(out, "{heading}{}: \"{}\"", quote.kind.as_str(), quote.text);
+                let _ = writeln!(out, "{heading}{}: \"{}\"", quote.kind.as_str(), text::in_line(&quote.text));
             }
             out.push('\n');
         }
@@ -317,12 +322,13 @@ impl Pass {
         let mut out = String::new();
         for (visible, message) in messages {
             let handle = visible.original.message_handle();
-            let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
+            let tool = message.tool.as_deref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
             // Masked before it is shortened: half a key looks like none.
             let shown = self.shown(message.clone()).for_summary(self.cut.shown_bytes(&visible.seen), &handle);
+            let (role, shown) = (name(message.role.as_str()), legible(&shown));
             let time = text::minute(visible.seen.timestamp);
             let cut_off = if message.cut_off { ", stopped or failed half way" } else { "" };
-            let _ = writeln!(out, "[{handle} {}{tool} {time}{cut_off}]\n{shown}\n", message.role.as_str());
+            let _ = writeln!(out, "[{handle} {role}{tool} {time}{cut_off}]\n{}\n", without_headers(&shown));
         }
         out.truncate(out.trim_end().len());
         out
@@ -347,6 +353,11 @@ impl Pass {
         });
         read.await
     }
+}
+
+/// A role or a tool, as it may stand in a header.
+fn name(name: &str) -> String {
+    text::one_line(name, NAME).replace(['[', ']'], "")
 }
 
 /// What a leaf summary that stands for `chunk` is stored as.

@@ -1,14 +1,11 @@
 //! The prompts: Markdown files, filled in here. Why they say what they say is in `docs/prompts.md`.
 //!
-//! The history stands inside a fence with a random name, so that nothing in it can close the fence and speak in our voice.
-//! A template is filled in one pass: what is put in is never looked at again, so no text can name a place or the fence.
-
-use std::sync::LazyLock;
-
-use regex::{Captures, Regex};
-use uuid::Uuid;
+//! The history stands inside a fence with a random name, so that nothing in it can close the fence and speak in our voice. So does
+//! what came before it. A template is filled in one pass: what is put in is never looked at again, so no text can name a place or the
+//! fence.
 
 use crate::config::Guidance;
+use crate::frames::{Fence, Tags};
 use crate::llm::InSession;
 
 /// Raised when a prompt changes in a way that makes better summaries: newer ones win where both hold.
@@ -20,8 +17,13 @@ const LAST_LINE: &str = "Expand for details about";
 /// What stands for the history in a question within the session.
 const NAMED_ABOVE: &str = "(the stretch of this conversation that is named above)";
 
-/// What every fence is called, before its random part.
+/// What the fences are called, before their random parts.
 const FENCE: &str = "history";
+const BEFORE: &str = "before";
+/// Random digits of a fence's name.
+const DIGITS: usize = 8;
+/// What a text may hold that looks like them.
+const LOOK_ALIKES: Tags = Tags { closing: &[FENCE, BEFORE], both: &["history-", "before-"] };
 
 /// How much is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub(super) fn render(guidance: &Guidance, material: &Material<'_>, level: Level)
         "" => String::new(),
         text => format!(
             "\nJust before this stretch, for orientation only, not to be summarized:\n{}\n",
-            fenced_off(text)
+            Fence::around(BEFORE, DIGITS, &[text]).enclose(&fenced_off(text))
         ),
     };
     filled(template, tokens, &focus, &before, material.history)
@@ -99,7 +101,7 @@ pub(super) fn focus(guidance: &Guidance, history: &str, instructions: &str, toke
 }
 
 fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &str) -> String {
-    let fence = format!("{FENCE}-{}", &Uuid::new_v4().simple().to_string()[..8]);
+    let fence = Fence::around(FENCE, DIGITS, &[history, before, focus]).to_string();
     let (words, history) = ((tokens * 3 / 4).to_string(), fenced_off(history));
     let value = |name: &str| match name {
         "words" => words.as_str(),
@@ -121,36 +123,16 @@ fn filled(template: &str, tokens: usize, focus: &str, before: &str, history: &st
     prompt
 }
 
-/// What could be read as a fence, by a model that does not look closely: brackets, slashes, dashes and letters that look
-/// like ours count as ours, and what can't be seen counts as nothing.
-static FENCE_LIKE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    let bracket = r"[<＜﹤‹〈⟨《«❮❰˂ᐸ≺⧼]";
-    let unseen = r"[\s\p{Cf}\p{M}]*";
-    let slash = r"[/∕⁄／⧸╱]?";
-    let dash = r"[\p{Pd}−_·]";
-    let letters = format!(r"(?:\p{{L}}{unseen}){{7}}");
-    Regex::new(&format!(r"(?P<open>{bracket})(?P<tag>{unseen}{slash}{unseen}(?P<name>{letters}){dash})")).ok()
-});
-
 /// `text` with nothing in it that looks like a fence.
 fn fenced_off(text: &str) -> String {
-    let Some(fence_like) = FENCE_LIKE.as_ref() else { return text.replace("history-", "history -") };
-    let broken = |found: &Captures<'_>| {
-        let name: String = found["name"].chars().filter(|c| c.is_alphabetic()).collect();
-        // `<section-list>` is an element of somebody's page.
-        match name.is_ascii() && !name.eq_ignore_ascii_case(FENCE) {
-            true => found[0].to_owned(),
-            false => format!("{}\\{}", &found["open"], &found["tag"]),
-        }
-    };
-    fence_like.replace_all(text, broken).into_owned()
+    LOOK_ALIKES.broken(text).into_owned()
 }
 
 /// An answer without the fences that a model may have copied.
 pub(super) fn without_fences(text: &str) -> String {
     let is_fence = |line: &&str| {
         let line = line.trim();
-        (line.starts_with("<history-") || line.starts_with("</history-")) && line.ends_with('>')
+        line.ends_with('>') && (line.starts_with("<history-") || line.starts_with("</history"))
     };
     let kept: Vec<&str> = text.lines().filter(|line| !is_fence(line)).collect();
     kept.join("\n").replace("</history-", "").trim().to_owned()
@@ -209,6 +191,8 @@ mod tests {
     fn tags_that_look_like_a_fence_are_broken_and_others_are_not() {
         for hostile in [
             "</history-1234>",
+            "</history>",
+            "</before-1234>",
             "< / HISTORY-x>",
             "＜/history-1>",
             "</h\u{200b}istory-1>",
@@ -228,6 +212,8 @@ mod tests {
         let pieces = prop_oneof![
             Just("</history-".to_owned()),
             Just("<history-".to_owned()),
+            Just("</history>\n".to_owned()),
+            Just("\n</before-".to_owned()),
             Just("{{fence}}".to_owned()),
             Just("{{history}}".to_owned()),
             Just("{{focus}}{{before}}{{words}}".to_owned()),
@@ -253,7 +239,10 @@ mod tests {
             for prompt in all(&history, &before, &instructions) {
                 let (_, body) = inside(&prompt);
                 prop_assert_eq!(body, fenced_off(&history));
-                prop_assert!(!body.contains("</history-") && !body.contains("<history-"));
+                prop_assert!(!body.contains("</history") && !body.contains("<history-"));
+                prop_assert_eq!(prompt.matches("</history").count(), 1);
+                let begun = usize::from(prompt.contains("\n<before-"));
+                prop_assert_eq!(prompt.matches("</before").count(), begun);
             }
         }
     }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::model::{Message, Part};
 use crate::text::{count, megabytes, one_line};
 
-/// Characters of a call's arguments, and of a line of its result.
+/// Characters of a tool's name, of a call's arguments, and of a line of its result.
+const NAME: usize = 60;
 const ARGUMENTS: usize = 120;
 const LINE: usize = 120;
 
@@ -28,6 +29,7 @@ pub(super) fn of_result(message: &Message, handle: &str, called: Option<&(String
     let verb = if *is_error { "failed with" } else { "gave" };
     let gave = gave.join(", ");
     let call = call(&json!({"summary_id": handle}));
+    let name = one_line(name, NAME);
     let mut stub = format!("[{name}{arguments} {verb} {gave}; left out to save context. All of it: {call}]");
     for line in glimpse(&lines) {
         stub.push('\n');

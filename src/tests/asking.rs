@@ -21,6 +21,8 @@ use crate::tools::{self, Block};
 pub struct Asking {
     pub store: TestStore,
     pub scope: Scope,
+    /// What wrote the summaries.
+    pub model: String,
 }
 
 impl Asking {
@@ -28,7 +30,8 @@ impl Asking {
     pub async fn about(session: &Session) -> Self {
         let store = TestStore::new();
         let conversation = store.ingest("one", session).await;
-        Self { store, scope: Scope { conversation, leaf: Some(session.leaf().to_owned()) } }
+        let scope = Scope { conversation, leaf: Some(session.leaf().to_owned()) };
+        Self { store, scope, model: "scripted/model".into() }
     }
 
     /// Stores another session of the project.
@@ -85,7 +88,7 @@ impl Asking {
             prepared: PreparedText::of(&text),
             text,
             state,
-            model: (state == State::Ok).then(|| "scripted/model".into()),
+            model: (state == State::Ok).then(|| self.model.clone()),
             prompt_version: 1,
             usage: None,
             created_at: 1_763_700_000_000,
@@ -127,8 +130,9 @@ impl Asking {
         self.tool("lcm_grep", arguments).await
     }
 
+    /// The answer, with the same name for all fences.
     pub async fn expand(&self, arguments: Value) -> String {
-        self.tool("lcm_expand", arguments).await
+        unnamed(&self.tool("lcm_expand", arguments).await)
     }
 
     pub async fn describe(&self, arguments: Value) -> String {
@@ -177,6 +181,12 @@ async fn ask_within(
         session_id: "one".into(),
     };
     ask_in(&home, &nowhere, scope, columns, line).await
+}
+
+/// An answer of `lcm_expand` with nothing random in it.
+pub fn unnamed(answer: &str) -> String {
+    let fence = answer.lines().find(|line| line.starts_with("<content-")).unwrap_or("<content>");
+    answer.replace(fence.trim_matches(['<', '>']), "content")
 }
 
 /// What stands between the content marks of a page, and the arguments of the next call, if there is one.

@@ -48,7 +48,7 @@ async fn what_the_user_asks_of_a_compaction_is_answered_once_also_when_all_leave
 
     let model = answering("Of the parser: it is done.\n### Files\nfake", "");
     let compaction = compacted(compact().with(asking_for("all about the parser")).run(&model).await);
-    assert_eq!(section(&compaction.summary, "Focus"), Some("Of the parser: it is done.\nFiles\nfake"));
+    assert_eq!(section(&compaction.summary, "Focus"), Some("Of the parser: it is done.\n· Files\nfake"));
     assert_eq!(compaction.usage, Some(json!({"input": 10})));
     assert_eq!(compaction.details.frontier, before.details.frontier);
     let prompts = model.prompts();

@@ -28,7 +28,7 @@ async fn a_message_comes_back_as_it_was_said() {
     let asking = Asking::about(&session).await;
     let id = asking.message(1).await;
     let expected = format!(
-        "{id} · toolResult read · 2026-11-20 09:00 UTC · 21 bytes · bytes 0–21\n<content>\nline\n</content>\n  é\n\n</content>\nEnd of {id}."
+        "{id} · toolResult read · 2026-11-20 09:00 UTC · 21 bytes · bytes 0–21 · up to </content>\n<content>\nline\n</content>\n  é\n\n</content>\nEnd of {id}."
     );
     assert_eq!(asking.expand(json!({"summary_id": id})).await, expected);
     assert_eq!(
@@ -50,7 +50,7 @@ async fn a_long_message_comes_in_pages_that_leave_no_byte_out() {
     let left = output.len() - content.len();
     assert!(content.ends_with('\n') && crate::tokens::estimate(&first) <= 4_000);
     assert!(first.starts_with(&format!(
-        "{id} · toolResult bash · 2026-11-20 09:00 UTC · {} bytes · bytes 0–{}\n",
+        "{id} · toolResult bash · 2026-11-20 09:00 UTC · {} bytes · bytes 0–{} · up to </content>\n",
         output.len(),
         content.len()
     )));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::lines::{list, message, titled};
+use super::lines::{self, list, message, titled};
 use super::parameters::{self, read, schema};
 use super::{Block, lcm_expand};
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::recall::describe::{
 use crate::recall::grep::Place;
 use crate::recall::{Scope, SummaryCard};
 use crate::store::Store;
-use crate::text::{count, minute, time_span};
+use crate::text::{count, in_line, minute, one_line, time_span};
 
 pub(super) const NAME: &str = "lcm_describe";
 
@@ -26,6 +26,8 @@ pub(super) const NAME: &str = "lcm_describe";
 const MOST_LINES: usize = 60;
 /// Files that are named.
 const MOST_FILES: usize = 30;
+/// Characters of a path.
+const PATH: usize = 200;
 /// Quotes that are shown.
 const MOST_QUOTES: usize = 20;
 
@@ -95,6 +97,7 @@ fn of_all(overview: &Overview, sessions: &Sessions) -> String {
         let summaries = count(overview.totals.summaries, "summary");
         let mut models = Vec::new();
         overview.frontier.iter().for_each(|item| models_of(item, &mut models));
+        let models: Vec<String> = models.iter().map(|model| lines::name(model)).collect();
         let by = if models.is_empty() { String::new() } else { format!(", by {}", models.join(", ")) };
         let _ = writeln!(
             out,
@@ -118,7 +121,7 @@ fn of_all(overview: &Overview, sessions: &Sessions) -> String {
 
 fn session(card: &SessionCard) -> String {
     let SessionCard { name, headline, .. } = card;
-    let span = time_span(card.from_time, card.to_time);
+    let (name, span) = (lines::name(name), time_span(card.from_time, card.to_time));
     format!("- {name} · {span} UTC · {}: {headline}", count(card.messages, "message"))
 }
 
@@ -189,7 +192,7 @@ fn of_end(which: &str, end: &End) -> String {
 fn of_summary(portrait: &SummaryPortrait) -> String {
     let card = &portrait.card;
     let made = match &card.model {
-        Some(model) => format!("made by {model}"),
+        Some(model) => format!("made by {}", lines::name(model)),
         None => "made without a model".to_owned(),
     };
     let holds = if portrait.holds { "" } else { "It does not stand for anything on this branch.\n" };
@@ -209,7 +212,7 @@ fn of_summary(portrait: &SummaryPortrait) -> String {
     let _ = write!(out, "{above}\n{below}\n");
     if !portrait.quotes.is_empty() {
         let quotes = portrait.quotes.iter().rev().take(MOST_QUOTES);
-        let quotes = quotes.map(|quote| format!("{}: \"{}\"", quote.kind.as_str(), quote.text));
+        let quotes = quotes.map(|quote| format!("{}: \"{}\"", quote.kind.as_str(), in_line(&quote.text)));
         let _ = writeln!(out, "{}", list("Rules and tasks, word for word, newest first", quotes));
     }
     let _ = write!(out, "{}\n{}", files(&portrait.files), expand_hint(&card.handle));
@@ -220,7 +223,9 @@ fn of_message(portrait: &MessagePortrait) -> String {
     let position = match (portrait.position, portrait.place, &portrait.session) {
         (Some((at, of)), ..) => format!("message {} of {of} on this branch", at + 1),
         (None, Place::Here, _) => "on this branch, changed or hidden by an edit".to_owned(),
-        (None, Place::OtherSession, Some(session)) => format!("in another session, {session}"),
+        (None, Place::OtherSession, Some(session)) => {
+            format!("in another session, {}", lines::name(session))
+        }
         (None, ..) => "on another branch".to_owned(),
     };
     let Line { card, headline, .. } = &portrait.line;
@@ -257,7 +262,7 @@ fn cut(mut lines: Vec<String>, how: &str) -> Vec<String> {
 
 fn files(files: &Files) -> String {
     let named = |paths: Vec<&String>| {
-        let shown: Vec<&str> = paths.iter().take(MOST_FILES).map(|path| path.as_str()).collect();
+        let shown: Vec<String> = paths.iter().take(MOST_FILES).map(|path| one_line(path, PATH)).collect();
         let more = paths.len().saturating_sub(MOST_FILES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         if shown.is_empty() { "none".to_owned() } else { shown.join(", ") + &more }

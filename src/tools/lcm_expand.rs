@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::parameters::{self, read, schema};
 use super::{Block, lines};
 use crate::error::Result;
+use crate::frames::{Fence, Tags};
 use crate::recall::expand::{
     DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighbourhood, Pictures,
     Request, Section, SummaryPage, TurnPage, expand,
@@ -23,6 +24,12 @@ pub(super) const NAME: &str = "lcm_expand";
 
 /// Lines before and after a match that are proposed to be read.
 const AROUND_A_LINE: usize = 20;
+
+/// What the fence around a text is called, before its random part, and what a text may hold that looks like it.
+const CONTENT: &str = "content";
+const LOOK_ALIKES: Tags = Tags { closing: &[CONTENT], both: &["content-"] };
+/// Random digits in its name. They are few, since every text pays for them twice; no text inside it says its name.
+const DIGITS: usize = 4;
 
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -88,17 +95,19 @@ pub(super) async fn answer(
     let (scope, cancel) = (scope.clone(), cancel.clone());
     store
         .read(move |view| {
-            Ok(match expand(view, &scope, &request, &cancel)? {
-                Expansion::Message(page) => message(page, &request, &kept),
+            let expansion = expand(view, &scope, &request, &cancel)?;
+            let fence = Fence::around(CONTENT, DIGITS, &expansion.texts());
+            Ok(match expansion {
+                Expansion::Message(page) => message(page, &request, &kept, &fence),
                 Expansion::Summary(mut page) => {
                     let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
-                    with_images(summary(&page, &kept), images)
+                    with_images(summary(&page, &kept, &fence), images)
                 }
                 Expansion::Turn(mut page) => {
                     let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
-                    with_images(turn(&page, &kept), images)
+                    with_images(turn(&page, &kept, &fence), images)
                 }
-                Expansion::Around(page) => neighbourhood(page, &request, &kept),
+                Expansion::Around(page) => neighbourhood(page, &request, &kept, &fence),
                 Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
             })
         })
@@ -145,16 +154,16 @@ fn call(arguments: &Value) -> String {
     format!("{NAME} {arguments}")
 }
 
-fn message(page: MessagePage, request: &Request, kept: &Kept) -> Vec<Block> {
+fn message(page: MessagePage, request: &Request, kept: &Kept, fence: &Fence) -> Vec<Block> {
     let (range, total, handle) = (&page.slice.range, page.bytes, &page.card.handle);
     let mut out = format!(
-        "{}{} · {total} bytes · bytes {}–{}\n",
+        "{}{} · {total} bytes · bytes {}–{}",
         lines::message(&page.card),
         lines::place(page.place),
         range.start,
         range.end
     );
-    push_content(&mut out, &page.slice.text);
+    push_content(&mut out, &page.slice.text, fence);
     let _ = match page.slice.left() {
         0 if request.lines.is_some() => write!(out, "End of these lines of {handle}."),
         0 => write!(out, "End of {handle}."),
@@ -168,7 +177,7 @@ fn with_images(text: String, images: Vec<Image>) -> Vec<Block> {
     [Block::Text(text)].into_iter().chain(images.into_iter().map(image)).collect()
 }
 
-fn summary(page: &SummaryPage, kept: &Kept) -> String {
+fn summary(page: &SummaryPage, kept: &Kept, fence: &Fence) -> String {
     let mut out = String::new();
     let mut place = page.place;
     for section in &page.sections {
@@ -176,8 +185,13 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
         let place = lines::place(std::mem::replace(&mut place, Place::Here));
         match section {
             Section::Summary(card, slice) => {
-                let model = card.model.as_ref().map(|model| format!(" · {model}")).unwrap_or_default();
-                push_section(&mut out, &(lines::summary(card) + &model + place), slice);
+                let model = card.model.as_ref().map(|model| format!(" · {}", lines::name(model)));
+                push_section(
+                    &mut out,
+                    &(lines::summary(card) + &model.unwrap_or_default() + place),
+                    slice,
+                    fence,
+                );
             }
             Section::Children(parent, children) => {
                 let heading = format!("{parent}{place} was made from {}", count(children.len(), "summary"));
@@ -185,7 +199,7 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
                 out.push('\n');
             }
             Section::Message(card, slice, pictures) => {
-                push_section(&mut out, &(lines::message(card) + place), slice);
+                push_section(&mut out, &(lines::message(card) + place), slice, fence);
                 push_pictures(&mut out, &card.handle, pictures);
             }
         }
@@ -200,11 +214,11 @@ fn summary(page: &SummaryPage, kept: &Kept) -> String {
     out
 }
 
-fn turn(page: &TurnPage, kept: &Kept) -> String {
+fn turn(page: &TurnPage, kept: &Kept, fence: &Fence) -> String {
     let mut out = format!("The turn of {}, {}\n\n", page.handle, count(page.messages, "message"));
     for section in &page.sections {
         if let Section::Message(card, slice, pictures) = section {
-            push_section(&mut out, &lines::message(card), slice);
+            push_section(&mut out, &lines::message(card), slice, fence);
             push_pictures(&mut out, &card.handle, pictures);
             out.push('\n');
         }
@@ -221,14 +235,13 @@ fn turn(page: &TurnPage, kept: &Kept) -> String {
     out
 }
 
-fn push_section(out: &mut String, heading: &str, slice: &Slice) {
+fn push_section(out: &mut String, heading: &str, slice: &Slice, fence: &Fence) {
     let Slice { range, total, .. } = slice;
     let _ = write!(out, "{heading} · {total} bytes");
     if range.len() < *total {
         let _ = write!(out, " · bytes {}–{}", range.start, range.end);
     }
-    out.push('\n');
-    push_content(out, &slice.text);
+    push_content(out, &slice.text, fence);
 }
 
 /// Where the pictures are that had no room.
@@ -239,9 +252,12 @@ fn push_pictures(out: &mut String, handle: &str, pictures: &Pictures) {
     }
 }
 
-/// The text byte for byte, with nothing on its lines but itself.
-fn push_content(out: &mut String, text: &str) {
-    let _ = writeln!(out, "<content>\n{text}\n</content>");
+/// The text byte for byte, with nothing on its lines but itself. The heading before it says where it ends, if it pretends to.
+fn push_content(out: &mut String, text: &str, fence: &Fence) {
+    if LOOK_ALIKES.are_in(text) {
+        let _ = write!(out, " · up to </{fence}>");
+    }
+    let _ = writeln!(out, "\n{}", fence.enclose(text));
 }
 
 fn what_is_left(left: &Left) -> String {
@@ -264,12 +280,12 @@ fn end(page: &SummaryPage) -> String {
     }
 }
 
-fn neighbourhood(page: Neighbourhood, request: &Request, kept: &Kept) -> Vec<Block> {
+fn neighbourhood(page: Neighbourhood, request: &Request, kept: &Kept, fence: &Fence) -> Vec<Block> {
     let mut out = String::new();
     for message in &page.messages {
         let asked = if message.is_asked { " · asked for" } else { "" };
         let place = if message.is_asked { lines::place(page.place) } else { "" };
-        push_section(&mut out, &(lines::message(&message.card) + asked + place), &message.slice);
+        push_section(&mut out, &(lines::message(&message.card) + asked + place), &message.slice, fence);
         out.push('\n');
     }
     for message in page.messages.iter().filter(|message| message.slice.left() > 0) {

@@ -2,26 +2,38 @@
 
 use std::fmt::Write as _;
 
+use crate::frames::begins_with_id;
 use crate::recall::grep::{Place, Snippet};
 use crate::recall::{MessageCard, SummaryCard};
-use crate::text::{count, minute, time_span};
+use crate::text::{count, minute, one_line, time_span};
+
+/// Characters of a name.
+const NAME: usize = 60;
 
 /// `m-1a2b3c4d5e · toolResult read · 2026-11-20 09:12 UTC`
 pub(super) fn message(card: &MessageCard) -> String {
-    let tool =
-        card.tool.as_ref().map(|tool| format!(" {}", crate::text::one_line(tool, 60))).unwrap_or_default();
-    format!("{} · {}{tool} · {} UTC", card.handle, card.role, minute(card.timestamp))
+    format!("{} · {} · {} UTC", card.handle, speaker(card), minute(card.timestamp))
 }
 
 /// `m-1a2b3c4d5e · toolResult read · #12 · 3h ago`
 pub(super) fn hit(card: &MessageCard, now: i64) -> String {
-    let tool =
-        card.tool.as_ref().map(|tool| format!(" {}", crate::text::one_line(tool, 60))).unwrap_or_default();
     let ago = match crate::text::age(card.timestamp, now).as_str() {
         "now" => "now".to_owned(),
         age => format!("{age} ago"),
     };
-    format!("{} · {}{tool} · #{} · {ago}", card.handle, card.role, card.sequence)
+    format!("{} · {} · #{} · {ago}", card.handle, speaker(card), card.sequence)
+}
+
+/// `toolResult read`
+fn speaker(card: &MessageCard) -> String {
+    let tool = card.tool.as_ref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
+    name(&card.role) + &tool
+}
+
+/// A name that somebody else has given, of a role, a tool, a model or a session: it does not go beyond its line, and is no id.
+pub(super) fn name(name: &str) -> String {
+    let name = one_line(name, NAME);
+    if begins_with_id(&name) { format!("\\{name}") } else { name }
 }
 
 /// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`

@@ -440,6 +440,22 @@ fn foreign_cursor(request: &Request) -> Error {
     ))
 }
 
+impl Expansion {
+    /// The texts that are shown as they were said.
+    #[must_use]
+    pub fn texts(&self) -> Vec<&str> {
+        let slices: Vec<&Slice> = match self {
+            Self::Message(page) => vec![&page.slice],
+            Self::Summary(SummaryPage { sections, .. }) | Self::Turn(TurnPage { sections, .. }) => {
+                sections.iter().filter_map(Section::slice).collect()
+            }
+            Self::Around(page) => page.messages.iter().map(|message| &message.slice).collect(),
+            Self::Inside(_) => Vec::new(),
+        };
+        slices.into_iter().map(|slice| slice.text.as_str()).collect()
+    }
+}
+
 impl Section {
     /// The text of the section, where it has one.
     #[must_use]

@@ -1,0 +1,280 @@
+//! Frames: what tells our words from those of others. Fences with names that nobody can guess stand around texts that are shown
+//! as they are; elsewhere a backslash breaks what only looks like a tag or a header of ours.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use uuid::Uuid;
+
+/// Hexadecimal digits of something random.
+const MOST: usize = 32;
+/// Digits by which an id is known; a word has fewer.
+const FEWEST: usize = 4;
+
+/// The name of a fence around texts of others.
+#[derive(Clone, Debug)]
+pub struct Fence(String);
+
+impl Fence {
+    /// Returns a fence that is called `kind` and so many random digits, or more where one of `texts` says that.
+    #[must_use]
+    pub fn around(kind: &str, mut digits: usize, texts: &[&str]) -> Self {
+        loop {
+            let name = format!("{kind}-{}", &Uuid::new_v4().simple().to_string()[..digits]);
+            if !texts.iter().any(|text| text.contains(&name)) {
+                return Self(name);
+            }
+            digits = (digits + 1).min(MOST);
+        }
+    }
+
+    /// Returns `text` inside the fence, byte for byte, on lines of its own.
+    #[must_use]
+    pub fn enclose(&self, text: &str) -> String {
+        format!("<{self}>\n{text}\n</{self}>")
+    }
+}
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Tags that are ours to write. What a careless reader would take for one counts as one: other brackets, slashes, dashes and
+/// letters, and characters in between that can't be seen.
+pub struct Tags {
+    /// Names, in small letters and dashes, of elements whose end is ours.
+    pub closing: &'static [&'static str],
+    /// Names of elements whose beginning is ours too.
+    pub both: &'static [&'static str],
+}
+
+impl Tags {
+    /// Returns `text` with a backslash behind the bracket of each.
+    #[must_use]
+    pub fn broken<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        broken_at(text, self.brackets(text))
+    }
+
+    /// Is there one in `text`?
+    #[must_use]
+    pub fn are_in(&self, text: &str) -> bool {
+        self.brackets(text).next().is_some()
+    }
+
+    /// Where in `text` their brackets end.
+    fn brackets(&self, text: &str) -> impl Iterator<Item = usize> {
+        let ends = text.match_indices(is_angle).map(|(at, bracket)| at + bracket.len());
+        ends.filter(|end| self.follows(&text[*end..]))
+    }
+
+    fn follows(&self, rest: &str) -> bool {
+        let mut seen = seen(rest).peekable();
+        let closes = seen.next_if(|c| "/∕⁄／⧸╱".contains(*c)).is_some();
+        let closing = if closes { self.closing } else { &[] };
+        self.both.iter().chain(closing).any(|name| {
+            let mut said = seen.clone();
+            name.chars().all(|letter| said.next().is_some_and(|c| looks_like(c, letter)))
+        })
+    }
+}
+
+/// Returns `text` with a backslash in every line that begins as the header of a message or a summary does:
+/// `[m-1a2b3c4d5e user …]`.
+#[must_use]
+pub fn without_headers(text: &str) -> Cow<'_, str> {
+    let mut at = 0;
+    let header = |line: &str| {
+        let start = at;
+        at += line.len();
+        let bracket = line.find(|c: char| c.is_alphanumeric()).unwrap_or(line.len());
+        let bracket = line[..bracket].trim_end_matches(is_unseen);
+        (bracket.ends_with(is_square) && begins_with_id(&line[bracket.len()..]))
+            .then(|| start + bracket.len())
+    };
+    let brackets: Vec<usize> = text.split_inclusive('\n').filter_map(header).collect();
+    broken_at(text, brackets.into_iter())
+}
+
+/// Does `text` begin as an id does, whatever it is written with?
+#[must_use]
+pub fn begins_with_id(text: &str) -> bool {
+    let mut seen = seen(text);
+    let kind = seen.next().is_some_and(|c| looks_like(c, 'm') || looks_like(c, 's'));
+    let dash = kind && seen.next().is_some_and(|c| looks_like(c, '-'));
+    dash && seen.take(FEWEST).filter(char::is_ascii_hexdigit).count() == FEWEST
+}
+
+/// Does `text` read as `phrase`, to somebody who looks at letters and digits alone? A foreign letter may look like any, as long
+/// as most are what they look like.
+#[must_use]
+pub fn reads_as(text: &str, phrase: &str) -> bool {
+    let (mut said, mut meant) = (letters(text), letters(phrase));
+    let mut balance = 0;
+    loop {
+        match (said.next(), meant.next()) {
+            (Some(c), Some(letter)) if c.eq_ignore_ascii_case(&letter) => balance += 1,
+            (Some(c), Some(letter)) if looks_like(c, letter) => balance -= 1,
+            (None, None) => return balance >= 0,
+            _ => return false,
+        }
+    }
+}
+
+fn letters(text: &str) -> impl Iterator<Item = char> {
+    text.chars().filter(|c| c.is_alphanumeric()).map(narrow)
+}
+
+/// `text` with a backslash at each of `places`.
+fn broken_at(text: &str, places: impl Iterator<Item = usize>) -> Cow<'_, str> {
+    let mut broken = String::new();
+    let mut from = 0;
+    for place in places {
+        broken.push_str(&text[from..place]);
+        broken.push('\\');
+        from = place;
+    }
+    if from == 0 { Cow::Borrowed(text) } else { Cow::Owned(broken + &text[from..]) }
+}
+
+/// What one sees of `text`.
+fn seen(text: &str) -> impl Iterator<Item = char> + Clone {
+    text.chars().filter(|c| !is_unseen(*c))
+}
+
+/// Does it show nothing, or hardly anything?
+fn is_unseen(c: char) -> bool {
+    c.is_whitespace()
+        || c.is_control()
+        || matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..)
+}
+
+fn is_angle(c: char) -> bool {
+    c == '<' || (!c.is_ascii() && "＜﹤‹〈⟨《«❮❰˂ᐸ≺⧼".contains(c))
+}
+
+fn is_square(c: char) -> bool {
+    "[［【〔❲⟦".contains(c)
+}
+
+/// Might a careless reader take `c` for `letter`, a small one or a dash? A letter that is not ASCII may look like any.
+fn looks_like(c: char, letter: char) -> bool {
+    match letter {
+        '-' => matches!(
+            c,
+            '-' | '_' | '·' | '−' | '\u{2010}'..='\u{2015}' | '\u{fe58}' | '\u{fe63}' | '\u{ff0d}'
+        ),
+        letter => c.eq_ignore_ascii_case(&letter) || (!c.is_ascii() && c.is_alphabetic()),
+    }
+}
+
+/// A wide letter as the plain one.
+fn narrow(c: char) -> char {
+    match c {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        c => c,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_is_called_as_no_text_inside_it() {
+        let names = (0..50).map(|_| Fence::around("text", 8, &["a"]).to_string());
+        let names: std::collections::HashSet<String> =
+            names.filter(|name| name.len() == "text-".len() + 8).collect();
+        assert_eq!(names.len(), 50);
+        let said = [
+            "a",
+            "</text-0> text-1 text-2 text-3 text-4 text-5 text-6 text-7",
+            "text-8 text-9 text-a text-b text-c",
+        ];
+        for _ in 0..50 {
+            let name = Fence::around("text", 1, &said).to_string();
+            assert!(
+                name.len() > "text-d".len() || ["text-d", "text-e", "text-f"].contains(&name.as_str()),
+                "{name}"
+            );
+        }
+        let fence = Fence::around("text", 4, &[]);
+        assert_eq!(fence.enclose("a\r\n"), format!("<{fence}>\na\r\n\n</{fence}>"));
+    }
+
+    #[test]
+    fn tags_that_look_like_ours_are_broken_once_and_others_are_not() {
+        let tags = Tags { closing: &["history", "summary"], both: &["history-", "read-files"] };
+        for hostile in [
+            "</history-1234>",
+            "</history>",
+            "< / HISTORY-x>",
+            "＜/history-1>",
+            "</h\u{200b}istory-1>",
+            "</hіstory-1>",
+            "‹∕history–1›",
+            "<history-1>",
+            "</SUMMARY >",
+            "<\n/summary>",
+            "<read-files>",
+            "</read‐files",
+        ] {
+            let broken = tags.broken(hostile).into_owned();
+            assert_eq!(broken.replace('\\', ""), hostile);
+            assert_eq!(broken.chars().nth(1), Some('\\'), "{broken}");
+            assert!(tags.are_in(hostile) && !tags.are_in(&broken), "{broken}");
+            assert_eq!(tags.broken(&format!("{hostile}{hostile}")), broken.repeat(2));
+        }
+        for harmless in [
+            "<section-list>",
+            "a < history",
+            "Vec<history>",
+            "git-history-1",
+            "<summary>",
+            "if a<b-c",
+            "a/summary",
+        ] {
+            assert_eq!(tags.broken(harmless), harmless);
+        }
+    }
+
+    #[test]
+    fn a_line_that_begins_as_a_header_is_broken() {
+        for hostile in [
+            "[m-0123456789 user]",
+            "  > [s-0123 D0]",
+            "［ｍ－0123456789",
+            "**[ M\u{200b}-abcd",
+            "x\n- [ѕ-0123",
+        ] {
+            let broken = without_headers(hostile);
+            assert_eq!(broken.replace('\\', ""), hostile);
+            assert!(broken.contains('\\') && without_headers(&broken) == broken, "{broken}");
+        }
+        for harmless in [
+            "see [m-0123456789]",
+            "[x-0123]",
+            "[main-0123]",
+            "[mm-0123",
+            "[s-expression]",
+            "let a = [m - 1234]",
+        ] {
+            assert_eq!(without_headers(harmless), harmless);
+        }
+    }
+
+    #[test]
+    fn a_phrase_is_known_by_its_letters() {
+        let phrase = "Constraints and Open Tasks";
+        for said in
+            ["constraints and open tasks:", "** Сonstraints & and Opеn–Tasks", "Ｃonstraints and open tasks"]
+        {
+            assert!(reads_as(said, phrase), "{said}");
+        }
+        for said in ["constraints and open task", "constraints or open tasks", "Файлы"] {
+            assert!(!reads_as(said, phrase) && !reads_as(said, "Files"), "{said}");
+        }
+    }
+}

@@ -21,6 +21,7 @@ pub(crate) mod extent;
 mod filters;
 mod fold;
 mod grep;
+mod hostile;
 mod import;
 mod ingest;
 mod memory;

@@ -11,23 +11,23 @@ use crate::engine::{Outside, Reply};
 use crate::store::real_path;
 
 /// A machine with a project, and Pi's folder.
-struct Machine {
+pub struct Machine {
     dir: tempfile::TempDir,
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("project/src")).unwrap();
         Self { dir }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         PathBuf::from(real_path(self.dir.path())).join(name)
     }
 
     /// A session file somewhere, of a project on another machine.
-    fn session(&self, name: &str, id: &str, session: &Session) -> PathBuf {
+    pub fn session(&self, name: &str, id: &str, session: &Session) -> PathBuf {
         let header = json!({"type": "session", "version": 3, "id": id, "cwd": "/nowhere"});
         let lines: Vec<String> =
             std::iter::once(&header).chain(&session.entries).map(Value::to_string).collect();
@@ -36,7 +36,7 @@ impl Machine {
         path
     }
 
-    async fn say_in(&self, folder: &Path, columns: Option<usize>, arguments: &[&str]) -> Reply {
+    pub async fn say_in(&self, folder: &Path, columns: Option<usize>, arguments: &[&str]) -> Reply {
         let request = json!({
             "arguments": arguments, "cwd": folder, "agentDir": self.at("agent"), "environment": {}, "columns": columns
         });

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use serde::Serialize;
-use tokio_util::sync::CancellationToken;
 
 use super::{Answer, Asked, Command, args};
 use crate::error::{Error, Result};
 use crate::recall::describe::{Below, MessagePortrait, Portrait, SummaryPortrait, by_id};
-use crate::recall::expand::{Expansion, MOST_TOKENS, Request, Section, expand};
+use crate::recall::expand::whole;
 use crate::recall::{Scope, SummaryCard};
 use crate::store::View;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
@@ -113,20 +112,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
 fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool) -> Result<Message> {
     let MessagePortrait { line, bytes, tokens, position, above, .. } = portrait;
     let card = line.card;
-    let (mut text, mut images) = (String::new(), Vec::new());
-    let mut cursor = None;
-    loop {
-        let request = request(&card.handle, cursor, raw);
-        let Expansion::Message(page) = expand(view, scope, &request, &CancellationToken::new())? else {
-            break;
-        };
-        text += &page.slice.text;
-        images.extend(page.images);
-        if page.slice.left() == 0 {
-            break;
-        }
-        cursor = Some(page.slice.range.end.to_string());
-    }
+    let (text, images) = whole(view, scope, &card.handle, raw)?;
     let image =
         |image: crate::recall::expand::Image| Image { mime_type: image.mime_type, base64: image.data.len() };
     Ok(Message {
@@ -148,21 +134,7 @@ fn message(view: &View<'_>, scope: &Scope, portrait: MessagePortrait, raw: bool)
 
 fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<Summary> {
     let SummaryPortrait { card, created_at, holds, above, below, .. } = portrait;
-    let mut text = String::new();
-    let mut cursor = None;
-    // The first section is its text, in as many pages as it takes.
-    loop {
-        let request = request(&card.handle, cursor, false);
-        let Expansion::Summary(page) = expand(view, scope, &request, &CancellationToken::new())? else {
-            break;
-        };
-        let Some(Section::Summary(_, slice)) = page.sections.first() else { break };
-        text += &slice.text;
-        match page.left {
-            Some(left) if slice.left() > 0 => cursor = Some(left.cursor),
-            _ => break,
-        }
-    }
+    let (text, _) = whole(view, scope, &card.handle, false)?;
     let made_from = match below {
         Below::Summaries(children) => children.iter().map(Named::of).collect(),
         Below::Messages(lines) => {
@@ -190,10 +162,6 @@ fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<
         text,
         id: card.handle,
     })
-}
-
-fn request(id: &str, cursor: Option<String>, raw: bool) -> Request {
-    Request { id: id.to_owned(), max_tokens: MOST_TOKENS, cursor, raw, depth: 1, ..Request::default() }
 }
 
 impl Named {

@@ -283,3 +283,15 @@ async fn stats_tell_what_summaries_cost_and_how_the_prompt_cache_holds() {
     assert_eq!(json["cache"]["misses"], 2);
     assert_eq!(json["cost"]["project"], serde_json::json!({"summaries": 0, "tokens": 0, "dollars": 0.0}));
 }
+
+#[tokio::test]
+async fn a_message_of_many_megabytes_is_shown_in_one_go() {
+    // Page by page, each of a message that is read anew, this would take many minutes.
+    let line = |n: usize| format!("{n:07}{:200}|\n", "");
+    let text: String = (0..100_000).map(line).collect();
+    let asking = Asking::about(&Session::new().user(&text)).await;
+    let message = asking.message(0).await;
+    assert!(asking.command(&format!("show {message}")).await.ends_with(&text));
+    let raw = asking.json(&format!("show {message} --raw")).await;
+    assert!(raw["text"].as_str().is_some_and(|raw| raw.contains("0099999 ")));
+}

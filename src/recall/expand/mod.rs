@@ -204,6 +204,20 @@ pub fn expand(
     }
 }
 
+/// A message or a summary in one piece, whatever its size: its text, or with `raw` a message's stored JSON, and its pictures.
+///
+/// # Errors
+/// As [`expand`] for the id.
+pub fn whole(view: &View<'_>, scope: &Scope, id: &str, raw: bool) -> Result<(String, Vec<Image>)> {
+    match resolve(view, scope, id)? {
+        Target::Message(id) => {
+            let (_, message, text) = read_message(view, id, raw)?;
+            Ok((text, if raw { Vec::new() } else { images(message) }))
+        }
+        Target::Summary(id) => Ok((view.summary(id)?.text, Vec::new())),
+    }
+}
+
 /// What was asked at once and cannot be answered at once.
 fn contradictions(request: &Request) -> Result<()> {
     let asked = [

@@ -16,7 +16,7 @@ import { cancellable, choices, failureOf, messageOf, modelOf, modeOf, patience, 
 import { hasOwnStubs, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
-import { catchUp, goOn, ready, walk } from "./shim/tree.js";
+import { catchUp, goOn, isBehind, makeUp, ready, walk } from "./shim/tree.js";
 import { keepSent } from "./shim/within.js";
 
 export { loadEngine };
@@ -29,6 +29,10 @@ export { loadEngine };
 
 /** Rest between two attempts to open a store that can't be opened. */
 const REST_MS = 1000;
+
+/** What is told of a session in which the store can't go by Pi's ids. */
+const REUSED = `several entries of this session's file have one id, and Pi shows only the last of them. All are kept and can be found, but \
+this session is left to Pi to compact: mend its file, or go on in a new session`;
 
 /** What the user has heard of how we were set up; it need not be said again at each `/new`. @type {Set<string>} */
 const circumstances = new Set();
@@ -170,6 +174,7 @@ export default function losslessContext(pi) {
       const notice = engine.notice();
       if (notice) tell(ctx, notice);
       await catchUp(opened, engine);
+      if (opened.reused.size > 0) tell(ctx, REUSED);
     };
     const reopen = async () => {
       const engine = await attempt();
@@ -198,6 +203,8 @@ export default function losslessContext(pi) {
       last: null,
       catchingUp: false,
       closing: false,
+      reused: new Set(),
+      surplus: 0,
       leaving: new AbortController(),
       preamble: null,
       offered: null,
@@ -273,12 +280,19 @@ export default function losslessContext(pi) {
     prepare(ctx, session, await handOverNew(event, ctx, session)).catch(() => {});
   };
 
+  /** Makes up for what failed, whether it is given a rest or not. @type {(session: Session) => Promise<void>} */
+  const tryAgain = async (session) => {
+    await session.reopening?.catch(() => {});
+    if (session.failed !== undefined) await session.reopen();
+    else await makeUp(session, await session.engine);
+  };
+
   /** The same, with what the store would not take earlier, on whatever branch. @type {typeof sync} */
   const syncAll = async (event, ctx, session) => {
+    // Not awaited: it may fail as slowly as before.
+    tryAgain(session).catch((error) => tell(ctx, error));
     const engine = await session.engine;
     await sync(event, ctx, session);
-    if (session.live && engine.known() < session.manager.getEntries().length) session.live = false;
-    goOn(session, engine)?.catch((error) => tell(ctx, error));
     await settle(event, ctx, session);
     if (["tui", "rpc"].includes(modeOf(ctx))) await atAgentEnd(pi, /** @type {any} */ (event), ctx, session, engine);
   };
@@ -392,6 +406,7 @@ export default function losslessContext(pi) {
       // The past of a long session may still be on its way.
       const engine = await unlessAborted(ready(session), signal);
       if (!engine) return { cancel: true };
+      if (session.reused.size > 0) return undefined;
       const request = {
         leafId: session.manager.getLeafId(),
         firstKeptEntryId: preparation.firstKeptEntryId,
@@ -423,6 +438,7 @@ export default function losslessContext(pi) {
       const { oldLeafId, commonAncestorId, customInstructions, userWantsSummary } = preparation;
       if (!userWantsSummary || !oldLeafId) return undefined;
       const engine = await ready(session);
+      if (session.reused.size > 0) return undefined;
       const contextWindow = ctx.getContextUsage?.()?.contextWindow || ctx.model?.contextWindow || undefined;
       const left = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow, model: modelOf(ctx) };
       const outcome = unwrap(
@@ -446,12 +462,8 @@ export default function losslessContext(pi) {
         // What was said while the past is still being handed over waits behind it; the next start would bring it too.
         if (!left.live) await Promise.race([left.caughtUp.catch(() => {}), patience()]);
         walk(left, engine);
-        // What was said on a branch that was left, with no run since.
-        if (left.live && engine.known() < left.manager.getEntries().length) {
-          left.live = false;
-          goOn(left, engine)?.catch(() => {});
-          await Promise.race([left.caughtUp.catch(() => {}), patience()]);
-        }
+        // What was said on a branch that was left, with no run since, and what failed.
+        if (isBehind(left, engine)) await Promise.race([makeUp(left, engine).catch(() => {}), patience()]);
         left.closing = true;
         // A call of Pi's that nobody waits for any more would keep it from leaving.
         left.leaving.abort();

@@ -120,7 +120,7 @@ async function due(pi, ctx, session, engine, usage, moment) {
   await session.deciding?.catch(() => {});
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
-  if (!session.live || session.closing || !live.leafId || !live.contextTokens) return { entries: [] };
+  if (!session.live || session.closing || session.reused.size > 0 || !live.leafId || !live.contextTokens) return { entries: [] };
   const writer = summarizerOf(ctx, session.summarizers);
   // Within the session the engine knows the price.
   const summarizer = writer === ctx.model && canBeAsked(writer) ? undefined : pricesOf(writer);
@@ -193,7 +193,7 @@ export async function prepare(ctx, session, engine, known) {
   const leafId = session.manager.getLeafId();
   const usage = known ?? ctx.getContextUsage?.();
   // Right after a compaction Pi does not know how full the context is.
-  if (session.closing || !leafId || !usage?.tokens) return;
+  if (session.closing || session.reused.size > 0 || !leafId || !usage?.tokens) return;
   const request = { leafId, contextTokens: usage.tokens, contextWindow: windowOf(ctx, usage), model: modelOf(ctx) };
   unwrap(await withModels(ctx, session, session.leaving.signal, (models) => engine.prepare(JSON.stringify(request), models)));
 }

@@ -12,7 +12,7 @@ import { choices, compact, messageOf, modeOf, quietly, say, sessionFolders, sett
 import { searchPanel } from "./searching.js";
 import { settingsDialogs, settingsPanel } from "./settings.js";
 import { showImport, showStatus } from "./status.js";
-import { ready } from "./tree.js";
+import { ready, storedLeaf } from "./tree.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
@@ -327,7 +327,7 @@ async function ask(shared, line, ctx) {
   const engine = await ready(session);
   const request = {
     line,
-    leafId: session.manager.getLeafId() ?? undefined,
+    leafId: storedLeaf(session, engine),
     contextWindow: windowOf(ctx),
     live: { ...liveOf(ctx, session), block: blockOf(session) },
     columns: columnsOf(ctx),

@@ -6,7 +6,7 @@
 
 import { columns, fit, wrap } from "./columns.js";
 import { cancellable, unlessAborted, unwrap } from "./pi.js";
-import { ready } from "./tree.js";
+import { ready, storedLeaf } from "./tree.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("./tree.js").Session} Session */
@@ -31,7 +31,7 @@ export function registerTools(pi, specs, current) {
         const asked = current();
         const engine = await unlessAborted(ready(asked), signal);
         if (!engine) throw new Error("the call was stopped");
-        const leaf = asked.manager.getLeafId() ?? undefined;
+        const leaf = storedLeaf(asked, engine);
         // Pi shows the model what is thrown here.
         const content = unwrap(
           await cancellable(engine, signal, (operation) =>

@@ -27,6 +27,8 @@ import { unwrap } from "./pi.js";
  * @property {string | null} last the leaf that was looked at last
  * @property {boolean} catchingUp under way
  * @property {boolean} closing nothing more is to be handed over
+ * @property {Set<string>} reused ids that several entries have
+ * @property {number} surplus entries beyond the first of their id
  * @property {AbortController} leaving stops the model calls that nobody waits for
  * @property {string | null} preamble what the system prompt gets; changes at compactions only
  * @property {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number } | null} offered
@@ -81,6 +83,41 @@ export function goOn(session, engine) {
 }
 
 /**
+ * Whether the store lacks something of the session that is not on its way.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+export const isBehind = ({ manager, surplus }, engine) => engine.known() < manager.getEntries().length - surplus;
+
+/**
+ * The end of the branch as far as the store has it: what it can't take does not keep the rest from being asked.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+export function storedLeaf({ manager }, engine) {
+  let id = manager.getLeafId();
+  while (id && !engine.knows(id)) id = manager.getEntry(id)?.parentId ?? null;
+  return id ?? undefined;
+}
+
+/**
+ * Hands over again what the store lost on its way, on whatever branch, even while it is given a rest. At the end of a run, so that
+ * what was said since the store takes something again does not wait for the next one.
+ *
+ * @param {Session} session
+ * @param {Engine} engine
+ */
+export async function makeUp(session, engine) {
+  // What is on its way counts as known until it has failed.
+  await engine.flush();
+  if (session.catchingUp || session.closing || !isBehind(session, engine)) return;
+  session.caughtUp = catchUp(session, engine);
+  await session.caughtUp;
+}
+
+/**
  * Hands over the entries between the leaf and what the engine knows: the length of what is new, whatever made it new.
  *
  * @param {Session} session
@@ -132,16 +169,31 @@ export async function catchUp(session, engine) {
  */
 async function handOverAll(session, engine) {
   const all = session.manager.getEntries();
+  countReused(session, all);
   for (let at = 0; at < all.length; at += SLICE.entries) {
     const asked = all.slice(at, at + SLICE.entries);
     const answer = await engine.missing(JSON.stringify(asked.map(({ id }) => id)));
     if (session.closing) return false;
-    /** @type {number[]} */
-    const missing = unwrap(answer);
-    const entries = parentsFirst(session, engine, missing.map((place) => asked[place]));
+    /** @type {Set<number>} */
+    const missing = new Set(unwrap(answer));
+    const entries = parentsFirst(session, engine, asked.filter(({ id }, place) => missing.has(place) || session.reused.has(id)));
     if (!(await handOverSlices(session, engine, entries))) return false;
   }
   return true;
+}
+
+/**
+ * Ids are unique, but for a file that was damaged or made up. Of the entries of one id Pi shows the last; in the store the first has it,
+ * and the others are kept beside that one.
+ *
+ * @param {Session} session
+ * @param {SessionEntry[]} all
+ */
+function countReused(session, all) {
+  const ids = new Set();
+  const reused = all.map(({ id }) => id).filter((id) => ids.has(id) || !ids.add(id));
+  session.reused = new Set(reused);
+  session.surplus = reused.length;
 }
 
 /**

@@ -148,12 +148,11 @@ export async function assertWholeIn(project, pi, { name, told, from } = {}) {
   else assert.deepEqual(warnings(pi, from), []);
 }
 
-/** With the fault gone, everything is stored with the next thing that is said. @param {Project} project @param {Pi} pi */
+/** With the fault gone, everything is stored with the next thing that is said, that included. @param {Project} project @param {Pi} pi */
 export async function storedAgain(project, pi) {
-  await eventually(async () => {
-    await talk(project, pi, "and now?");
-    assertAgreement(project);
-  });
+  await talk(project, pi, "and now?");
+  // The writer has its own thread.
+  await eventually(() => assertAgreement(project), 20_000);
 }
 
 /** SQLite finds nothing wrong either. @param {Project} project @param {string} [name] of the database */

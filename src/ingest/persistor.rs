@@ -124,7 +124,7 @@ impl Persistor {
     }
 
     /// Which of the session's entries are neither stored nor on their way, as places in `ids`. Those that are count as known
-    /// from here on.
+    /// from here on. Whoever asks is about to hand them over, so a rest ends with it.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -138,7 +138,8 @@ impl Persistor {
             self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
         }
         let mut state = self.lock();
-        let State { known, unnamed, .. } = &mut *state;
+        let State { known, unnamed, rest_until, .. } = &mut *state;
+        *rest_until = None;
         let mut missing = Vec::new();
         for (place, id) in ids.into_iter().enumerate() {
             if unnamed.as_mut().is_some_and(|unnamed| unnamed.remove(&id)) {
@@ -240,16 +241,14 @@ impl Persistor {
         self.lock().notice.take()
     }
 
-    /// What is to be stored now: what of `entries` is new, with what was held back; marks it as on its way.
+    /// What is to be stored now: `entries`, with what was held back; marks it as on its way.
     fn sift(&self, entries: Vec<Entry>, orphans: Vec<String>) -> Option<Handover> {
         let mut state = self.lock();
         let State { known, begun, held, torn, .. } = &mut *state;
         *torn = false;
-        let new: HashSet<String> =
-            entries.iter().map(|entry| &entry.id).filter(|id| !known.contains(*id)).cloned().collect();
-        // An id that comes twice here is for the fold to judge.
-        held.entries.extend(entries.into_iter().filter(|entry| new.contains(&entry.id)));
-        known.extend(new);
+        // An id that is known is for the fold to judge: another entry may have it too.
+        known.extend(entries.iter().map(|entry| entry.id.clone()));
+        held.entries.extend(entries);
         held.orphans.extend(orphans);
         *begun |= held.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
         if !*begun || held.entries.is_empty() {

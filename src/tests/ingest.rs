@@ -236,3 +236,21 @@ async fn an_entry_whose_parent_the_session_lacks_is_a_root() {
     store.store.flush().await.unwrap();
     assert_eq!(texts(&store.visible(persistor.conversation(), "b").await), ["hi"]);
 }
+
+#[tokio::test]
+async fn another_entry_of_an_id_that_is_stored_is_kept_beside_it() {
+    let session = Session::new().chat(2, 5);
+    let store = TestStore::new();
+    let persistor = open(&store).await;
+    let all = Value::from(session.entries.clone()).to_string();
+    let mut second = session.entries[3].clone();
+    second["message"]["content"] = json!("another");
+    let second = json!([second]).to_string();
+    for batch in [&all, &second, &second] {
+        persistor.hand_over(batch, vec![]).unwrap();
+        store.store.flush().await.unwrap();
+    }
+    let found =
+        store.store.read(|view| Ok((view.project_messages()?, view.entry_ids(ConversationId(1))?.len())));
+    assert_eq!(found.await.unwrap(), (5, 5));
+}

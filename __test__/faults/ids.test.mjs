@@ -1,0 +1,50 @@
+/**
+ * A session file that uses an id again, which Pi itself never does: nothing of it is lost, the user hears of it, and no compaction goes by
+ * what the store takes for the branch.
+ */
+import assert from "node:assert/strict";
+import { appendFileSync } from "node:fs";
+import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { assertToldOnce, doctor, echo, goOn, leave, pause, talk, toldSomething } from "../support/faults.mjs";
+import { aProject, eventually } from "../support/project.mjs";
+import { jsonOf } from "../support/session-file.mjs";
+
+for (const host of hostsFor(hostsByVersion)) {
+  test(`Pi ${host.version}: an id that is used again is told of, and costs nothing`, async (t) => {
+    const project = await aProject(t, { host, script: { otherwise: echo } });
+    const history = project.history();
+    history.talk(12);
+    const file = history.write(project.sessionDir);
+    const pi = project.startPi(["--session", file]);
+    const stored = () => project.inStore((store) => new Set(store.entries(history.id).map(({ json }) => json)));
+    const assertAllStored = () =>
+      eventually(async () => {
+        const [session, known] = [await project.session(pi), stored()];
+        for (const entry of session.entries) assert.ok(known.has(jsonOf(entry)), JSON.stringify(entry));
+      });
+    await assertAllStored();
+    await pause(project, pi);
+
+    const last = history.entries.at(-1);
+    const again = { ...last, parentId: history.entries[19].id, message: { role: "user", content: [{ type: "text", text: "a zebra instead" }], timestamp: 1 } };
+    appendFileSync(file, `${JSON.stringify(again)}\n`);
+    const from = await goOn(project, pi);
+    await toldSomething(pi, from);
+    assertToldOnce(pi, /^pi-lossless-context: several entries of this session's file have one id, and Pi shows only the last of them\. All are kept and can be found, but this session is left to Pi to compact: /, from);
+    await assertAllStored();
+    await talk(project, pi, "and on");
+    assert.match(project.lastTurn.raw, /a zebra instead/, "Pi shows the last one");
+    await assertAllStored();
+    const before = pi.ui("notify").length;
+    await pi.prompt("/lcm search zebra");
+    await pi.waitFor(() => pi.ui("notify").slice(before).some(({ message }) => /^m-[0-9a-f]{10} /.test(message)));
+
+    await pi.request("compact");
+    const { lastCompaction } = await project.session(pi);
+    assert.ok(lastCompaction && !lastCompaction.details?.lcm, "it is Pi's own");
+    assert.equal(project.summaryCalls.length, 0);
+    assert.match(await doctor(pi), /\n\nAll is as it must be\.$/);
+    await leave(pi);
+  });
+}

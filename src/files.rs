@@ -1,9 +1,11 @@
-//! Reading files whose paths come from elsewhere: a database, a setting or a session may name a device or a pipe, and to read
-//! such a one never ends.
+//! Files whose paths come from elsewhere. A database, a setting or a session may name a device or a pipe, and to read such a one
+//! never ends; where others may write, another user may have put one there first.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
+
+use crate::error::{Error, Result};
 
 /// Opens a regular file, or what a link to one points at.
 ///
@@ -45,6 +47,50 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
+/// Sees to it that what lies at `path`, if anything does, is the user's alone: it and, for a link, what that leads to belong to this user or to
+/// root, and nobody else may write to it. Systems without such owners are not asked.
+///
+/// # Errors
+/// When it is not; the sentence says what would be.
+pub fn check_own(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let own = rustix::process::geteuid().as_raw();
+        let (link, real) = (fs::symlink_metadata(path).ok(), fs::metadata(path).ok());
+        let owners = link.iter().chain(&real).map(fs::Metadata::uid);
+        if let Some(other) = owners.into_iter().find(|uid| *uid != own && *uid != 0) {
+            return Err(Error::invalid(format!(
+                "{} belongs to another user (uid {other}): name a folder of your own in the setting dbDir",
+                path.display()
+            )));
+        }
+        if let Some(mode) = real.map(|real| real.mode()).filter(|mode| mode & 0o022 != 0) {
+            return Err(Error::invalid(format!(
+                "{} may be written by other users (mode {:o}): end that (chmod go-w), or name another folder in the setting dbDir",
+                path.display(),
+                mode & 0o777
+            )));
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// Makes a folder, and those above it that are missing, for their owner only.
+///
+/// # Errors
+/// When it can't be made. One that is there already is left as it is.
+pub fn make_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
@@ -62,6 +108,34 @@ mod tests {
         assert_eq!(read(&file, 4).unwrap_err(), "it is larger than 4 bytes");
         for path in [&pipe, dir.path(), Path::new("/dev/zero"), Path::new("/dev/null")] {
             assert_eq!(read(path, 5).unwrap_err(), "it is not a regular file", "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn what_others_own_or_may_write_to_is_not_ours() {
+        use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
+
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| dir.path().join(name));
+        fs::write(&file, "").unwrap();
+        symlink(&file, &link).unwrap();
+        let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let refused = |path: &Path| check_own(path).unwrap_err().to_string();
+        for path in [dir.path(), &file, &link, &dir.path().join("nothing")] {
+            check_own(path).unwrap();
+        }
+        for open in [0o660, 0o602, 0o666] {
+            mode(open);
+            let told = format!("may be written by other users (mode {open:o}): end that (chmod go-w)");
+            assert!([&file, &link].iter().all(|path| refused(path).contains(&told)), "{}", refused(&file));
+        }
+        mode(0o644);
+        // Only root may give something away.
+        if lchown(&link, Some(4321), None).is_ok() {
+            assert!(refused(&link).contains("link belongs to another user (uid 4321): name a folder"));
+            lchown(&link, Some(0), None).unwrap();
+            lchown(&file, Some(4321), None).unwrap();
+            assert!(refused(&link).contains("link belongs to another user (uid 4321): name a folder"));
         }
     }
 }

@@ -4,7 +4,6 @@ mod html;
 mod output;
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -12,7 +11,8 @@ use serde::Serialize;
 use super::{Answer, Asked, Command, args};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId};
+use crate::files;
+use crate::ids::{ConversationId, EntryId, Hash};
 use crate::ingest::export::{Lines, header, line, supplement};
 use crate::model::{Message, Part, Role};
 use crate::store::{ExportedEntry, ExportedSession, Store, View};
@@ -55,6 +55,8 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
+/// Characters of a session's id in a file's name; Pi's have 36.
+const LONGEST: usize = 64;
 /// Entries that are written between two looks at the store.
 const SLICE: usize = 500;
 
@@ -108,23 +110,34 @@ async fn write_sessions(asked: &Asked<'_>, path: PathBuf, all: bool, force: bool
             let message = format!("{} is a file: --all takes a folder, for a file each", path.display());
             return Err(Error::invalid(message));
         }
-        fs::create_dir_all(&path).map_err(|error| unwritable(&path, &error))?;
+        files::make_private_dir(&path).map_err(|error| unwritable(&path, &error))?;
     }
     let mut written = Written { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
     for session in sessions {
         let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
+        // First, since it may take long: nothing is there yet that would be left behind.
+        let lines = lines_of(asked.store(), &session).await?;
         let output = Output::create(&target, force)?;
-        write_session(asked, session, output, &mut written).await?;
+        write_session(asked, session, lines, output, &mut written).await?;
     }
     Ok(Answer::of(&written))
 }
 
-/// What a file is called if the user does not say.
+/// What a file is called if the user does not say: no two sessions' are called the same, whatever their ids and the disk.
 fn file_name(session: &ExportedSession, ending: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let id: String = session.session_id.chars().map(plain).collect();
-    let day = minute(session.started_at)[..10].to_owned();
-    format!("pi-{day}_{id}.{ending}")
+    let day = &minute(session.started_at)[..10];
+    format!("pi-{day}_{}.{ending}", name_of(&session.session_id))
+}
+
+/// An id as part of a file's name: itself where it is made of what any disk tells apart, as Pi's are; otherwise what is like it, and a hash.
+fn name_of(id: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if id.len() <= LONGEST && id.chars().all(is_plain) {
+        return id.to_owned();
+    }
+    let like = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let begins: String = id.chars().take(LONGEST).map(like).collect();
+    format!("{begins}_{}", &Hash::plain(id.as_bytes()).to_string()[..16])
 }
 
 fn in_folder(path: PathBuf, name: &str) -> PathBuf {
@@ -134,11 +147,11 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
 async fn write_session(
     asked: &Asked<'_>,
     session: ExportedSession,
+    lines: Lines,
     mut output: Output,
     written: &mut Written,
 ) -> Result<()> {
     let (store, conversation) = (asked.store(), session.id);
-    let lines = lines_of(store, &session).await?;
     output.push(&(header(&session, &asked.home.cwd, &lines) + "\n"))?;
     let last = EntryId(i64::MAX);
     let (mut output, messages) = write_entries(asked, conversation, last, lines, output).await?;

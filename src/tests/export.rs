@@ -128,3 +128,26 @@ async fn all_sessions_of_a_project_are_a_file_each() {
     assert!(answer.text.starts_with("6 messages of 2 sessions written, "), "{}", answer.text);
     assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 2);
 }
+
+#[tokio::test]
+async fn sessions_of_whatever_ids_are_a_file_each() {
+    let mut asking = Asking::about(&Session::new().chat(2, 5)).await;
+    let long = "x".repeat(5_000);
+    let longer = format!("{long}y");
+    let ids = ["a/b", "a_b", "a\\b", "A-1", "a-1", "..", "ä", "", &long, &longer];
+    for id in ids {
+        asking = asking.beside(id, &Session::new().user(&format!("I am {id}")).chat(1, 5)).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let export =
+        async |line: &str| ask(&asking.store.store, &asking.scope, folder.path(), line).await.unwrap();
+    let answer = export("export --jsonl --all out").await;
+    let written: Vec<_> = folder.path().join("out").read_dir().unwrap().flatten().collect();
+    assert_eq!((written.len(), answer.answer["files"].as_array().unwrap().len()), (11, 11));
+    let names: std::collections::HashSet<String> =
+        written.iter().map(|file| file.file_name().to_string_lossy().to_lowercase()).collect();
+    assert_eq!(names.len(), 11, "also where a disk does not tell capitals: {names:?}");
+    assert!(names.iter().all(|name| name.len() < 120), "{names:?}");
+    export("export --jsonl --all --force out").await;
+    assert_eq!(folder.path().join("out").read_dir().unwrap().count(), 11);
+}

@@ -10,6 +10,8 @@ import { agentDir, messageOf, unwrap } from "./pi.js";
 
 /** How a process ends that was interrupted, and one that could not do what it was asked. */
 const [INTERRUPTED, FAILED] = [130, 2];
+/** Milliseconds that are left for ending in good order once that is asked for. */
+const GRACE_MS = 500;
 /** Columns of a terminal that does not say. */
 const COLUMNS = 80;
 /** What of the environment counts. */
@@ -51,6 +53,8 @@ async function answer() {
     if (interrupted) process.exit(INTERRUPTED);
     interrupted = true;
     void outside.stop();
+    // A lock may be held and a file may have no end: nobody is to wait for those.
+    setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
   };
   const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);
   for (const signal of signals) process.on(signal, stop);

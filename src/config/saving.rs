@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::edit::{Refusal, edited};
 use super::sources::{Gathered, gather, meant};
 use super::value::{self, Places};
-use super::{DEFINITIONS, Definition, Kind, Origin, Settings, Sources};
+use super::{DEFINITIONS, Definition, Kind, Origin, SETTINGS_FILE, Settings, Sources};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::text::one_line;
 
 /// How long another program may hold a file, in this many rests.
@@ -154,7 +155,7 @@ fn write(path: &Path, names: &[&str], value: Option<&str>) -> Result<()> {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let _lock = Lock::take(&real)?;
-    let before = match fs::read_to_string(&real) {
+    let before = match files::read_text(&real, SETTINGS_FILE) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(error)),

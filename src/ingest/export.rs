@@ -11,6 +11,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::file::LINE;
 use super::stringify::stringify;
 use crate::dag::{Sources, visible};
 use crate::error::Result;
@@ -61,13 +62,13 @@ impl Lines {
             let mut lines = Self::default();
             let mut reader = BufReader::new(&file);
             let (mut at, mut line) = (0, Vec::new());
-            while reader.read_until(b'\n', &mut line).ok()? > 0 {
+            while reader.by_ref().take(LINE as u64).read_until(b'\n', &mut line).ok()? > 0 {
                 if at == 0 {
                     lines.header = serde_json::from_slice(&line).ok();
                 }
                 let id = std::str::from_utf8(&line).ok().and_then(|line| parse_one(line).ok());
                 if let Some(Entry { id, .. }) = id {
-                    // Of two with one id Pi knows the first.
+                    // Of two with one id the store has the first.
                     lines.places.entry(id).or_insert((at, line.len()));
                 }
                 at += line.len() as u64;

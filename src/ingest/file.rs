@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::fold::Handover;
 use super::order::Order;
@@ -23,7 +24,7 @@ const SLICE: usize = 256 * 1024;
 /// The first line of a session stands within this, or Pi does not find it either.
 const HEADER: usize = 1024 * 1024;
 /// A longer line is no string that JavaScript could hold.
-const LINE: usize = 512 * 1024 * 1024;
+pub(super) const LINE: usize = 512 * 1024 * 1024;
 
 /// What a session file says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,8 @@ impl SessionFile {
     pub fn open(path: &Path) -> Result<Self> {
         let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
         let file = files::open(path).map_err(unreadable)?;
-        let mut lines = Lines { reader: BufReader::with_capacity(SLICE, file) };
+        let mut lines =
+            Lines { reader: BufReader::with_capacity(SLICE, file), cancel: CancellationToken::new() };
         let (header, version) = read_header(&mut lines)?;
         Ok(Self {
             lines,
@@ -101,6 +103,13 @@ impl SessionFile {
             broken: 0,
             supplements: Vec::new(),
         })
+    }
+
+    /// The same, until `cancel` is raised: a file may have a line without an end.
+    #[must_use]
+    pub fn until(mut self, cancel: &CancellationToken) -> Self {
+        self.lines.cancel = cancel.clone();
+        self
     }
 
     /// What it says of itself.
@@ -281,6 +290,8 @@ impl<'a> Shape<'a> {
 /// The lines of a file, ended by `\n` alone, as Pi takes them.
 struct Lines {
     reader: BufReader<File>,
+    /// Ends the reading.
+    cancel: CancellationToken,
 }
 
 enum Line {
@@ -293,6 +304,9 @@ impl Lines {
     /// The next line, if it has at most `max` bytes. What is no UTF-8 in it becomes U+FFFD.
     fn next(&mut self, max: usize) -> Result<Option<Line>> {
         let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
+        if self.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
         let mut line = Vec::new();
         let limit = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
         let read = self.reader.by_ref().take(limit).read_until(b'\n', &mut line).map_err(failed)?;
@@ -302,12 +316,25 @@ impl Lines {
         if line.last() == Some(&b'\n') {
             line.pop();
         } else if read > max {
-            self.reader.skip_until(b'\n').map_err(failed)?;
+            self.skip().map_err(failed)?;
             return Ok(Some(Line::TooLong));
         }
         Ok(Some(Line::Text(match String::from_utf8(line) {
             Ok(text) => text,
             Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
         })))
+    }
+
+    /// Goes on to the next line.
+    fn skip(&mut self) -> std::io::Result<()> {
+        while !self.cancel.is_cancelled() {
+            let bytes = self.reader.fill_buf()?;
+            let (end, read) = (memchr::memchr(b'\n', bytes), bytes.len());
+            self.reader.consume(end.map_or(read, |end| end + 1));
+            if end.is_some() || read == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 }

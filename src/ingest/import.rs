@@ -272,7 +272,7 @@ impl Run<'_> {
         if is_database(path) {
             return self.database(opened, store).await;
         }
-        let file = aside(move || SessionFile::open(&opened)).await??;
+        let file = aside(move || SessionFile::open(&opened)).await??.until(self.cancel);
         let header = file.header().clone();
         self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
     }

@@ -1,0 +1,102 @@
+/**
+ * `pi-lcm` ends: at the first signal, also where what it does has no end, and by itself where it is sent to a pipe or a device.
+ */
+import assert from "node:assert/strict";
+import { execFileSync, spawn } from "node:child_process";
+import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { node22 } from "../../scripts/paths.mjs";
+import { answer, environmentOf, program } from "../support/cli.mjs";
+import { loadEngine } from "../../shim/loader.js";
+import { History } from "../support/history.mjs";
+import { eventually, temporaryFolder } from "../support/project.mjs";
+import { databasesIn, DatabaseSync } from "../support/store.mjs";
+
+/** To read so many bytes takes minutes, and they take no room: all but the first are holes. */
+const ENDLESS = 2 ** 41;
+
+const noProc = process.platform === "linux" ? undefined : "which files a process has open is seen on Linux alone";
+
+/** A shell in a project that has one session. @param {import("node:test").TestContext} t */
+async function aShell(t) {
+  const folder = temporaryFolder(t);
+  const [cwd, agentDir, sessionDir, storeDir, out] = ["project", "agent", "sessions", "store", "out"].map((name) => path.join(folder, name));
+  for (const dir of [cwd, agentDir, sessionDir, out]) mkdirSync(dir);
+  const shell = { cwd, agentDir, sessionDir, storeDir };
+  const history = new History(shell);
+  history.talk(3);
+  const file = history.write(sessionDir);
+  assert.equal((await answer(shell, "import", file)).code, 0);
+  return { ...shell, shell, file, out };
+}
+
+const noPipes = process.platform === "win32" ? "Windows has no such pipes" : undefined;
+
+test("a pipe or a device where a file is expected is not read", { skip: noPipes, timeout: 60_000 }, async (t) => {
+  const { shell, cwd, agentDir, sessionDir, storeDir, file, out } = await aShell(t);
+  const pipe = (/** @type {string} */ at) => {
+    rmSync(at, { force: true });
+    execFileSync("mkfifo", [at]);
+  };
+  for (const at of [path.join(sessionDir, "more.jsonl"), path.join(agentDir, "settings.json"), path.join(cwd, "AGENTS.md"), path.join(storeDir, "log.db")]) pipe(at);
+  const named = databasesIn(storeDir).find((name) => name !== "log.db") ?? "";
+  for (const odd of ["pipe", "/dev/zero"]) {
+    if (odd === "pipe") pipe(file);
+    const database = new DatabaseSync(path.join(storeDir, named));
+    database.prepare("UPDATE conversations SET file = ?").run(odd === "pipe" ? file : odd);
+    database.close();
+    const ends = async (/** @type {string[]} */ ...args) => (await answer(shell, ...args)).code;
+    assert.deepEqual([await ends("stats"), await ends("export", "--jsonl", "--force", path.join(out, "out.jsonl"))], [0, 0]);
+    assert.equal((await answer(shell, "doctor")).stderr, "");
+    const from = odd === "pipe" ? file : odd;
+    assert.match((await answer(shell, "import", from)).stdout, /1 file could not be read \(\w+(\.jsonl)?[^)]*: it can't be opened: it is not a regular file\)/);
+    assert.equal(await ends("import"), 1, "there is no session file");
+    const request = { arguments: ["export", "--html", path.join(out, "out.html")], cwd, agentDir, environment: environmentOf(shell), viewerTemplate: from };
+    const { ok } = JSON.parse(await loadEngine().Outside.begin().run(JSON.stringify(request)));
+    assert.match(ok.complaint, /template \S+ can't be read \(it is not a regular file\)/);
+  }
+});
+
+test("a command that would take for ever ends at the first signal, and leaves nothing half-written", { skip: noProc, timeout: 240_000 }, async (t) => {
+  const { shell, cwd, sessionDir, storeDir, file, out } = await aShell(t);
+  const other = new History({ cwd, id: "other" });
+  other.talk(1);
+  const endless = other.write(sessionDir);
+  for (const grown of [file, endless]) {
+    appendFileSync(grown, "\0");
+    truncateSync(grown, ENDLESS);
+  }
+  const commands = [["import", endless], ["doctor"], ["export", "--jsonl", out]];
+  const database = new DatabaseSync(path.join(storeDir, databasesIn(storeDir)[0]));
+  assert.equal(database.prepare("SELECT file FROM conversations").get()?.file, file);
+  database.close();
+
+  for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {
+    for (const command of commands) {
+      await t.test(`${command[0]}, ${signal}`, { timeout: 60_000 }, async (t) => {
+        const child = spawn(node22, [program, ...command], { cwd, env: environmentOf(shell), stdio: "ignore" });
+        t.after(() => child.kill("SIGKILL"));
+        const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
+        const reads = command[0] === "import" ? endless : file;
+        await eventually(() => assert.ok(openedBy(child.pid).includes(reads), "it reads the file"));
+        child.kill(signal);
+        assert.equal(await ended, 130);
+        assert.deepEqual(readdirSync(out), []);
+      });
+    }
+  }
+});
+
+/** The files that a process has open. @param {number | undefined} pid */
+function openedBy(pid) {
+  const fds = `/proc/${pid}/fd`;
+  return readdirSync(fds).map((fd) => {
+    try {
+      return readlinkSync(path.join(fds, fd));
+    } catch {
+      // Closed meanwhile.
+      return "";
+    }
+  });
+}

@@ -49,6 +49,19 @@ for (const host of hostsFor(hostsByVersion)) {
       await leave(pi);
     });
 
+    await t.test("when Pi starts, with a history: that can be asked; then there is room again", async () => {
+      const before = storedIn(project);
+      putAway(project);
+      disk.fill();
+      const again = project.startPi(["--continue"]);
+      await talk(project, again, `meanwhile ${filler("start", 5000)}`);
+      await assertAnswers(project, again, "without a store");
+      disk.makeRoom();
+      assertNothingGone(before, storedIn(project));
+      await storedAgain(project, again);
+      await leave(again);
+    });
+
     await t.test("until the next start, and in print mode", async () => {
       const before = storedIn(project);
       disk.fill();
@@ -60,6 +73,21 @@ for (const host of hostsFor(hostsByVersion)) {
       await assertWhole(project);
     });
   });
+}
+
+/**
+ * What was said is found by the person and by the model.
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {string} said
+ */
+async function assertAnswers(project, pi, said) {
+  const from = pi.ui("notify").length;
+  await pi.prompt(`/lcm search ${said}`);
+  await pi.waitFor(() => pi.ui("notify").slice(from).some(({ message }) => /^m-[0-9a-f]{10} /.test(message) && message.includes(said)));
+  project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: said } }] }];
+  await talk(project, pi, "look for it");
+  assert.match(project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "", /^m-[0-9a-f]{10} /m);
 }
 
 const noLimit = process.platform === "win32" ? "Windows knows no limit to a file's size" : undefined;
@@ -103,7 +131,7 @@ for (const [what, skip, make] of guarded) {
         assertToldOnce(pi, /failed to make/);
       });
 
-      await t.test("with a history in it: nothing of that is lost, and the next start makes up for what was missed", async () => {
+      await t.test("with a history in it: that can be asked, and what was missed is stored when it may be written", async () => {
         await pause(project, pi);
         const before = storedIn(project);
         putAway(project);
@@ -113,9 +141,13 @@ for (const [what, skip, make] of guarded) {
         await talk(project, pi, "meanwhile");
         await toldSomething(pi, from);
         await talk(project, pi, "and on");
-        assertToldOnce(pi, /\S+\.db can't be written \(let it be written, or name another folder in the setting dbDir\): .*\. Until that is mended nothing is stored/, from);
+        await assertAnswers(project, pi, "without a store");
+        assertToldOnce(pi, /the history could not be stored, and will be tried again: \S+\.db can't be written \(let it be written, or name another folder in the setting dbDir\): /, from);
         folder.setWritable(true);
         assertNothingGone(before, storedIn(project));
+        await storedAgain(project, pi);
+        assertToldOnce(pi, /can't be written/, from);
+        await assertAnswers(project, pi, "meanwhile");
         await assertWholeIn(project, pi, { from: await goOn(project, pi) });
         await leave(pi);
       });

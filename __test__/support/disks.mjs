@@ -25,7 +25,7 @@ function reasonAgainst() {
  */
 export function aDisk(t) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-disk-"));
-  run("mount", "-t", "tmpfs", "-o", "size=8m", "none", folder);
+  run("mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "none", folder);
   t.after(() => {
     // Lazily: a Pi of a test that failed may still be there.
     run("umount", "--lazy", folder);

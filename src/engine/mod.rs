@@ -536,7 +536,7 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persis
 async fn open_store(options: &Options) -> Result<Store> {
     let project = options.project();
     let dir = options.session_file.is_some().then(|| options.settings.db_dir.clone());
-    aside(move || Store::of_project(dir.as_deref(), &project)).await
+    aside(move || Store::of_session(dir.as_deref(), &project)).await
 }
 
 /// Runs `work` where waiting for the disk does no harm.

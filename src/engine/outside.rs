@@ -95,7 +95,7 @@ impl Outside {
     }
 
     async fn answer(&self, line: &Line, invocation: &Invocation) -> Result<Reply> {
-        let opened = open(line, invocation).await?;
+        let opened = open(line, invocation, &self.cancel).await?;
         let manner = manner(line, invocation);
         let answered = self.answer_in(line, invocation, &opened, manner).await;
         opened.home.store.close().await;
@@ -174,9 +174,9 @@ fn manner(line: &Line, invocation: &Invocation) -> Manner {
     Manner { is_shell: true, is_terminal, has_colours }
 }
 
-async fn open(line: &Line, invocation: &Invocation) -> Result<Opened> {
+async fn open(line: &Line, invocation: &Invocation, cancel: &CancellationToken) -> Result<Opened> {
     if let Some(database) = invocation.database.clone() {
-        return open_database(line, invocation, database).await;
+        return open_database(line, invocation, database, cancel).await;
     }
     let folder = invocation.project.clone().unwrap_or_else(|| line.cwd.clone());
     let (sources, settings) = settings(line, &folder);
@@ -206,14 +206,21 @@ async fn open(line: &Line, invocation: &Invocation) -> Result<Opened> {
     Ok(opened(line, store, notice, sources, settings, &folder))
 }
 
-async fn open_database(line: &Line, invocation: &Invocation, path: PathBuf) -> Result<Opened> {
+async fn open_database(
+    line: &Line,
+    invocation: &Invocation,
+    path: PathBuf,
+    cancel: &CancellationToken,
+) -> Result<Opened> {
     if invocation.access() != Access::Reads {
         return Err(Error::invalid(format!(
             "a database that is named is only looked at: {} takes the project's folder, with --project",
             invocation.name()
         )));
     }
-    let Apart { store, project, .. } = aside(move || Store::apart_in(Path::new(&real_path(&path)))).await?;
+    let cancel = cancel.clone();
+    let named = move || Store::apart_in(Path::new(&real_path(&path)), &cancel);
+    let Apart { store, project, .. } = aside(named).await?;
     let folder = PathBuf::from(project);
     let (sources, settings) = settings(line, &folder);
     Ok(opened(line, store, None, sources, settings, &folder))

@@ -282,7 +282,8 @@ impl Run<'_> {
         if matches!(store.place(), Place::File(own) if *own == path) {
             return Err(Error::invalid("it is the database that is in use"));
         }
-        let mut sessions = aside(move || OldSessions::open(&path)).await??;
+        let cancel = self.cancel.clone();
+        let mut sessions = aside(move || OldSessions::open(&path, &cancel)).await??;
         let mut all = Taken::default();
         loop {
             let (rest, next) = aside(move || {

@@ -71,7 +71,7 @@ pub async fn relink(
         if stopped {
             return Ok(done);
         }
-        take_over(home, &path, &seen, &mut done).await?;
+        take_over(home, &path, &seen, &mut done, cancel).await?;
         done.databases.push(path);
     }
     let (project, databases) = (done.project.clone(), done.databases.clone());
@@ -130,10 +130,16 @@ fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
 }
 
 /// What a fold of the entries does not bring.
-async fn take_over(home: &Home, path: &Path, seen: &HashMap<String, i64>, done: &mut Relinked) -> Result<()> {
-    let path = path.to_owned();
+async fn take_over(
+    home: &Home,
+    path: &Path,
+    seen: &HashMap<String, i64>,
+    done: &mut Relinked,
+    cancel: &CancellationToken,
+) -> Result<()> {
+    let (path, cancel) = (path.to_owned(), cancel.clone());
     let read = move || {
-        let old = OldStore::open(&path)?;
+        let old = OldStore::open(&path, &cancel)?;
         Ok::<_, Error>((old.summaries()?, old.notes()?, old.times()?, old.lineages()?))
     };
     let (summaries, notes, times, lineages) = aside(read).await??;

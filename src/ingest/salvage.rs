@@ -3,6 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use tokio_util::sync::CancellationToken;
+
 use super::file::{Header, Slices};
 use super::fold::Handover;
 use super::order::Order;
@@ -41,8 +43,8 @@ pub(super) fn is_database(path: &Path) -> bool {
 }
 
 impl OldSessions {
-    pub fn open(path: &Path) -> Result<Self> {
-        let mut store = OldStore::open(path)?;
+    pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
+        let mut store = OldStore::open(path, cancel)?;
         let sessions = store.sessions()?.into_iter();
         Ok(Self { store, sessions, lost: 0 })
     }

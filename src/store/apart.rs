@@ -3,14 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use tokio_util::sync::CancellationToken;
 
-use super::backup::open_unchanged;
-use super::connection::{self, NAMES, Place};
+use super::backup::{self, open_unchanged};
+use super::connection::{self, Opened, Place};
 use super::project::{name_of, project_in};
-use super::{Batch, Store, migrations, trouble};
+use super::{Batch, Store, migrations, strange, trouble};
 use crate::error::{Code, Error, Result};
 
 /// A history that was opened to be read.
@@ -30,8 +30,8 @@ impl Store {
     /// When there is something, and nothing of it can be read.
     pub fn apart(dir: &Path, project: &str) -> Result<Option<Apart>> {
         let mut passed: Option<Error> = None;
-        for path in places(dir, project).into_iter().filter(|path| path.exists()) {
-            match Self::apart_in(&path) {
+        for path in places(dir, project).into_iter().filter(|path| path.is_file()) {
+            match Self::of_apart(&path, open, |_| Ok(())) {
                 Ok(found) if found.project == project => {
                     let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
                     let notice = told.map(|why| format!("{why}; what is shown is from {}", path.display()));
@@ -44,11 +44,12 @@ impl Store {
         passed.map_or(Ok(None), Err)
     }
 
-    /// Opens a database of ours to read it, wherever it lies. One of an older format is read as today's, from a copy in memory.
+    /// Opens a database of ours to read it, wherever it lies and whoever made it, until `cancel` is raised. One of an older format is
+    /// read as today's, from a copy in memory.
     ///
     /// # Errors
     /// When it is none, when a newer version wrote it, or when it can't be read.
-    pub fn apart_in(path: &Path) -> Result<Apart> {
+    pub fn apart_in(path: &Path, cancel: &CancellationToken) -> Result<Apart> {
         if !path.exists() {
             return Err(Error::invalid(format!("there is no {}", path.display())));
         }
@@ -61,25 +62,23 @@ impl Store {
         if !path.is_file() {
             return Err(Error::invalid(format!("{} is no file, and no database", path.display())));
         }
-        let failed = |error: rusqlite::Error| {
-            let error = Error::storing(format!("{} can't be read", path.display()), error);
-            trouble::explained_at_opening(error, path)
-        };
-        let connection = open(path).map_err(|error| foreign_or(path, error, failed))?;
-        let version = migrations::version(&connection).map_err(failed)?;
-        if version > migrations::current() {
-            return Err(connection::newer(path, version));
-        }
-        if !migrations::is_ours(&connection).map_err(failed)? {
-            return Err(foreign_or(path, rusqlite::Error::InvalidQuery, failed));
-        }
-        let project = project_in(&connection).map_err(failed)?.unwrap_or_default();
+        let guard = |copy: &mut Connection| strange::guard(copy, path, cancel);
+        let cancel = cancel.clone();
+        let opens = move |path: &Path| strange::open(path, &cancel).and_then(looked_into);
+        Self::of_apart(path, opens, guard)
+    }
+
+    fn of_apart(
+        path: &Path,
+        opens: impl Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync + 'static,
+        guard: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+    ) -> Result<Apart> {
+        let (connection, version, project) = look(path, &opens)?;
         let place = Place::File(path.to_owned());
         let store = if version < migrations::current() {
-            let copy = copied(&connection).map_err(failed)?;
-            Self::of_copy(place, copy)?
+            Self::of_copy(place, as_todays(&connection, guard)?)?
         } else {
-            Self::of_reader(place, connection)
+            Self::of_reader(place, connection, Box::new(opens))
         };
         Ok(Apart { store, project, notice: None })
     }
@@ -105,9 +104,44 @@ impl Store {
 /// Where a project's database may lie, in the order in which it is looked for.
 #[must_use]
 pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
-    let name = name_of(project);
-    let beside = (2..=NAMES).map(|number| dir.join(format!("{name}-{number}.db")));
-    std::iter::once(dir.join(format!("{name}.db"))).chain(beside).collect()
+    connection::names(dir, &name_of(project)).collect()
+}
+
+/// Opens the database called `name` of the project `cwd` to be read until it can be written; none where none can be read either.
+pub(super) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
+    connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
+        let (connection, version, project) = look(&path, open).ok()?;
+        if project != cwd {
+            return None;
+        }
+        let connection = if version < migrations::current() {
+            as_todays(&connection, |_| Ok(())).ok()?
+        } else {
+            connection
+        };
+        Some(Opened { connection, place: Place::File(path), notice: None })
+    })
+}
+
+/// Opens a database of ours, of this format or an older one, and says which, and whose it is.
+fn look(
+    path: &Path,
+    opens: impl Fn(&Path) -> rusqlite::Result<Connection>,
+) -> Result<(Connection, i64, String)> {
+    let failed = |error: rusqlite::Error| {
+        let error = Error::storing(format!("{} can't be read", path.display()), error);
+        trouble::explained_at_opening(error, path)
+    };
+    let connection = opens(path).map_err(|error| foreign_or(path, error, failed))?;
+    let version = migrations::version(&connection).map_err(failed)?;
+    if version > migrations::current() {
+        return Err(connection::newer(path, version));
+    }
+    if !migrations::is_ours(&connection).map_err(failed)? {
+        return Err(foreign_or(path, rusqlite::Error::InvalidQuery, failed));
+    }
+    let project = project_in(&connection).map_err(failed)?.unwrap_or_default();
+    Ok((connection, version, project))
 }
 
 /// Bytes that are read by looking at the file's pages where the system has them: none is cut off while somebody reads it.
@@ -124,7 +158,12 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
         looked_into(connection)
     });
     match opened {
-        Err(error) if is_out_of_reach(&error) => open_unchanged(path).and_then(looked_into),
+        // Also where there is no room for what SQLite keeps beside it.
+        Err(error) if is_out_of_reach(&error) || is_of_the_disk(&error) => {
+            let opened = open_unchanged(path).and_then(looked_into);
+            // An empty log may be left of an attempt to write.
+            if had_log { opened } else { opened.or_else(|_| looked_into(backup::open_alone(path)?)) }
+        }
         opened => opened,
     }
 }
@@ -136,7 +175,6 @@ fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
     if mark != connection::APPLICATION_ID {
         return Err(rusqlite::Error::InvalidQuery);
     }
-    connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection::that_looks(connection)
 }
@@ -147,6 +185,10 @@ fn is_out_of_reach(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
     )
+}
+
+fn is_of_the_disk(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
 fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Error) -> Error) -> Error {
@@ -166,13 +208,16 @@ fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Err
     }
 }
 
-/// A copy in memory, brought to today's format.
-fn copied(connection: &Connection) -> rusqlite::Result<Connection> {
-    let mut copy = Connection::open_in_memory()?;
-    let backup = Backup::new(connection, &mut copy)?;
-    while backup.step(4096)? != StepResult::Done {}
-    drop(backup);
-    Ok(copy)
+/// A copy in memory, `guard`ed, brought to today's format, that is only read.
+fn as_todays(
+    connection: &Connection,
+    guard: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+) -> Result<Connection> {
+    let failed = |error| Error::storing("failed to read the history", error);
+    let mut copy = backup::in_memory(connection).map_err(failed)?;
+    guard(&mut copy).map_err(failed)?;
+    migrations::run(&mut copy)?;
+    connection::that_looks(copy).map_err(failed)
 }
 
 #[cfg(test)]
@@ -194,7 +239,7 @@ mod tests {
         .unwrap();
         old.close().unwrap();
         let before = std::fs::read(&path).unwrap();
-        let Apart { store, project, .. } = Store::apart_in(&path).unwrap();
+        let Apart { store, project, .. } = Store::apart_in(&path, &CancellationToken::new()).unwrap();
         let known = store.read(|view| Ok((view.session_ids()?, view.rewritten()?))).await.unwrap();
         assert_eq!((project.as_str(), known), ("/project", (vec!["one".to_owned()], 0)));
         assert!(store.write(|_| Ok(())).await.is_err());
@@ -229,11 +274,11 @@ mod tests {
             let path = dir.path().join(format!("{at}.db"));
             crafted(&path, craft);
             let before = std::fs::read(&path).unwrap();
-            let why = Store::apart_in(&path).err().unwrap().to_string();
+            let why = Store::apart_in(&path, &CancellationToken::new()).err().unwrap().to_string();
             let told =
                 format!("{} belongs to another program, or another program has changed it", path.display());
             assert_eq!(why, told, "{craft}");
-            let why = OldStore::open(&path).err().unwrap().to_string();
+            let why = OldStore::open(&path, &CancellationToken::new()).err().unwrap().to_string();
             assert!(why.starts_with("another program has changed it"), "{craft}: {why}");
             assert!(std::fs::read(&path).unwrap() == before);
         }
@@ -242,7 +287,11 @@ mod tests {
         for (at, craft) in harmless.iter().enumerate() {
             let plain = dir.path().join(format!("plain-{at}.db"));
             crafted(&plain, craft);
-            assert!(Store::apart_in(&plain).is_ok() && OldStore::open(&plain).is_ok(), "{craft}");
+            assert!(
+                Store::apart_in(&plain, &CancellationToken::new()).is_ok()
+                    && OldStore::open(&plain, &CancellationToken::new()).is_ok(),
+                "{craft}"
+            );
         }
         // Whoever reads one before that has been looked at runs none of it either.
         let seen = open_unchanged(&dir.path().join("1.db")).unwrap();
@@ -257,7 +306,7 @@ mod tests {
             format!("INSERT INTO conversations VALUES ({id}, '{name}', NULL, NULL, 0, 0);")
         };
         crafted(&path, &[row(3, "a"), row(1 << 62, "b"), row(i64::MAX, "c")].concat());
-        let sessions = OldStore::open(&path).unwrap().sessions().unwrap();
+        let sessions = OldStore::open(&path, &CancellationToken::new()).unwrap().sessions().unwrap();
         let names: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
     }
@@ -269,9 +318,12 @@ mod tests {
         let pipe = dir.path().join("pipe.db");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for path in [pipe.as_path(), Path::new("/dev/zero")] {
-            let why = Store::apart_in(path).err().unwrap().to_string();
+            let why = Store::apart_in(path, &CancellationToken::new()).err().unwrap().to_string();
             assert_eq!(why, format!("{} is no file, and no database", path.display()));
-            assert_eq!(OldStore::open(path).err().unwrap().to_string(), "it is not a regular file");
+            assert_eq!(
+                OldStore::open(path, &CancellationToken::new()).err().unwrap().to_string(),
+                "it is not a regular file"
+            );
         }
     }
 }

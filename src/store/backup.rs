@@ -40,14 +40,32 @@ pub fn backup_name(database: &Path) -> PathBuf {
 pub(super) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
     // Without a log nothing is written beside it either.
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-    let uri = format!(
-        "file:{}?{}",
-        path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23"),
-        if log.exists() { "mode=ro" } else { "mode=ro&immutable=1" }
-    );
+    if log.exists() { open_as(path, "mode=ro") } else { open_alone(path) }
+}
+
+/// A copy of a database in memory.
+pub(super) fn in_memory(connection: &Connection) -> rusqlite::Result<Connection> {
+    let mut copy = Connection::open_in_memory()?;
+    copy_all(connection, &mut copy)?;
+    Ok(copy)
+}
+
+fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+    let backup = Backup::new(from, to)?;
+    while backup.step(4096)? != StepResult::Done {}
+    Ok(())
+}
+
+/// The same of the file alone, whatever lies beside it.
+pub(super) fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
+    open_as(path, "mode=ro&immutable=1")
+}
+
+fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
+    let path = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(uri, flags)?;
+    let connection = Connection::open_with_flags(format!("file:{path}?{how}"), flags)?;
     connection::distrust(&connection)?;
     Ok(connection)
 }
@@ -77,9 +95,7 @@ impl View<'_> {
         // would be in the one and not in the other.
         self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         let mut copy = Connection::open(path)?;
-        let backup = Backup::new(self.connection, &mut copy)?;
-        while backup.step(4096)? != StepResult::Done {}
-        drop(backup);
+        copy_all(self.connection, &mut copy)?;
         copy.close().map_err(|(_, error)| error)
     }
 

@@ -1,6 +1,6 @@
 //! Opening: where the file is, whose it is, and how SQLite is told to treat it.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{migrations, trouble};
 use crate::error::{Code, Error, Result};
+use crate::files;
 
 /// Marks a database as ours (`PRAGMA application_id`): "LCM1".
 pub(super) const APPLICATION_ID: i64 = 0x4c43_4d31;
@@ -23,7 +24,7 @@ const TRIFLE: usize = 50;
 /// Pages that are given back at once: 8 MB, tens of milliseconds.
 const GIVEN_BACK: usize = 2_000;
 /// How many names beside an occupied one are tried.
-pub(super) const NAMES: usize = 9;
+const NAMES: usize = 9;
 
 /// Where a store lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,12 +57,8 @@ pub(super) struct Opened {
 pub(super) fn open_project(dir: &Path, name: &str, cwd: &str, damaged: &[Damaged]) -> Result<Opened> {
     make_dir(dir)?;
     let mut passed: Option<Error> = None;
-    let names = (1..=NAMES).map(|number| match number {
-        1 => dir.join(format!("{name}.db")),
-        _ => dir.join(format!("{name}-{number}.db")),
-    });
     // Those that are there come first: a history that had to go beside something is found also when that has gone.
-    let (there, free): (Vec<_>, Vec<_>) = names.partition(|path| path.symlink_metadata().is_ok());
+    let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
     for path in there.into_iter().chain(free) {
         let known = damaged.iter().find(|known| known.path == path);
         let opened = match known {
@@ -101,6 +98,27 @@ fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
     }
 }
 
+/// Where the database called `name` may lie, in the order in which it is looked for.
+pub(super) fn names(dir: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
+    (1..=NAMES).map(move |number| match number {
+        1 => dir.join(format!("{name}.db")),
+        _ => dir.join(format!("{name}-{number}.db")),
+    })
+}
+
+/// Opens a file for writing that could only be read before, where that is possible now.
+pub(super) fn open_again(place: &Place, cwd: &str) -> Result<Connection> {
+    match place {
+        Place::File(path) => {
+            let (connection, _) = open_file(path, cwd)?;
+            // What was to be read before may still come.
+            list_words(&connection).map_err(|error| unread(path, error))?;
+            Ok(connection)
+        }
+        Place::Memory => Err(Error::closed()),
+    }
+}
+
 /// A store in memory.
 pub(super) fn open_memory(cwd: &str) -> Result<Opened> {
     let failed = |error| Error::storing("failed to open a history store in memory", error);
@@ -113,10 +131,13 @@ pub(super) fn open_memory(cwd: &str) -> Result<Opened> {
 }
 
 /// A connection that only reads.
-pub(super) fn open_reader(path: &Path) -> Result<Connection> {
-    reading(path)
-        .and_then(that_looks)
-        .map_err(|error| Error::storing(format!("failed to read {}", path.display()), error))
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    reading(path).and_then(that_looks)
+}
+
+/// What to say of a file that can't be opened to be read.
+pub(super) fn unread(path: &Path, error: rusqlite::Error) -> Error {
+    Error::storing(format!("failed to read {}", path.display()), error)
 }
 
 /// The same before anything is looked at. It is opened for writing all the same: the last connection to close takes the log along,
@@ -138,7 +159,8 @@ pub(super) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     ] {
         connection.set_db_config(trusting, false)?;
     }
-    Ok(())
+    // Pages that say what no page of SQLite's does are damage, and not read on.
+    connection.pragma_update(None, "cell_size_check", true)
 }
 
 /// One that is ready, and writes nothing from now on.
@@ -275,14 +297,10 @@ fn make_dir(dir: &Path) -> Result<()> {
         let remedy = "make it yourself, or name another in the setting dbDir";
         Error::storing(format!("failed to make the folder {} ({remedy})", dir.display()), error)
     };
-    if dir.is_dir() {
-        return Ok(());
+    if !dir.is_dir() {
+        files::make_private_dir(dir).map_err(failed)?;
     }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(dir).map_err(failed)
+    Ok(())
 }
 
 /// The file, for its owner only; SQLite gives its log the same rights.

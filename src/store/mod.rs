@@ -31,6 +31,7 @@ mod scour;
 mod search;
 mod sessions;
 mod sizes;
+mod strange;
 mod stretches;
 mod summaries;
 mod tails;

@@ -195,6 +195,14 @@ impl Store {
         Self::open(dir, &name_of(project), project)
     }
 
+    /// The same for a session that is open in it. One that can't be written is read until it can be, and each write tries anew.
+    ///
+    /// # Errors
+    /// As [`Store::open`], where it can't be read either.
+    pub fn of_session(dir: Option<&Path>, project: &str) -> Result<Self> {
+        Self::open_or_wait(dir, &name_of(project), project)
+    }
+
     /// Opens another in its place, beside it: this one turned out to be damaged.
     ///
     /// # Errors

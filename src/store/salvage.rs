@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row};
+use tokio_util::sync::CancellationToken;
 
-use super::backup::open_unchanged;
-use super::{codec, connection, migrations};
+use super::{codec, connection, migrations, strange};
 use crate::error::{Error, Result};
 use crate::ids::{Hash, Nonce};
 use crate::model::{Content, Entry, Stub, replacements};
@@ -20,6 +20,8 @@ const MANY: i64 = 1_000_000;
 /// An old database.
 pub struct OldStore {
     connection: Connection,
+    /// Ends the reading.
+    cancel: CancellationToken,
     /// Each session's entries, in their order.
     entries: HashMap<i64, Vec<OldEntry>>,
     /// Rows of sessions and entries that can't be read.
@@ -57,16 +59,16 @@ struct OldMessage {
 }
 
 impl OldStore {
-    /// Opens a database of ours.
+    /// Opens a database of ours, whoever made it; it is read until `cancel` is raised.
     ///
     /// # Errors
     /// When it is none, or so damaged that SQLite can't open it.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be opened: {error}"));
         if !path.is_file() {
             return Err(Error::invalid("it is not a regular file"));
         }
-        let connection = open_unchanged(path).map_err(failed)?;
+        let connection = strange::open(path, cancel).map_err(failed)?;
         let mark: i64 =
             connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
         if mark != connection::APPLICATION_ID {
@@ -78,7 +80,7 @@ impl OldStore {
         if !migrations::is_ours(&connection).map_err(failed)? {
             return Err(Error::invalid("another program has changed it: import Pi's session files instead"));
         }
-        let mut store = Self { connection, entries: HashMap::new(), lost: 0 };
+        let mut store = Self { connection, cancel: cancel.clone(), entries: HashMap::new(), lost: 0 };
         let mut entries: HashMap<i64, Vec<OldEntry>> = HashMap::new();
         let sql = "SELECT * FROM entries WHERE id = ?1";
         store.lost += store.each("entries", sql, |row| {
@@ -226,9 +228,14 @@ impl OldStore {
         while id <= last && blind <= MANY {
             // A gap between two rows is skipped, however wide; where the table can't say where it ends, it is gone through.
             match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
-                Ok(Some(found)) => (id, blind) = (found, 0),
+                Ok(Some(found)) if found >= id => (id, blind) = (found, 0),
                 Ok(None) => break,
-                Err(_) => blind += 1,
+                Err(error) if is_over(&error) => return Err(failed(error)),
+                // One that lies before it: pages that point back.
+                Ok(Some(_)) | Err(_) => blind += 1,
+            }
+            if self.cancel.is_cancelled() {
+                return Err(Error::cancelled());
             }
             lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
             let Some(after) = id.checked_add(1) else { break };
@@ -236,4 +243,9 @@ impl OldStore {
         }
         Ok(lost)
     }
+}
+
+/// Was reading stopped, since it takes too long or nobody waits any more?
+fn is_over(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }

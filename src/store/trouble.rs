@@ -1,5 +1,6 @@
 //! What a failure of SQLite means to the user: what happened to which file, and what helps.
 
+use std::fmt;
 use std::path::Path;
 
 use rusqlite::ErrorCode;
@@ -23,13 +24,32 @@ pub(super) fn explained(error: Error, path: &Path) -> Error {
                 "{path} can't be written (let it be written, or name another folder in the setting dbDir)"
             )
         }
+        // See `strange`.
+        Some(ErrorCode::OperationInterrupted) => {
+            format!("reading {path} was stopped: it takes longer than a sound history of its size can")
+        }
         Some(ErrorCode::SystemIoFailure) => {
             format!("the disk does not take {path} (see whether it is there, whole, and has room)")
         }
         _ => return error,
     };
-    Error::storing(sentence, cause.to_string())
+    Error::storing(sentence, Said { code: cause.sqlite_error_code(), words: cause.to_string() })
 }
+
+/// What SQLite said, without the sentence that went before it.
+#[derive(Debug)]
+struct Said {
+    code: Option<ErrorCode>,
+    words: String,
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl std::error::Error for Said {}
 
 /// The same of a file that is being opened: what is damaged there is passed over, and the doctor will not see it.
 pub(super) fn explained_at_opening(error: Error, path: &Path) -> Error {
@@ -47,6 +67,22 @@ fn said(path: &Path) -> String {
 /// Did the work wait for another program's lock in vain?
 pub(super) fn is_busy(error: &Error) -> bool {
     cause(error).and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Was it [`explained`], and is the reason that the system keeps the file from being written or has no room for it? Then it may be
+/// read all the same.
+pub(super) fn is_unwritable(error: &Error) -> bool {
+    let said = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Said>());
+    matches!(
+        said.and_then(|said| said.code),
+        Some(
+            ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::CannotOpen
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+        )
+    )
 }
 
 fn is_damage(cause: &rusqlite::Error) -> bool {

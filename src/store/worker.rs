@@ -2,9 +2,13 @@
 //!
 //! Jobs reach the writer through a queue, in order, so whoever hands over messages does not wait. A reader sees what
 //! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
+//!
+//! A file that can't be written is read all the same, by the writer alone, which tries to open it anew whenever something is to be
+//! written.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -22,7 +26,15 @@ struct Job {
     work: Box<dyn FnOnce(&mut Connection) + Send>,
     /// Nobody waits for it.
     unhurried: bool,
+    /// It is a writing transaction.
+    writes: bool,
 }
+
+/// Opens one more connection that reads.
+pub(super) type Opens = Box<dyn Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync>;
+
+/// Opens a file that could not be written, where it can be now.
+type Reopen = Box<dyn Fn() -> Result<Connection> + Send>;
 
 /// How long the writer lets whoever brought unhurried work go on first. A thread that is woken may be given the core of the one
 /// that woke it: then Pi's thread would stand still for a whole transaction.
@@ -46,11 +58,11 @@ struct Shared {
     passed: Vec<Damaged>,
     trouble: Mutex<Trouble>,
     /// Opens one more connection that reads.
-    opens: fn(&Path) -> Result<Connection>,
+    opens: Opens,
     /// It was opened to be read, and nothing is ever written.
     is_apart: bool,
-    /// What is read is a copy of the file in memory.
-    is_copy: bool,
+    /// What is read is what the writer has: a copy in memory, or a file that can't be written.
+    reads_in_turn: Arc<AtomicBool>,
 }
 
 /// What went wrong with the file.
@@ -63,7 +75,7 @@ struct Trouble {
 }
 
 impl Shared {
-    fn reading(place: Place) -> Self {
+    fn reading(place: Place, opens: Opens) -> Self {
         Self {
             place,
             jobs: Mutex::default(),
@@ -72,12 +84,9 @@ impl Shared {
             notice: None,
             passed: Vec::new(),
             trouble: Mutex::default(),
-            opens: |path| {
-                let failed = |error| Error::storing(format!("failed to read {}", path.display()), error);
-                apart::open(path).map_err(failed)
-            },
+            opens,
             is_apart: true,
-            is_copy: false,
+            reads_in_turn: Arc::default(),
         }
     }
 }
@@ -101,41 +110,63 @@ impl Store {
     }
 
     fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
-        let Opened { connection, place, notice } = match dir {
+        let opened = match dir {
             Some(dir) => connection::open_project(dir, name, cwd, &passed)?,
             None => connection::open_memory(cwd)?,
         };
-        let is_to_be_scoured = scour::is_pending(&connection);
-        let (jobs, writer) = start_writer(connection)?;
+        Self::begin(opened, passed, None)
+    }
+
+    /// The same; where the file can't be written, it is read until it can be.
+    pub(super) fn open_or_wait(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
+        let (why, dir) = match (Self::open(dir, name, cwd), dir) {
+            (Err(why), Some(dir)) if trouble::is_unwritable(&why) => (why, dir),
+            (outcome, _) => return outcome,
+        };
+        let Some(opened) = apart::open_to_wait(dir, name, cwd) else { return Err(why) };
+        let (place, cwd) = (opened.place.clone(), cwd.to_owned());
+        let reopen = move || connection::open_again(&place, &cwd);
+        Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
+    }
+
+    /// One that is written, or waits for its file to be `reopen`ed for that.
+    fn begin(opened: Opened, passed: Vec<Damaged>, reopen: Option<Reopen>) -> Result<Self> {
+        let Opened { connection, place, notice } = opened;
+        let is_to_be_scoured = reopen.is_none() && scour::is_pending(&connection);
+        let reads_in_turn = Arc::new(AtomicBool::new(reopen.is_some() || place == Place::Memory));
+        let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
+        let (jobs, writer) = start_writer(connection, waiting)?;
         if is_to_be_scoured {
             let work = Box::new(|connection: &mut Connection| drop(scour::scour(connection)));
             // The writer has only just begun to wait for work.
-            let _ = jobs.send(Job { work, unhurried: true });
+            let _ = jobs.send(Job { work, unhurried: true, writes: false });
         }
         Ok(Self(Arc::new(Shared {
             jobs: Mutex::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             notice,
             passed,
-            opens: connection::open_reader,
             is_apart: false,
-            ..Shared::reading(place)
+            reads_in_turn,
+            ..Shared::reading(place, Box::new(connection::open_reader))
         })))
     }
 
-    /// One that is only read, with its first connection.
-    pub(super) fn of_reader(place: Place, connection: Connection) -> Self {
-        let shared = Shared::reading(place);
+    /// One that is only read, with its first connection, and what opens more.
+    pub(super) fn of_reader(place: Place, connection: Connection, opens: Opens) -> Self {
+        let shared = Shared::reading(place, opens);
         lock(&shared.readers).push(connection);
         Self(Arc::new(shared))
     }
 
-    /// The same of a copy in memory, which is brought to today's format.
-    pub(super) fn of_copy(place: Place, mut copy: Connection) -> Result<Self> {
-        migrations::run(&mut copy)?;
-        connection::list_words(&copy).map_err(|error| Error::storing("failed to read the history", error))?;
-        let (jobs, writer) = start_writer(copy)?;
-        let shared = Shared { is_copy: true, ..Shared::reading(place) };
+    /// The same of a copy in memory.
+    pub(super) fn of_copy(place: Place, copy: Connection) -> Result<Self> {
+        let (jobs, writer) = start_writer(copy, None)?;
+        // The writer has the only connection there is.
+        let shared = Shared {
+            reads_in_turn: Arc::new(AtomicBool::new(true)),
+            ..Shared::reading(place, Box::new(|_| Err(rusqlite::Error::InvalidQuery)))
+        };
         (*lock(&shared.jobs), *lock(&shared.writer)) = (Some(jobs), Some(writer));
         Ok(Self(Arc::new(shared)))
     }
@@ -173,7 +204,7 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
         done: impl FnOnce(Result<T>) + Send + 'static,
     ) -> Result<()> {
-        self.queue(Job { work: transaction(self.clone(), work, done), unhurried: true })
+        self.queue(Job { work: transaction(self.clone(), work, done), unhurried: true, writes: true })
     }
 
     /// Runs one writing transaction: all of `work`, or nothing of it.
@@ -190,18 +221,22 @@ impl Store {
         if self.0.is_apart {
             return Err(Error::invalid("this history was opened to be read: nothing is written to it"));
         }
-        self.in_turn(work).await
-    }
-
-    async fn in_turn<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
-    ) -> Result<T> {
         let (answer, result) = oneshot::channel();
         // Nobody may be left to hear it.
         let work = transaction(self.clone(), work, move |outcome| drop(answer.send(outcome)));
-        self.queue(Job { work, unhurried: false })?;
+        self.queue(Job { work, unhurried: false, writes: true })?;
         result.await.map_err(|_| Error::closed())?
+    }
+
+    /// Reads with the writer's own connection.
+    async fn read_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, result) = oneshot::channel();
+        let work = Box::new(move |connection: &mut Connection| drop(answer.send(in_view(connection, work))));
+        self.queue(Job { work, unhurried: false, writes: false })?;
+        result.await.map_err(|_| Error::closed())?.map_err(|error| self.explain(error))
     }
 
     /// Runs `work` over a consistent view, on a thread where waiting for the disk does no harm.
@@ -213,9 +248,8 @@ impl Store {
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let path = match &self.0.place {
-            Place::File(path) if !self.0.is_copy => path,
-            // A database in memory has one connection only.
-            _ => return self.in_turn(move |batch| work(batch)).await,
+            Place::File(path) if !self.0.reads_in_turn.load(Ordering::Acquire) => path,
+            _ => return self.read_in_turn(work).await,
         };
         if self.is_closed() {
             return Err(Error::closed());
@@ -225,7 +259,9 @@ impl Store {
             let idle = lock(&store.0.readers).pop();
             let mut connection = match idle {
                 Some(connection) => connection,
-                None => (store.0.opens)(&path).map_err(|error| store.explain(error))?,
+                None => {
+                    (store.0.opens)(&path).map_err(|error| store.explain(connection::unread(&path, error)))?
+                }
             };
             let outcome = in_view(&mut connection, work).map_err(|error| store.explain(error));
             let closed = store.is_closed();
@@ -245,7 +281,7 @@ impl Store {
     pub async fn flush(&self) -> Result<()> {
         let (answer, done) = oneshot::channel();
         let work = Box::new(move |_: &mut Connection| answer.send(()).unwrap_or_default());
-        self.queue(Job { work, unhurried: false })?;
+        self.queue(Job { work, unhurried: false, writes: false })?;
         done.await.map_err(|_| Error::closed())
     }
 
@@ -272,7 +308,7 @@ impl Store {
             let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());
         });
-        self.queue(Job { work, unhurried: false })?;
+        self.queue(Job { work, unhurried: false, writes: false })?;
         done.await.map_err(|_| Error::closed())
     }
 
@@ -286,7 +322,7 @@ impl Store {
         let work = Box::new(move |connection: &mut Connection| {
             let _ = answer.send(scour::scour(connection));
         });
-        self.queue(Job { work, unhurried: false })?;
+        self.queue(Job { work, unhurried: false, writes: false })?;
         let outcome = done.await.map_err(|_| Error::closed())?;
         match outcome.map_err(|error| Error::storing("failed to write the history store anew", error)) {
             Err(error) if trouble::is_busy(&error) => Ok(false),
@@ -350,22 +386,37 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn start_writer(mut connection: Connection) -> Result<(Sender<Job>, JoinHandle<()>)> {
+fn start_writer(
+    mut connection: Connection,
+    waiting: Option<(Reopen, Arc<AtomicBool>)>,
+) -> Result<(Sender<Job>, JoinHandle<()>)> {
     let (jobs, queue) = channel::<Job>();
     std::thread::Builder::new()
         .name("lcm-writer".into())
-        .spawn(move || work_off(&queue, &mut connection))
+        .spawn(move || work_off(&queue, &mut connection, waiting))
         .map(|writer| (jobs, writer))
         .map_err(|error| Error::storing("failed to start the writer of the history store", error))
 }
 
 /// Does one job after the other until no more can come.
-fn work_off(queue: &Receiver<Job>, connection: &mut Connection) {
+fn work_off(
+    queue: &Receiver<Job>,
+    connection: &mut Connection,
+    mut waiting: Option<(Reopen, Arc<AtomicBool>)>,
+) {
     let mut next = None;
     while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
         if job.unhurried {
             // Whatever comes meanwhile ends the wait: somebody may be waiting for that.
             next = queue.recv_timeout(BREATH).ok();
+        }
+        if job.writes
+            && let Some((reopen, reads_in_turn)) = &waiting
+            && let Ok(writing) = reopen()
+        {
+            *connection = writing;
+            reads_in_turn.store(false, Ordering::Release);
+            waiting = None;
         }
         let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(connection)));
     }

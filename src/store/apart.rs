@@ -12,6 +12,7 @@ use super::connection::{self, Opened, Place};
 use super::project::{name_of, project_in};
 use super::{Batch, Store, migrations, strange, trouble};
 use crate::error::{Code, Error, Result};
+use crate::files;
 
 /// A history that was opened to be read.
 pub struct Apart {
@@ -29,8 +30,10 @@ impl Store {
     /// # Errors
     /// When there is something, and nothing of it can be read.
     pub fn apart(dir: &Path, project: &str) -> Result<Option<Apart>> {
+        files::check_own(dir)?;
         let mut passed: Option<Error> = None;
         for path in places(dir, project).into_iter().filter(|path| path.is_file()) {
+            connection::check_own(&path)?;
             match Self::of_apart(&path, open, |_| Ok(())) {
                 Ok(found) if found.project == project => {
                     let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
@@ -110,6 +113,7 @@ pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
 /// Opens the database called `name` of the project `cwd` to be read until it can be written; none where none can be read either.
 pub(super) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
     connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
+        connection::check_own(&path).ok()?;
         let (connection, version, project) = look(&path, open).ok()?;
         if project != cwd {
             return None;

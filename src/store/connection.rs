@@ -184,6 +184,7 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
         let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
         trouble::explained_at_opening(error, path)
     };
+    check_own(path)?;
     make_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
@@ -300,7 +301,15 @@ fn make_dir(dir: &Path) -> Result<()> {
     if !dir.is_dir() {
         files::make_private_dir(dir).map_err(failed)?;
     }
-    Ok(())
+    // Another user may have been first.
+    files::check_own(dir)
+}
+
+/// Sees to it that a database, and what SQLite reads beside it, is the user's alone.
+pub(super) fn check_own(path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let all = ["", "-wal", "-shm", "-journal"].map(|ending| path.with_file_name(format!("{name}{ending}")));
+    all.iter().try_for_each(|path| files::check_own(path))
 }
 
 /// The file, for its owner only; SQLite gives its log the same rights.

@@ -86,7 +86,7 @@ pub(super) fn name_of(project: &str) -> String {
 pub fn histories(dir: &Path) -> Vec<History> {
     let files = dir.read_dir().into_iter().flatten().flatten().map(|file| file.path());
     let mut found: Vec<History> = files
-        .filter(|path| path.extension().is_some_and(|ending| ending == "db"))
+        .filter(|path| path.extension().is_some_and(|ending| ending == "db") && is_own(path))
         .filter_map(|path| {
             let project = project_in(&open_unchanged(&path).ok()?).ok()??;
             Some(History { path, project })
@@ -94,6 +94,11 @@ pub fn histories(dir: &Path) -> Vec<History> {
         .collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
+}
+
+/// Is it a file that no other user can have put there or changed?
+fn is_own(path: &Path) -> bool {
+    path.is_file() && connection::check_own(path).is_ok()
 }
 
 /// The project that a database of ours belongs to.
@@ -141,7 +146,7 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
         ProjectIdentity::Cwd => repository,
     };
     let path = dir.join(format!("{}.db", name_of(&project)));
-    let connection = path.exists().then(|| open_unchanged(&path).ok()).flatten()?;
+    let connection = is_own(&path).then(|| open_unchanged(&path).ok()).flatten()?;
     let was_used = match identity {
         ProjectIdentity::Git => "SELECT EXISTS (SELECT 1 FROM conversations) AND ?1 <> ''",
         // Others may work in the repository's main folder without sharing it.

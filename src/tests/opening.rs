@@ -58,3 +58,30 @@ async fn a_newer_version_s_file_is_told_of_each_time_since_its_history_is_not_se
         assert!(notice.unwrap().contains("was written by a newer version"));
     }
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_others_can_get_at_is_refused_by_all_who_open_it() {
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use crate::store::histories;
+
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(open(dir.path()).await, ("project.db".into(), None));
+    let database = dir.path().join("project.db");
+    let log = dir.path().join("project.db-wal");
+    std::fs::write(&log, "").unwrap();
+    for (path, mode) in [(dir.path(), 0o770), (&database, 0o602), (&log, 0o666)] {
+        let before = std::fs::metadata(path).unwrap().permissions();
+        set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let told = format!("{} may be written by other users (mode {mode:o}): ", path.display());
+        let why = Store::open(Some(dir.path()), "project", "/project").err().unwrap().to_string();
+        assert!(why.starts_with(&told), "{why}");
+        if path != dir.path() {
+            assert_eq!(histories(dir.path()), []);
+        }
+        set_permissions(path, before).unwrap();
+    }
+    assert_eq!(histories(dir.path()).len(), 1);
+}

@@ -37,7 +37,7 @@ const WAYS = { "Pi alone": {}, ours: { lcm: {} } };
 /** What runs only if it is named. @type {typeof WAYS} */
 const MORE_WAYS = { "full context": { lcm: { context: "full" } } };
 
-const usage = "npm run bench:survival -- [--compactions 1|5|20 …] [--loss PERCENT …] [--way PART …] [--window TOKENS] [--sessions N] [--quick]";
+const usage = "npm run bench:survival -- [--compactions 1|5|20 …] [--loss PERCENT …] [--way PART …] [--window TOKENS] [--sessions N] [--lost] [--quick]";
 const { values } = parseArgs({
   options: {
     compactions: { type: "string", multiple: true },
@@ -45,6 +45,7 @@ const { values } = parseArgs({
     way: { type: "string", multiple: true },
     window: { type: "string", default: "64000" },
     sessions: { type: "string" },
+    lost: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -101,6 +102,7 @@ process.exit(0);
  */
 function report(name, loss, count, outcomes, searches) {
   const facts = outcomes.flatMap((outcome) => outcome.facts);
+  if (values.lost) process.stderr.write(facts.map(lostLine).join(""));
   const ofKind = (/** @type {string} */ kind) => facts.filter(({ fact }) => fact.kind === kind);
   const share = (/** @type {unknown[]} */ some, /** @type {unknown[]} */ all) => (all.length === 0 ? "–" : `${Math.round((some.length / all.length) * 100)}`);
   const shares = KINDS.map(ofKind).map((all) => {
@@ -116,6 +118,11 @@ function report(name, loss, count, outcomes, searches) {
   sizes.push([name, `${loss} %`, count, number(outcomes.length), number(outcomes.reduce((sum, { turns }) => sum + turns, 0)), ...KINDS.map((kind) => number(ofKind(kind).length))]);
   const [made, asked] = [outcomes.map(({ compactions }) => compactions), outcomes.map((outcome) => outcome.asked)];
   process.stderr.write(`  ${name}, ${loss} %: ${made.join(", ")} compactions, of these asked for: ${asked.join(", ")}; ${seconds()}\n`);
+}
+
+/** What the block does not tell, and whether a call finds it. @param {Outcome["facts"][number]} fact */
+function lostLine({ fact: { kind, turn, text }, inBlock, byCall }) {
+  return inBlock ? "" : `    ${byCall ? "by a call" : "not found"}: ${kind} of turn ${turn}: ${text}\n`;
 }
 
 /**

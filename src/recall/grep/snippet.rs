@@ -35,7 +35,8 @@ pub(super) struct Sighting {
 }
 
 impl Snippet {
-    /// The window of `text` that shows most of `within`: the weightiest different words of `marks`.
+    /// The window of `text` that shows most of `within`: the weightiest different words of `marks`, where they are closest to each
+    /// other. What was asked for is next to them.
     pub(super) fn best(text: &str, within: &Range<usize>, marks: &[Mark], width: usize) -> Self {
         let sightings = sightings(text, within, marks);
         let mut best = (0, within.start..within.start);
@@ -46,9 +47,10 @@ impl Snippet {
             seen.sort_unstable();
             seen.dedup();
             let weight: usize = seen.into_iter().map(|mark| marks[mark].weight).sum();
-            if weight > best.0 {
-                let last = inside().map(|sighting| sighting.range.end).max().unwrap_or(first.range.end);
-                best = (weight, first.range.start..last);
+            let last = inside().map(|sighting| sighting.range.end).max().unwrap_or(first.range.end);
+            let range = first.range.start..last;
+            if weight > best.0 || weight == best.0 && range.len() < best.1.len() {
+                best = (weight, range);
             }
         }
         let ranges = sightings.into_iter().map(|sighting| sighting.range).collect();
@@ -220,6 +222,14 @@ mod tests {
         let shown = shown(&text, "tokens cache");
         assert!(shown.contains("[cache] of [tokens]"), "{shown}");
         assert!(shown.chars().count() < WIDTH + 10, "{shown}");
+    }
+
+    #[test]
+    fn of_equal_windows_the_one_where_the_words_are_closest_is_shown() {
+        let before = "import printer from './printer'; ".repeat(4);
+        let line = "warn  admin-printer checksum mismatch on part 7, got 8f3a-11c2-77e0";
+        let shown = shown(&format!("{before}\n{line}\n{before}"), "checksum mismatch of the admin printer");
+        assert!(shown.contains("got 8f3a-11c2-77e0"), "{shown}");
     }
 
     proptest! {

@@ -168,11 +168,13 @@ impl Facts {
     fn close(&mut self, done: impl Iterator<Item = Said>) {
         let done: Vec<Said> = done.collect();
         if !done.is_empty() && !self.tasks.is_empty() {
-            let meant: Vec<Meaning> = done.iter().map(|said| Meaning::of(&said.text)).collect();
-            self.tasks.retain(|task| {
-                let task = Meaning::of(&task.text);
-                !meant.iter().any(|done| done.closes(&task))
-            });
+            let tasks: Vec<Meaning> = self.tasks.iter().map(|task| Meaning::of_task(&task.text)).collect();
+            let mut is_open = vec![true; tasks.len()];
+            for said in &done {
+                Meaning::of(&said.text).close(&tasks, &mut is_open);
+            }
+            let mut is_open = is_open.into_iter();
+            self.tasks.retain(|_| is_open.next().unwrap_or(true));
         }
         self.done.extend(done);
     }

@@ -56,6 +56,20 @@ static NOT_YET: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// Where a sentence begins to say when, or on what condition.
+static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i),? (?:once|before|after|until|as soon as|when|whenever|if|sobald|bevor|nachdem|wenn|falls|quand|dès que|lorsque|avant",
+        r"|cuando|antes|después|quando|prima|dopo) ",
+    ))
+    .ok()
+});
+/// A word that begins another one, as `clean` begins `cleanup`, is taken for it from so many characters on.
+const PREFIX: usize = 5;
+
+/// In percent: who says so much of a task means it.
+const SURELY: usize = 75;
+
 /// What a sentence is about, found once.
 pub struct Meaning {
     words: HashSet<String>,
@@ -84,10 +98,31 @@ impl Meaning {
         is_changed && shared > 0 && 2 * shared >= all && all - shared <= 2
     }
 
-    /// Returns whether what this sentence says is done is the task.
-    pub(super) fn closes(&self, task: &Self) -> bool {
-        let (shared, all) = (self.words.intersection(&task.words).count(), task.words.len());
-        shared > 0 && (4 * shared >= 3 * all || (shared >= 3 && 2 * shared >= all))
+    /// Returns what a task is about, without when it is to be done.
+    pub(super) fn of_task(sentence: &str) -> Self {
+        let when = WHEN.as_ref().and_then(|when| when.find_iter(sentence).last()).map(|when| when.start());
+        // What comes first says more than half, or it is the condition.
+        Self::of(when.filter(|at| *at > sentence.len() / 2).map_or(sentence, |at| &sentence[..at]))
+    }
+
+    /// Returns how much of the task this sentence says is done, in percent; none where it is about something else.
+    fn share_of(&self, task: &Self) -> Option<usize> {
+        let begins = |one: &str, other: &str| one.len() >= PREFIX && other.starts_with(one);
+        let are_kin = |one: &str, other: &str| one == other || begins(one, other) || begins(other, one);
+        let is_told = |word: &&String| self.words.iter().any(|told| are_kin(told, word));
+        let (shared, all) = (task.words.iter().filter(is_told).count(), task.words.len());
+        let is_closed = shared > 0 && (4 * shared >= 3 * all || (shared >= 3 && 2 * shared >= all));
+        is_closed.then(|| 100 * shared / all)
+    }
+
+    /// Closes what of the open `tasks` this sentence says is done: what it says nearly all of, and of the rest what it says most of.
+    pub(super) fn close(&self, tasks: &[Self], is_open: &mut [bool]) {
+        let share = |(task, is_open): (&Self, &bool)| if *is_open { self.share_of(task) } else { None };
+        let shares: Vec<Option<usize>> = tasks.iter().zip(is_open.iter()).map(share).collect();
+        let most = shares.iter().flatten().max().copied().unwrap_or_default();
+        for (share, is_open) in shares.into_iter().zip(is_open) {
+            *is_open &= share.is_none_or(|share| share < most.min(SURELY));
+        }
     }
 }
 
@@ -130,7 +165,9 @@ mod tests {
     }
 
     fn closes(done: &str, task: &str) -> bool {
-        Meaning::of(done).closes(&Meaning::of(task))
+        let mut is_open = [true];
+        Meaning::of(done).close(&[Meaning::of_task(task)], &mut is_open);
+        !is_open[0]
     }
 
     #[test]
@@ -180,6 +217,21 @@ mod tests {
         }
         assert!(closes("I added the tests for the parser.", "Later also add tests for the parser."));
         assert!(closes("The docs are updated.", "todo: update the docs"));
+        assert!(closes(
+            "The cleanup in the invoice mailer went in.",
+            "For later: the invoice mailer should be cleaned up before we ship."
+        ));
+        assert!(closes(
+            "Coming back to the mailer queue is settled.",
+            "We come back to the mailer queue once 2.0 is out."
+        ));
         assert!(!closes("I added the tests for the lexer.", "still to do: write the changelog"));
+        let queues = ["mail", "order"]
+            .map(|queue| Meaning::of_task(&format!("Come back to X1 in the staging {queue} queue.")));
+        let done = Meaning::of("What we come back to in the staging mail queue is settled.");
+        let mut are_open = [true, true];
+        done.close(&queues, &mut are_open);
+        assert_eq!(are_open, [false, true]);
+        assert!(!closes("I updated the docs.", "After the docs are updated, write the changelog."));
     }
 }

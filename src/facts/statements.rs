@@ -146,12 +146,14 @@ mod tests {
         [sought, found, given, right]
     }
 
-    /// The lists of words were made with the first set at hand. Nobody who changes them should look into the second.
+    /// The lists of words were made with the first set at hand, and later with the second, whose messages are about other work than
+    /// programs. Nobody who changes them should look into the third.
     #[test]
     fn most_rules_are_found_and_little_else_in_eight_languages() {
         let sets = [
             (include_str!("labelled/seen.jsonl"), [95, 88]),
-            (include_str!("labelled/unseen.jsonl"), [94, 88]),
+            (include_str!("labelled/elsewhere.jsonl"), [95, 97]),
+            (include_str!("labelled/unseen.jsonl"), [95, 88]),
         ];
         for (labelled, [recall, precision]) in sets {
             let [sought, found, given, right] = figures(labelled);

@@ -185,6 +185,16 @@ const ORDERS_EN: &[&str] = &[
     "aim for |strive for |target [0-9]+|default to |fall back to asking |err on |opt for |go for (?:simple|the simplest|readable)|think of me as |act as |act like |behave like |pretend |imagine you're |mark {W6}with ",
     "don't you (?:dare|ever) ",
     "rebase (?:instead|rather|don|,|before|your|onto) |in case of doubt |only (?:show|give|send|tell|print|output|answer|return|paste) (?:me )?",
+    "(?:leave|keep) (?:it|them|that|this|those|these) out |leave {W12}to me ",
+    "(?:come|check|get|report) back (?:to|with) me |(?:it's|it is|that's) enough (?:if|to|when) ",
+    "whenever {W12}(?:, )?i (?:want|need|expect) |(?:please )?(?:describe|explain|say|tell|summari[sz]e|quote|link|paste) {W12}(?:instead of|rather than) ",
+    "before (?:touching|changing|editing|deleting|removing|running|adding|renaming|restarting|installing|applying|dropping|upgrading|refactoring) {W6}(?:, )?(?:please )?(?:ask|ping|tell|talk|check|consult|notify|inform|run|write|get|wait|show|make) ",
+    "(?:if|when|whenever) (?:a|an|any) (?:test|command|build|step|function|file|query|script|change|migration|package) {W12}{VERB} ",
+    "(?:edit|change|touch|modify|patch|commit|push|test|read|describe) {W6}, (?:not|never) ",
+    "no {W1}[a-z-]+(?:ions?|ments?|als?|ies|ings?) (?:after|before|outside|inside|during|beyond|except) ",
+    "(?:short|simple|plain|full|complete) (?:sentences|words|paragraphs|lines|titles) ",
+    "(?:let me|i'll|i will|i'm going to) (?:do|handle|take care of) (?:all )?the (?:commits?|committing|pushing|pushes|merging|merges?|deploys?|deployments?|deploying|releases?|releasing|migrations?|reviews?) ",
+    "(?:if|when|whenever) you (?:quote|cite|mention|name|give|show|refer|report|compare|publish|print|measure|describe|summari[sz]e|query|delete|run|need|want) {W12}, (?:please |always |also )*{VERB} ",
 ];
 
 /// How sentences start that are rules whatever else they hold.
@@ -259,6 +269,26 @@ const FACTS_EN: &[&str] = &[
     "read-?only access ",
     "{VERB} {W6}before you (?:tell|say|commit|push|finish|hand|report|claim|call|start|merge) ",
     "you (?:do not|don\'t|dont|never) {W12}(?:again|ever) ",
+    "(?:i'd|i would|i|we) (?:like|want|need) to (?:see|read|check|look at|approve|review|know|hear) {W12}(?:before|first) ",
+    "{W6}(?:gets?|needs?|deserves?|goes in|go in|goes into|go into) (?:its|their) own ",
+    "{W6}(?:has to|have to|must|should|needs? to|need to|is to|are to) (?:always )?(?:stay|remain|fit|be kept) (?:under|below|within|above|smaller|shorter|less|fewer|in|at|inside|between) ",
+    "{W6}(?:must|may|should|can|shall) (?:not|never) be (?:any )?(?:slower|larger|bigger|longer|more|worse|heavier|older) ",
+    "{W6}(?:is|are) (?:fixed|pinned|locked|capped|limited|restricted) (?:at|to|by) ",
+    "(?:everything|anything|all|nothing|whatever|all that|what) (?:we|you|i) [^ ,]+ (?:is|are|has|have|must|should|stays?|goes|gets?|needs?) ",
+    "{W12}(?:is|are) (?:ok|okay|fine|allowed|good|enough|alright|acceptable) {W6}, (?:but|just|only) (?:not|never|no) ",
+    "(?:it's|it is|this is|that's) (?:a|an|our|my|the) (?:very |hard |strict |absolute |firm |basic |golden )*(?:requirement|rule|must|condition|constraint|convention|policy|principle) ",
+    "{W3}(?:timestamps|dates|times|names|naming|commits|branches|figures|tests|units|amounts|numbers|language|style|format|answers|comments|logs|logging|errors|imports|quotes|encoding|versions|texts?|docs) : (?:only|always|never|no|{STYLE}|short|in|lower|upper|[a-z]+ only) ",
+    "(?:each|every|all|any) new [^ ]+ {W3}(?:must|should|has to|have to|needs?|need to|gets?|comes with|requires?) ",
+    "we (?:pin|sign|review|test|log|document|squash|rebase|version|lint|format|prefix|tag|measure|mock|validate|escape|cache|name|wrap|ship|support|accept|allow|deploy|merge|commit|round|store|count|translate|cite) {W1}(?:every|each|all|any|only|no) ",
+    "{W6}(?:names?|titles?|tables?|columns?|keys|identifiers|headings?|labels?|messages?|constants?|fields?|files?|branches|folders?|classes|variables|functions|commits)(?: of [^ ]+)? (?:is|are) (?:always )?(?:singular|plural|lower ?case|upper ?case|camelcase|snake_case|kebab-case|sorted|alphabetical|prefixed|versioned|generated|signed|squashed|imperative|immutable|append-only) ",
+    "(?:the )?{W3}(?:raw|source|original|input|master|reference|generated|vendored|production|customer|live|third-party|upstream) {W6}(?:is|are|stays?|remains?) (?:immutable|read-only|append-only|write-once|private|confidential|final|untouched|secret|generated) ",
+    "(?:the )?(?:data|files?|folders?|tables?|tests|everything|anything|code) (?:in|under|inside|below|of) [^ ]+ (?:is|are|stays?|remains?) {W1}(?:immutable|read-only|append-only|write-once|private|confidential|final|vendored|generated|throwaway|frozen|secret) ",
+    "{W6}(?:live|lives|belong|belongs|go|goes|stay|stays) (?:always |only )?(?:in|into|under|inside|with|on) {W6}(?:, (?:not|never)|and nowhere|only|, nowhere) ",
+    "{W3}(?:is|are) yours {W12}, {W6}(?:is|are) not ",
+    "(?:i'm|i am|the reader is|readers are|our users are) (?:colou?r-?blind|blind|deaf|dyslexic|new to|a beginner|not a native) ",
+    "{W12}(?:, (?:so|therefore|hence)|so) (?:please |always |never |don't |do not |keep |no |use |check |stick |avoid |leave |treat |only )[^ ]+ ",
+    "{W6}(?:are|is|get|gets) never (?:ever )?(?:renamed|changed|edited|deleted|removed|reused|logged|committed|shared|exposed|hardcoded|hard-coded|modified|printed|stored|rounded|mocked|merged|overwritten|translated) ",
+    "(?:our|the) {W1}[^ ,]+ (?:signs? off|reviews?|approves?|checks?|reads?) (?:on )?(?:every|each|all|any) ",
 ];
 
 const NO_SURE: &[&str] = &[
@@ -306,6 +336,7 @@ const NO_ORDERS_EN: &[&str] = &[
     "avoid {W6}in [^ ]+\\(\\) ",
     "(?:i'd|i would|we'd) (?:rather|prefer) (?:to )?(?:have|use|see|do|go) (?:a|an|the|this|that|it) ",
     "(?:i'd|i would|we'd) prefer an? (?:simpler|different|another|shorter|better|cleaner) ",
+    "(?:if|when|whenever) you (?:run|need|want|delete|query|print|show) {W12}, (?:do|does|is|are|it|the|this|that|nothing|everything|there) ",
 ];
 
 /// Clauses that start as such facts do and are none.
@@ -338,6 +369,10 @@ const NO_FACTS_EN: &[&str] = &[
     "(?:the|that) (?:code|file|module|class|function|script|author|library) (?:uses|used|has|had) ",
     "in the (?:old|previous|last|new|current) (?:version|release|code) ",
     "(?:let's|lets) not forget ",
+    "we (?:never|always|only|all|both) (?:[a-z]+ed|got|had|saw|found|knew|did|made|came|went|thought|took|ran|gave|kept) ",
+    "(?:each|every|any|all) new (?:user|users|customer|player|visitor|order|message|member|session|account|item|row|guest|subscriber|connection|request) ",
+    "{W12}(?:, (?:so|therefore|hence)|so) no (?:idea|problem|worries|rush|hurry|need|wonder|errors?|luck|clue|changes?|results?) ",
+    "(?:everything|anything|all|nothing|what|whatever) (?:we|you|i) [^ ,]+ (?:is|are|has|have|gets?|needs?) (?:a|an|the|to|wrong|broken|gone|lost|that|this|been|here|there|slow|empty) ",
 ];
 
 /// Phrases that make a rule wherever they stand.
@@ -357,6 +392,11 @@ const PERSISTENT_EN: &[&str] = &[
     " (?:i|i've) (?:told you|said|asked you) (?:already |before |not |to )*(?:never|always|not to|don't|no) ",
     " (?:every|each) ?time (?:you|u) ",
     " (?:say|said|tell you|told|stated|noted|specified|mentioned|say so) otherwise ",
+    " (?:after|until|once|before|unless) (?:i've|i have|we've|we have) (?:looked|seen|checked|read|approved|reviewed|signed|confirmed|said|okayed|had a look|given|had a chance) ",
+    " (?:isn't|is not|aren't|are not) (?:up for (?:discussion|debate|negotiation|grabs)|negotiable|optional|to be discussed|debatable) ",
+    " (?:please|pls) ,? ?no [a-z-]+ ",
+    " (?:goes|go|has to go|must go|runs|gets?|pass|passes) (?:through|past|via|by) me (?:first|,|$) | (?:goes|go|must go|has to go) through me ",
+    " (?:that's|it's|they're|those are|these are) (?:mine|off limits|not yours|not ours to) ",
 ];
 
 /// How rules are taken back.
@@ -392,6 +432,8 @@ const REVOKED_ALL: &[&str] = &[
     " i (?:take back|changed my mind|take it back) | we (?:no longer|dropped|drop) (?:support|need|use|require|have to|care|[a-z]+) | (?:limit|rule|restriction|ban|freeze|convention) (?:is|has been|was) (?:gone|lifted|over|dropped|removed|off|void) ",
     " (?:finalement|désormais|maintenant) {W1}tu (?:peux|as le droit) ",
     "(?:触って|変えて|消して|直して)も?(?:いい|よい|良い|大丈夫)",
+    " (?:freeze|ban|lock|rule|restriction|limit|embargo|convention|policy) {W6}(?:has been|have been|is|was|are|were) (?:now |finally |already )*(?:lifted|over|gone|off|dropped|removed|void|history|obsolete|no more) ",
+    " (?:you )?(?:don't|do not|needn't|no longer) (?:need to|have to) {W12}(?:each time|every time|any ?more|any longer|from now on) ",
 ];
 
 const VERB_DE: &str = "änder|ändere|ändre|fass|fasse|lösch|lösche|verwend|verwende|benutz|benutze|nutz|nutze|nimm|schreib|schreibe|mach|mache|füg|füge\
@@ -436,6 +478,8 @@ const ORDERS_DE: &[&str] = &[
     "es (?:darf|dürfen|soll|sollen) (?:keine?|nichts|nie|niemand|nur|keinen) ",
     "(?:ich|wir) (?:will|möchte|wollen|möchten|erwarte) , dass (?:du (?:immer|nie|nur|vor|keine|nicht)|alle|jede) ",
     "(?:antworten|kommentare|doku|namen) (?:bitte )?(?:kurz|knapp|kürzer|sprechend) ",
+    "(?:erklär|erkläre|zeig|zeige|sag|sage|dokumentier|dokumentiere|begründ|begründe|kommentier|kommentiere|teste|nenn|nenne) {W6}(?:jede[nrsm]?|alle|stets|immer) ",
+    "vor dem {W3}(?:bitte )?(?:frag|sag|zeig|gib|lass|prüf|teste|warte|sichere?)e? |(?:ein|eine|einen) (?:commit|datei|klasse|test|branch|pr|thema|funktion|ticket|änderung) (?:pro|je) ",
 ];
 
 /// The same, by nouns and infinitives.
@@ -444,6 +488,9 @@ const FACTS_DE: &[&str] = &[
     "(?:alle |neue |jede[rs]? |die |unsere |der |das )*{W3}{NOUN_DE} {W6}(?:müssen|muss|sollen|soll|sollten|dürfen|darf|gehören|gehört|kommen|kommt|liegen|bleiben|bleibt|nie|niemals|nur|stets|bitte|(?:immer )?(?:auf|in) {LANG}|in {STYLE}|brauchen|braucht|bekommen|bekommt|immer|ohne|nach|unter) ",
     "{W6}(?:darf|dürfen) {W6}(?:nicht|nie|niemals|keine|nur) {W6}(?:geändert|verändert|angefasst|gelöscht|verwendet|committet|commitet|gepusht|brechen|ändern|umbenannt|verschoben|werden|kaputtgehen) ",
     "{W6}(?:wird|werden) {W3}(?:nichts|nicht|nie|niemals) {W3}(?:geändert|angefasst|verändert|gelöscht|angerührt|committet|gepusht|umbenannt) ",
+    "{W6}(?:erledige|mache|mach|übernehme|entscheide|merge|deploye|committe|pushe|release|prüfe|schreibe) ich (?:immer )?(?:selbst|selber|alleine?) ",
+    "{W12}(?:wird|werden) {W3}(?:gesiezt|geduzt|gegendert|kleingeschrieben|großgeschrieben|klein geschrieben|groß geschrieben|versioniert|signiert) ",
+    "(?:immer )?(?:erst|zuerst) [a-zäöüß]+n , dann ",
 ];
 
 const NO_FACTS_DE: &[&str] = &[
@@ -472,6 +519,10 @@ const PERSISTENT_DE: &[&str] = &[
     " (?:ab (?:jetzt|sofort|heute|nun)|von (?:jetzt|nun|heute) an|in zukunft|künftig|zukünftig|für den rest (?:der|des|dieser)|bis auf weiteres|unter keinen umständen|auf keinen fall|in keinem fall|fortan) ",
     " ohne (?:rückfrage|rücksprache|nachfrage|zu fragen|mich zu|nachzufragen|vorher|ausdrückliche|erlaubnis|meine|mein|zustimmung|freigabe|genehmigung|dass ich) | es sei denn ,? ?ich ",
     " (?:ist|sind|bleibt|bleiben|wird|werden) {W3}(?:verboten|tabu|nicht erlaubt|untersagt|pflicht|gesperrt|eingefroren|unantastbar|nicht verhandelbar|nicht angefasst|nicht verändert) ",
+    " nur (?:noch )?(?:nach|mit|auf|in) (?:vorheriger |meiner |ausdrücklicher )?(?:absprache|rücksprache|freigabe|genehmigung|zustimmung|nachfrage|anweisung|ansage|erlaubnis) ",
+    " (?:wird|werden) {W6}(?:nichts|niemals) (?:mehr )?(?:geändert|angefasst|verändert|angerührt|gelöscht|gepusht|committet|gemergt|deployt|installiert|umbenannt) ",
+    " (?:kommt|kommen) (?:nicht|nie|auf keinen fall) in frage | (?:geht|gehen|läuft|laufen) (?:nur |immer |alle )?über (?:mich|meinen tisch) | steht nicht zur (?:diskussion|debatte) ",
+    " nichts (?:verloren|zu suchen) ",
 ];
 
 const ORDERS_FR: &[&str] = &[
@@ -498,6 +549,9 @@ const ORDERS_FR: &[&str] = &[
     "merci de (?:ne|toujours|répondre|garder|respecter|n'[^ ]+|utiliser|rester|éviter) |merci d'(?:utiliser|éviter|écrire) ",
     "(?:utilise|utilisez) des (?:noms|fonctions|types|commits|messages|guillemets|imports|branches|phrases) ",
     "(?:réponses|commits|fonctions|messages) (?:courts?|courtes?|brèves|petits?|petites?|concis|concises) |{W3}(?:maximum|max|au plus|au maximum) [0-9]+ (?:caractères|lignes|mots) ",
+    "on (?:garde|reste|travaille|écrit|nomme|met|passe par|code|documente|teste) {W12}(?:tant que|jusqu'à|pour tout|toujours|partout|uniquement|seulement|d'abord) |(?:un|une|un seul|une seule) (?:commit|fonction|fichier|classe|test|branche|pr|idée|sujet|instruction|migration|composant|ticket) par ",
+    "(?:chaque|tout|toute|tous|toutes) {W6}(?:passe par|passent par|doit|doivent|nécessite|nécessitent|exige|commence par|commencent par) |avant de {W6}(?:, )?(?:demande|préviens|lance|vérifie|fais|montre|attends|exécute)",
+    "(?:donne|montre|dis|explique|lance|envoie|affiche|cite|précise)[^ ]* {W6}(?:à chaque fois|chaque fois|systématiquement) |{W6}ne (?:sortent|sort|quittent|quitte|bougent|bouge|se touchent|se touche|se modifie|se modifient) (?:pas|jamais) ",
 ];
 
 const NO_ORDERS_FR: &[&str] = &[
@@ -514,6 +568,7 @@ const NO_ORDERS_FR: &[&str] = &[
 const PERSISTENT_FR: &[&str] = &[
     " (?:à partir de maintenant|a partir de maintenant|à partir d'aujourd'hui|désormais|dorénavant|à l'avenir|en aucun cas|sous aucun prétexte|avant (?:chaque|tout|toute) (?:commit|push|modification|changement|merge)|après chaque (?:modification|changement|commit|étape)|jusqu'à nouvel ordre|pour le reste de|sauf si je|sauf demande|à chaque fois que tu) ",
     " sans (?:me|m'[^ ]+|mon|ma|demander|permission|autorisation|accord|confirmation|validation|prévenir) | (?:est|sont|reste|restent) (?:strictement |formellement )?(?:interdit|obligatoire|figé|gelé|proscrit|intouchable)e?s? ",
+    " (?:dès maintenant|à compter d'aujourd'hui|dès aujourd'hui|en lecture seule|lecture seule uniquement|n'est pas négociable|ne sont pas négociables|après mon accord|avec mon accord|passe par moi|passent par moi) ",
 ];
 
 const ORDERS_ES: &[&str] = &[
@@ -535,6 +590,10 @@ const ORDERS_ES: &[&str] = &[
     "(?:si|cuando) (?:cambias|tocas|añades|modificas|agregas|no estás segur[oa]|tienes dudas|dudas|creas|cambies|añadas|hagas|escribas|toques|crees|modifiques|agregues) |en caso de duda |ante la duda |(?:aquí |en este proyecto )?(?:usamos|trabajamos con|nunca usamos) {W6}(?:aquí|en este|no|y no|en lugar|en vez|{STYLE}) ",
     "haz (?:commits|siempre|solo|funciones) |(?:respuestas|commits|funciones|mensajes|cambios) (?:cortas?|cortos?|breves?|pequeñ[oa]s?|concis[oa]s?|atómic[oa]s?) |usa {W6}, no |(?:usa|utiliza) (?:nombres|funciones|tipos|imports|comillas|frases) |{W3}(?:máximo|como máximo|máx) [0-9]+ (?:caracteres|líneas|palabras) ",
     "{W6}no se (?:toca|tocan|cambia|cambian|modifica|modifican|borra|borran|edita|editan) ",
+    "{W6}(?:ni|no) se (?:mira|miran|toca|tocan|mueve|mueven|sube|suben|usa|usan|publica|despliega|mezcla) |{W6}(?:van|va) (?:siempre |solo |sólo )?(?:en|dentro de|bajo) {W6}, (?:no|nunca|jamás) ",
+    "(?:cada|todo|toda|todos|todas) {W6}(?:necesita|necesitan|debe|deben|tiene que|tienen que|lleva|llevan|pasa por|pasan por|requiere|requieren) |antes de {W6}(?:, )?(?:pregunta|avisa|consulta|ejecuta|corre|haz|muestra|enseña|pide|espera)",
+    "(?:un|una|un solo|una sola) (?:commit|función|archivo|clase|prueba|test|rama|pr|idea|tema|migración|ticket) por |{W6}(?:hablamos|tratamos|escribimos) de (?:usted|tú) |(?:enséñame|muéstrame|dime|explícame) {W12}antes de (?:seguir|continuar|hacer|subir|ejecutar) ",
+    "(?:cada|todo|toda|todos los|todas las) [^ ,]+ {W6}se (?:documenta|prueba|revisa|aprueba|escribe|registra|valida|firma|versiona|comenta|traduce)n? ",
 ];
 
 const NO_ORDERS_ES: &[&str] = &[
@@ -548,6 +607,7 @@ const NO_ORDERS_ES: &[&str] = &[
 const PERSISTENT_ES: &[&str] = &[
     " (?:a partir de (?:ahora|hoy|aquí|este momento)|de ahora en adelante|de aquí en adelante|de hoy en adelante|en adelante|en el futuro|salvo que te|a menos que (?:te|yo)|a no ser que|bajo ningún concepto|bajo ninguna circunstancia|en ningún caso|antes de (?:cada|cualquier) (?:commit|push|cambio|merge)|después de cada|cada vez que (?:cambies|hagas|añadas|modifiques|toques|crees|termines|agregues|escribas|edites)) ",
     " sin (?:preguntar|preguntarme|avisar|avisarme|mi|consultar|consultarme|permiso|confirmación|aprobación|pedir|pedirme|que yo|autorización) | (?:está|están|queda|quedan|es|son) (?:estrictamente |totalmente )?(?:prohibid[oa]s?|congelad[oa]s?|vetad[oa]s?|intocables?|obligatori[oa]s?) ",
+    " (?:desde hoy|desde ahora|de solo lectura|de sólo lectura|solo lectura|sólo lectura|no es negociable|no se negocia|con mi visto bueno|sin mi visto bueno|pasa por mí|pasan por mí|antes de (?:seguir|continuar)) ",
 ];
 
 /// Italian and Portuguese.
@@ -569,6 +629,10 @@ const ORDERS_IT_PT: &[&str] = &[
     "não (?:quero|deve|deves|pode|podes|queremos|usamos|gosto de) |(?:você )?(?:deve|tem que|precisa) (?:sempre|nunca|só) |quero que (?:sempre|nunca|tod[oa]s|só) |(?:só|somente|apenas) (?:altere|mexa|edite|modifique|use|faça|responda|toque) ",
     "(?:tod[oa]s )?(?:os |as |o |a )?(?:mensagens(?: de commit)?|commits|comentários|testes|nomes|variáveis|funções|respostas|documentação|código|arquivos|dependências) {W6}(?:devem|deve|vão|ficam|em {LANG}|sempre|nunca|não devem|não deve|têm que) ",
     "usa {W6}, non |use {W6}, não |(?:use|usa|utilize) (?:nomes|funções|tipos|aspas|nomi|funzioni|virgolette) |(?:sem|senza|niente) (?:emojis?|dependências|bibliotecas|comentários|mocks?|explicações|dipendenze|commenti|librerie|spiegazioni) |(?:respostas|commits|risposte|commit|funções|funzioni) (?:curt[oa]s|pequen[oa]s|breves|brevi|piccol[ei]) ",
+    "prima di {W6}(?:, )?(?:chiedi|chiedimi|avvisa|avvisami|esegui|controlla|verifica|mostrami|aspetta)|{W6}non si (?:tocca|toccano|modifica|modificano|cambia|cambiano|cancella|cancellano|usa|usano|pubblica) ",
+    "(?:ogni|tutti|tutte) {W6}(?:deve|devono|richiede|richiedono|ha bisogno|passa per|passano per) |(?:un|una|un solo|una sola) (?:commit|funzione|file|classe|test|ramo|pr|idea|migrazione|ticket) per ",
+    "(?:cada|todo|toda|todos|todas) {W6}(?:precisa|precisam|deve|devem|tem que|têm que|leva|levam|passa por|passam por|requer|requerem) |antes de {W6}(?:, )?(?:pergunte|avise|rode|execute|faça|mostre|peça|espere)",
+    "{W6}(?:são|é|ficam|fica) sempre (?:em|no|na|por|inteir[oa]s?|minúscul[oa]s?|maiúscul[oa]s?) |{W6}não se (?:mexe|toca|altera|apaga|usa|publica) |(?:um|uma) (?:commit|função|arquivo|classe|teste|ramo|pr|ideia|migração|ticket) por ",
 ];
 
 const NO_ORDERS_IT_PT: &[&str] = &[
@@ -580,6 +644,7 @@ const NO_ORDERS_IT_PT: &[&str] = &[
 const PERSISTENT_IT_PT: &[&str] = &[
     " (?:d'ora in poi|d'ora in avanti|da ora in poi|da ora in avanti|da adesso in poi|in futuro|in nessun caso|per nessun motivo|prima di ogni (?:commit|push|modifica)|dopo ogni (?:modifica|commit)|ogni volta che (?:modifichi|aggiungi|cambi|tocchi)|a meno che (?:non )?te lo|(?:è|sono) (?:vietat[oaie]|proibit[oaie]|obbligatori[oaie]?)) | senza (?:chiedere|chiedermi|il mio|la mia|permesso|conferma|avvisare|avvisarmi|autorizzazione|prima) ",
     " (?:a partir de agora|a partir de hoje|de agora em diante|daqui para frente|daqui em diante|daqui pra frente|de hoje em diante|no futuro|em hipótese alguma|em nenhum caso|de jeito nenhum|antes de cada (?:commit|push|alteração|mudança)|depois de cada (?:alteração|mudança|commit)|sempre que (?:você )?(?:alterar|mudar|adicionar|criar|mexer)|a menos que eu|(?:é|são|está|estão) (?:proibid[oa]s?|obrigatóri[oa]s?)) | sem (?:perguntar|me perguntar|minha|meu|permissão|confirmação|avisar|me avisar|autorização|pedir) ",
+    " (?:da oggi|da subito|da questo momento|in sola lettura|sola lettura|non è negoziabile|desde hoje|a partir deste momento|somente leitura|só leitura|apenas leitura|não é negociável|com a minha aprovação|con la mia approvazione|passa por mim|passa da me) ",
 ];
 
 /// Chinese.
@@ -597,6 +662,9 @@ const PERSISTENT_ZH: &[&str] = &[
     "我(?:不想要?|不希望|不喜欢|不喜歡|更喜欢|更喜歡|偏好|习惯用|要求)|(?:希望|要求)你(?:总是|每次|始终|不|以后|都)|(?:记住|記住|注意|规则|規則|约定|約定|要求)(?::|,| |[一二三四五六七八九十0-9])|勿忘规则|擅自",
     "(?:必须|必須|应当|應當|一定要|应该|應該)(?:先|用|使用|通过|通過|放|写|寫|有|遵|保持|兼容|经过|附|跑|运行|運行|执行|执|加|是英|是中|包含|以|为|符合|同步|更新|在)|(?:代码|代碼|测试|測試|提交|注释|函数|函數|变量|變量|文件|接口|API|api|依赖|依賴|命名|分支)[^,。]{0,12}(?:必须|必須|应放|应该放|放在|放到|统一)|优先使用|保证[^,。]*(?:不变|兼容|通过)|不(?:需要|用)(?:解释|加注释|写注释)",
     "(?:缩进|縮排)[^,。]*(?:用|空格|tab)|(?:用|使用)[^,。]{0,10}(?:缩进|縮排)|(?:提交|合并|推送|修改|改|删除|部署)(?:之)?前[^,。]{0,8}(?:先|要|跑|运行|问|必|请)|先(?:跑|运行|执行|写)(?:一遍)?测试|(?:繁体|繁體|简体|簡體)(?:中文)?(?:回|答|写|寫|交流)|(?:回答|回复|解释|提交|函数|变量名|名字|注释|commit)[^,。]{0,4}(?:要|尽量|必须|应)[^,。]{0,4}(?:简|短|清|小|有意义|英文|中文)|不超过[0-9一二三四五六七八九十]+(?:行|个字|字|列)",
+    "先[^。,]{0,8}(?:给|給|发|發|让|讓|交|拿)[^。,]{0,4}我[^。,]{0,4}(?:看|确认|確認|过目|過目|审|審|检查|批|同意)|(?:跟着|跟著|沿用|照着|照著|参照|參照|仿照|延续|延續|比照)[^。,]{0,10}(?:现有|現有|已有|原有|原来|原來|项目|專案|周围|风格|風格)",
+    "(?:说话|說話|回答|回复|回覆|解释|解釋|语气|語氣|措辞)[^。,]{0,4}(?:简短|簡短|简洁|簡潔|简单|簡單|直接|礼貌|正式|精简)|只读(?:$| |,|,)|唯讀(?:$| |,)|没得商量|不容商量|不可协商|由我(?:来|亲自|自己)?(?:合并|合併|部署|发布|提交|决定)|一个[^。,]{1,6}(?:只|对应)一个",
+    "(?:新|每|所有|任何)[^。,]{0,12}(?:都要|都得|都应|都應|都需)",
 ];
 
 /// Japanese.
@@ -611,6 +679,7 @@ const PERSISTENT_JA: &[&str] = &[
     "こと(?: ?,)? $|(?:テスト|型|定数|ファイル|ヘルパー|ドキュメント|スタイル)[^。]*は[^。]*(?:に置|に入れ|に配置|に追加し|に書)",
     "(?:を|は)(?:触ら|変え|変更し|いじら|壊さ|消さ|使わ|増やさ)な(?:い|いで)|(?:増やさ|追加し|使わ|しない)(?:ないで|ない ?(?:こと|で|よう)|でお願い)|ルール[:0-9]|約束[:]|(?:してほしく|は欲しく|は要ら|はいら|は必要)ない(?:です)? ?$|なしで(?:お願い|頼| ?$)",
     "(?:回答|説明|返事|返答|コメント|コミット|変数名|関数|関数名|文章|出力|差分|pr|メッセージ)は[^。]*(?:して|に)(?:ください|下さい|ほしい)",
+    "(?:私|こちら|僕|俺)[^。]{0,4}(?:承認|確認|許可|レビュー|合意)[^。]{0,6}(?:から|後に|あと)|(?:説明|回答|返答|返事|文章|コメント|出力|報告)は[^。]*(?:短|簡潔|簡単|丁寧|最小限|少なめ|手短|敬語|平易)|(?:読み取り|参照)専用|(?:私|こちら)が(?:マージ|デプロイ|公開|リリース|判断)|譲れ(?:ない|ません)|一(?:つ|件)の[^。]{1,8}(?:に|は)(?:一|1)",
 ];
 
 /// Sentences that hold such a phrase and only tell a story.

@@ -46,21 +46,32 @@ const BY_CALL: u32 = 8;
 
 /// Error codes; a group holds what counts of it where that is not the whole.
 const ERROR: &str = concat!(
-    r"(?-u:\b)(?:E[0-9]{4}|TS[0-9]{4,5}|(?:CS|LNK|NU|MSB|CA|BC|FS|RUF|SC|DL|PLR|C)[0-9]{4}|ORA-[0-9]{4,5}",
-    r"|CVE-[0-9]{4}-[0-9]{4,}|ERR_[A-Z_]{3,}|SIG(?:SEGV|ABRT|KILL|BUS|ILL|FPE)",
-    r"|OOMKilled|CrashLoopBackOff|ImagePullBackOff",
-    r"|E(?:ACCES|ADDRINUSE|AGAIN|BADF|BUSY|CONN(?:REFUSED|RESET|ABORTED)|EXIST|HOSTUNREACH|INTR|INVAL|IO|ISDIR|LOOP",
-    r"|MFILE|NOENT|NOMEM|NOSPC|NOTDIR|NOTEMPTY|NOTFOUND|PERM|PIPE|RESOLVE|ROFS|TIMEDOUT|XDEV)",
-    r"|(?:SQLSTATE[^A-Za-z0-9\n]{0,3}|ERROR: +)(?<sql>[0-9][0-9A-Z]{4})",
+    // Of compilers, linters, databases and the like.
+    r"(?-u:\b)(?:E[0-9]{4,5}|[EFW][0-9]{3}|TS[0-9]{4,5}|(?:CS|LNK|NU|MSB|CA|BC|FS|RUF|SC|DL|PLR|C|W)[0-9]{4}|ORA-[0-9]{4,5}",
+    r"|CVE-[0-9]{4}-[0-9]{4,}|(?:ERR|CERT|SSL_ERROR|UNABLE_TO|DEPTH_ZERO|SELF_SIGNED)_[A-Z_]{3,}|NXDOMAIN|SERVFAIL",
+    r"|SIG(?:SEGV|ABRT|KILL|BUS|ILL|FPE)|0x[89A-Fa-f][0-9A-Fa-f]{7}",
+    // Why a container does not run; how a remote call ended.
+    r"|OOMKilled|CrashLoopBackOff|(?:Err)?ImagePull(?:BackOff)?|FailedScheduling|FailedMount|Evicted|NodeNotReady",
+    r"|DEADLINE_EXCEEDED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|PERMISSION_DENIED|INVALID_ARGUMENT|ALREADY_EXISTS|DATA_LOSS",
+    r"|rpc error: code = (?<grpc>[A-Z][A-Za-z]+)",
+    r"|E(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|AI_[A-Z]+|BADENGINE|BADF|BUSY|CONN(?:REFUSED|RESET|ABORTED)|DEADLK|EXIST",
+    r"|FAULT|FBIG|HOSTUNREACH|INTEGRITY|INTR|INVAL|IO|ISDIR|LIFECYCLE|LOOP|MFILE|MSGSIZE|NAMETOOLONG|NETUNREACH|NFILE|NOENT",
+    r"|NOEXEC|NOMEM|NOSPC|NOSYS|NOTCONN|NOTDIR|NOTEMPTY|NOTFOUND|NOTSUP|NXIO|OVERFLOW|PERM|PIPE|PROTO|RESOLVE|ROFS|SRCH",
+    r"|STALE|TARGET|TIMEDOUT|USAGE|XDEV)",
+    r"|(?:SQLSTATE[^A-Za-z0-9\n]{0,3}|ERROR: +)(?<sql>[0-9][0-9A-Z]{4})|ERROR (?<mysql>[0-9]{4})",
     r"|(?:HTTP|[Ss]tatus(?: ?[Cc]ode)?)[ :/=]{1,2}(?<http>[45][0-9]{2})",
+    r"|(?:answers|answered|returns|returned|sends|gibt|liefert|devuelve|renvoie|responde)(?: with| mit| con)?(?: a)? ?",
+    r"(?<status>40[1-9]|41[0-9]|42[2-9]|50[1-9])",
+    r"|(?<reason>[45][0-9]{2}) (?:Bad|Unauthorized|Forbidden|Not Found|Conflict|Gone|Too Many|Unprocessable|Internal|Service|Gateway)",
     r"|(?i-u:exit(?:ed|s)?(?: with)?(?: exit)? (?:code|status)|exit(?:ed|s) with)[ :=]+(?<exit>[0-9]{1,3})",
-    r"|(?<class>[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*(?:Error|Exception)))(?-u:\b)",
+    r"|(?<class>[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault)|Err[A-Z][a-z][A-Za-z0-9]+))(?-u:\b)",
 );
 /// Where something is given a name; each group is one way to.
 const DEFINITION: &str = concat!(
     // fn, def, class and their like, with whatever stands before them.
-    r"(?m)^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|[a-z]+)[ \t]+)*(?:fn|def|func|function\*?|fun|class|struct|enum|trait|interface",
-    r"|protocol|record|type|module|macro_rules!|#define)[ \t]+(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_]\w*)",
+    r"(?m)^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|[a-z]+)[ \t]+)*(?:fn|def|defp|defmodule|defmacro|func|function\*?|fun|class",
+    r"|struct|enum|trait|interface|protocol|record|type|module|macro_rules!|#define)[ \t]+(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_]\w*)",
+    r"|^[ \t]*(?:[a-z]+[ \t]+)*(?:object|actor|extension|union|rpc)[ \t]+([A-Z]\w+)|^[ \t]*sub[ \t]+(\w+)[ \t]*\{",
     // Constants and variables, unless they are local; names in capitals.
     r"|^(?:(?:pub(?:\([a-z: ]+\))?|export|default|declare)[ \t]+)*(?:const|let|var|val)[ \t]+(?:mut[ \t]+)?([A-Za-z_]\w*)",
     r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|const|static|val)[ \t]+)*([A-Z][A-Z0-9_]{3,})[ \t]*[:=]",
@@ -70,7 +81,10 @@ const DEFINITION: &str = concat!(
     r"|^[ \t]*([A-Za-z_]\w*)\([^()`\n]*\)(?:: [^\n]+)?[ \t]*\{[ \t]*$",
     r"|^(?:[A-Za-z_]\w*[ \t*]+)+\*?([A-Za-z_]\w*)\([^;\n]*\)?[ \t]*\{?$",
     r"|(?i:\bcreate (?:or replace )?(?:unique )?(?:table|index|function|view|type|trigger)(?: concurrently)?",
-    r"(?: if not exists)?|\badd (?:column|constraint)) (\w+)",
+    r"(?: if not exists)?|\badd (?:column|constraint)(?: if not exists)?) (?:\w+\.)?(\w+)",
+    // Variables of Terraform; options of CMake; variables of a Python module.
+    r#"|^(?:variable|output) "([\w-]+)" *\{|^ *(?:option|set)\(([A-Z]\w+)"#,
+    r"|^([a-z]+_\w+)(?:: [^=\n]+)? = ",
 );
 /// Where a setting is given a value.
 const SETTING: &str = r#"(?m)^[ \t]*"?([A-Za-z_][\w-]*)"?[ \t]*[:=]"#;
@@ -325,14 +339,18 @@ impl<'a> Reader<'a> {
         };
         let after: HashSet<(&str, &str)> = defined(new).filter(|(name, line)| is_own(name, line)).collect();
         let is_about = !are_settings && !path.contains("test") && !path.contains("spec");
-        let is_point = is_about && after.difference(&before).count() <= FEW;
+        let names_of =
+            |all: &HashSet<(&'a str, &str)>| all.iter().map(|(name, _)| *name).collect::<HashSet<_>>();
+        let added: HashSet<&str> = names_of(&after).difference(&names_of(&before)).copied().collect();
+        let few = after.difference(&before).count() <= FEW;
         for definition in &after {
             let is_new = !before.contains(definition);
+            let is_added = added.len() <= FEW && added.contains(definition.0) && is_compound(definition.0);
             let has_room = self.names.len() < MOST && (is_new || !are_settings);
             if has_room || self.names.contains_key(definition.0) {
                 let known = self.names.entry(definition.0).or_insert(Name { path, is_new, is_point: false });
                 known.is_new |= is_new;
-                known.is_point |= is_new && is_point;
+                known.is_point |= is_about && is_new && (few || is_added);
             }
         }
     }
@@ -368,14 +386,22 @@ impl<'a> Reader<'a> {
 
     fn error(&mut self, found: &Captures<'_>, weight: u32) {
         let group = |(label, name)| Some((label, found.name(name)?.as_str()));
-        let labels = [("SQLSTATE ", "sql"), ("HTTP ", "http"), ("exit code ", "exit")];
+        let labels = [
+            ("SQLSTATE ", "sql"),
+            ("ERROR ", "mysql"),
+            ("HTTP ", "http"),
+            ("HTTP ", "status"),
+            ("HTTP ", "reason"),
+            ("exit code ", "exit"),
+            ("", "grpc"),
+        ];
         let (label, code) = labels.into_iter().find_map(group).unwrap_or(("", &found[0]));
         let number: u32 = code.parse().unwrap_or_default();
         // Of what tools say, only what is no everyday failure.
         let is_daily = match label {
             "HTTP " => number < 500,
             "exit code " => number < 124,
-            _ => code == "AssertionError",
+            _ => code == "AssertionError" || code.ends_with("Warning"),
         };
         if (!is_daily || weight > NEAR) && (label != "exit code " || number > 0) {
             self.note(Kind::Error, code.to_lowercase(), format!("{label}{code}"), weight, None);
@@ -431,7 +457,8 @@ impl<'a> Reader<'a> {
                     let is_used = word.by & (BY_ASSISTANT | BY_EDIT) > 0;
                     let is_ascii = name.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
                     let is_code = is_ascii && name.len() > 5 && !name.starts_with(char::is_uppercase);
-                    word.by & BY_USER > 0 && (is_used || is_code) && is_compound(name)
+                    let is_told = word.by & BY_ASSISTANT > 0 && word.by & BY_EDIT > 0;
+                    (is_told || word.by & BY_USER > 0 && (is_used || is_code)) && is_compound(name)
                 }
             };
             if matters {
@@ -446,6 +473,10 @@ impl<'a> Reader<'a> {
                     seen: word.last,
                 });
             }
+        }
+        let is_error = |anchor: &&mut Anchor| anchor.kind == Kind::Error;
+        if all.iter_mut().filter(is_error).count() <= FEW {
+            all.iter_mut().filter(is_error).for_each(|error| error.weight = error.weight.max(ASSISTANT));
         }
         all.sort_by(|a, b| (b.weight, b.seen, &a.text).cmp(&(a.weight, a.seen, &b.text)));
         all
@@ -505,8 +536,12 @@ impl Summary {
     fn holds(&self, anchor: &Anchor) -> bool {
         match (anchor.kind, &anchor.number) {
             (Kind::Path, _) => self.holds_path(anchor),
+            // Any number may be a small code.
+            (Kind::Error, None) if anchor.key.len() < 3 => ["code", "exit", "status", "with"]
+                .iter()
+                .any(|word| has(&self.lower, &format!("{word} {}", anchor.key), "")),
             (Kind::Name, _) => has(&self.plain, &squeezed(&anchor.key), ""),
-            (_, None) => has(&self.lower, &anchor.key, ""),
+            (_, None) => has(&self.lower, &anchor.key, "") || has(&self.plain, &squeezed(&anchor.key), ""),
             (_, Some(number)) => match number.only_spelling() {
                 Some(key) => has(&self.lower, key, ".") || has(&self.lower, &format!("v{key}"), "."),
                 None => self.numbers.iter().any(|said| number.is_said_by(said)),

@@ -11,11 +11,27 @@ const NUMBER: &str = concat!(
     r"#(?<color>[0-9A-Fa-f]{6})(?-u:\b)",
     r"|(?<port>(?i:port)[ :=]{1,2}|localhost:)?(?<coin>[$€£] ?)?(?<n>[0-9]+(?:[.,'_\u{a0}\u{202f}][0-9]+)*)",
     r"(?<times>[ \u{a0}]?(?:k|K|M|thousand|million|billion)(?-u:\b))?",
-    r"(?:[ \u{a0}\u{202f}-]?(?<unit>%|(?i:percent|prozent|ms|ns|us|µs|s|sec\w*|sek\w*|min|minut\w*|h|hours?|heures?",
-    r"|stunden?|days?|jours?|tagen?|weeks?|wochen?|months?|monate?n?|[kmgt]i?b|bytes|px|fps|[kmg]?hz|rpm|rps|qps)",
-    r"(?-u:\b)|(?:[KMGT]i|[GT])(?-u:\b)",
-    r"|(?:rows|records|users|requests|tokens|connections|customers|messages|documents)(?-u:\b)))?",
+    r"(?:(?<minutes>m)(?-u:\b)|[ \u{a0}\u{202f}-]?(?<unit>%|°[CF](?-u:\b)|(?i:percent|prozent|por ciento|pour cent|ms|ns|us|µs|s|sec\w*|sek\w*|seg\w*",
+    r"|min|minut\w*|h|hours?|heures?|horas?|stunden?|days?|jours?|d[ií]as?|tagen?|giorni|weeks?|semaines?|semanas?|wochen?",
+    r"|months?|mois|meses|mesi|monate?n?|[kmgt]i?b|bytes|px|fps|[kmg]?hz|rpm|rps|qps|(?:req|requests|ops|items|rows|events)/s)(?-u:\b)",
+    r"|(?:[KMGT]i|[GT]|[mk]?[VW]|[mkµ]Wh|[mµ]A|mAh|dBm?)(?-u:\b)|毫秒|ミリ秒|秒|分钟|分鐘|小时|小時|時間|天",
+    r"|(?:rows|records|users|requests|tokens|connections|customers|messages|documents)(?-u:\b)",
+    r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b)))?",
 );
+/// Units that have several names, each with how these begin.
+const UNITS: [(&str, &[&str]); 9] = [
+    ("requests", &["req"]),
+    ("ms", &["ms", "毫秒", "ミリ秒"]),
+    ("min", &["min", "分"]),
+    ("h", &["hour", "heure", "hora", "stunde", "小", "時"]),
+    ("d", &["day", "jour", "dia", "día", "tag", "giorn", "天"]),
+    ("week", &["week", "sema", "woche"]),
+    ("month", &["month", "mois", "mese", "mesi", "monat"]),
+    ("%", &["percent", "prozent", "por ciento", "pour cent"]),
+    ("s", &["sec", "sek", "seg", "秒"]),
+];
+/// What a person sets limits to; how many of these a model has seen tells little.
+const COUNTED: &str = " items lines files characters retries attempts replicas workers threads pods nodes shards jobs zeilen zeichen líneas lignes ";
 /// What joins numbers that have one unit together.
 const JOINTS: [&str; 9] = ["to", "-", "–", "→", "->", "and", "or", "/", "bis"];
 /// What ends the words that may tell what a number is of.
@@ -49,6 +65,7 @@ impl Number {
             "%" => self.amount > 0.0 && self.amount < 100.0,
             // So many users: more than a few.
             "rows" | "records" | "users" | "requests" | "tokens" | "messages" => self.amount >= 100.0,
+            unit if super::is_among(COUNTED, unit) => of_user && self.amount > 1.0,
             _ => true,
         }
     }
@@ -73,10 +90,8 @@ impl Number {
         if other.unit.is_empty() {
             return off < 1e-9 && (self.unit == "port" || self.amount >= 100.0);
         }
-        // `s` and `seconds`, `min` and `minutes`.
-        let is_unit = self.unit.starts_with(&other.unit) || other.unit.starts_with(&self.unit);
         let rounded = if other.half > self.half { other.half.min(self.amount / 10.0) } else { 1e-9 };
-        is_unit && off <= rounded
+        self.unit == other.unit && off <= rounded
     }
 
     /// Returns it as it stands, after at most three words that tell what it is of.
@@ -87,7 +102,10 @@ impl Number {
         let cut = usize::from(words.len() == window.len() && window.len() > 26);
         let words: Vec<&str> = words.split_whitespace().skip(cut).collect();
         let mut out = words[words.len().saturating_sub(3)..].to_vec();
-        out.push(&text[self.start..self.end]);
+        let is_negative = out.last() == Some(&"-");
+        out.truncate(out.len() - usize::from(is_negative));
+        let number = [if is_negative { "-" } else { "" }, &text[self.start..self.end]].concat();
+        out.push(&number);
         out.extend(self.shares_unit.then_some(self.unit.as_str()));
         out.join(" ")
     }
@@ -141,14 +159,22 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let half = times * 0.5 / 10_f64.powi(i32::try_from(decimals).ok()?);
     let unit = match (group("port"), group("coin"), group("unit").to_lowercase().as_str()) {
-        ("", "", "percent" | "prozent") => "%".to_owned(),
+        // As Go and Kubernetes write it.
+        ("", "", "") if !group("minutes").is_empty() => "min".to_owned(),
         // `MiB`, `Mi` and `MB` are taken for the same.
-        ("", "", "kib" | "mib" | "gib" | "tib" | "ki" | "mi" | "gi" | "ti") => {
+        ("", "", "kib" | "mib" | "gib" | "tib" | "ki" | "mi" | "gi" | "ti" | "g" | "t") => {
             group("unit").to_lowercase()[..1].to_owned() + "b"
         }
-        ("", "", unit) => unit.to_owned(),
+        ("", "", unit) => canonical(unit).to_owned(),
         ("", coin, _) => coin.to_owned(),
         _ => "port".to_owned(),
     };
     Some(Number { unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
+}
+
+/// One name for a unit that has several.
+fn canonical(unit: &str) -> &str {
+    let is_one = |names: &&[&str]| names.iter().any(|name| unit.starts_with(name));
+    let unit = unit.trim_end_matches("/s");
+    UNITS.iter().find(|(_, names)| is_one(names)).map_or(unit, |(name, _)| name)
 }

@@ -98,6 +98,31 @@ fn what_a_summary_loses_is_found_and_little_else() {
     assert!(percent(figures.added, figures.bytes) <= 8.0);
 }
 
+/// Written before the rules were last changed, by who changed them: 88.7 % and 5.4 % before, 93.3 % and 5.1 % at the first run after. Some
+/// of their facts are no anchors, such as a package's name, and their summaries leave out files that were changed.
+#[test]
+fn most_of_what_is_lost_in_stretches_held_out_is_found() {
+    let figures = measured(include_str!("held_out.json"));
+    assert!(percent(figures.found, figures.sought) >= 93.0, "{:#?}", figures.missed);
+    assert!(percent(figures.alarms, figures.anchors) <= 6.0, "{:#?}", figures.missed);
+}
+
+#[test]
+fn units_and_codes_are_known_by_their_other_names() {
+    for (said, summary) in [
+        ("Espera 30 segundos.", "30 s"),
+        ("缓存 5 分钟。", "5 min"),
+        ("Alle 12 Stunden.", "every 12 h"),
+        ("Resync every 10 minutes.", "resync 10m"),
+        ("At most 500 items.", "500 items"),
+        ("It ended with exit code 2.", "exited with 2 in 9 s, code 2"),
+        ("The proxy answered 502 Bad Gateway.", "HTTP 502"),
+    ] {
+        assert_eq!(lost(&[Said::User(said)], summary), [""; 0], "{said}");
+        assert_eq!(lost(&[Said::User(said)], "It took 2 tries, 77 ms.").len(), 1, "{said}");
+    }
+}
+
 fn lost(said: &[Said<'_>], summary: &str) -> Vec<String> {
     missing(&anchors(said.iter().copied()), summary).into_iter().map(|anchor| anchor.text.clone()).collect()
 }
@@ -175,15 +200,15 @@ fn what_matters_most_comes_first_and_fits() {
     let said = [
         Said::User("Keep it below 250 ms."),
         Said::Edit { path: "src/cache.rs", old: "", new: "pub fn evict_oldest() {}\n" },
-        Said::Output("error[E0308]: mismatched types\nError: connect ECONNREFUSED\n"),
+        Said::Output("error[E0308]: mismatched types\nError: connect ECONNREFUSED\nError: EPIPE\n"),
         Said::Assistant("E0308 is solved in `evict_oldest`."),
     ];
     let anchors = anchors(said);
     let lost = missing(&anchors, "Nothing.");
-    let line = "Also: E0308, src/cache.rs, Keep it below 250 ms, evict_oldest, ECONNREFUSED";
+    let line = "Also: E0308, src/cache.rs, Keep it below 250 ms, evict_oldest, ECONNREFUSED, EPIPE";
     assert_eq!(also(&lost, 24).unwrap(), line);
     assert_eq!(also(&lost, 7).unwrap(), "Also: E0308, src/cache.rs");
-    // An error that only occurs once in output is worth no line.
+    // One of many errors that only occurs once in output is worth no line.
     assert_eq!(also(&missing(&anchors, "E0308, src/cache.rs, 250 ms, evict_oldest"), 24), None);
     assert_eq!(also(&[], 24), None);
 }

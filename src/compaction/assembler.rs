@@ -23,7 +23,9 @@ use posing::{as_body, unwrapped};
 /// What the sections beside the summaries may take of the budget, in percent: the last request, rules and open tasks, earlier
 /// requests, decisions, files.
 const REQUEST: usize = 33;
-const CONSTRAINTS: usize = 30;
+const CONSTRAINTS: usize = 40;
+/// The share of rules and open tasks in a block of less than so many tokens, which is short of room for ids.
+const SMALL: (usize, usize) = (2_000, 30);
 const REQUESTS: usize = 6;
 const DECISIONS: usize = 20;
 const FILES: usize = 8;
@@ -137,7 +139,7 @@ impl Block<'_> {
         Layout {
             request: self.request(REQUEST),
             state: state.len(),
-            constraints: most(constraints, CONSTRAINTS),
+            constraints: most(constraints, if self.budget < SMALL.0 { SMALL.1 } else { CONSTRAINTS }),
             requests: most(requests, REQUESTS),
             decisions: most(decisions, DECISIONS),
             files: most(&self.files(), FILES),
@@ -400,12 +402,12 @@ mod tests {
     #[test]
     fn a_section_keeps_its_share_newest_first_and_cannot_pose_as_the_block() {
         let frontier = frontier(&[("Some work", 0); 40]);
-        let mut standing = standing(100);
+        let mut standing = standing(200);
         standing.constraints[1] = "- task: \"end </summary> it\"".into();
         let text = block(&frontier, &standing, 3_000).render();
         assert!(text.contains("\n- task: \"end <\\/summary> it\"\n"), "{text}");
         let rules: Vec<&str> = text.lines().filter(|line| line.starts_with("- rule")).collect();
-        assert!(rules[0].contains("number 99\"") && rules.len() < 80, "{rules:?}");
+        assert!(rules[0].contains("number 199\"") && rules.len() < 150, "{rules:?}");
         assert!(tokens::estimate(&rules.join("\n")) <= 3_000 * CONSTRAINTS / 100);
         let request = Request {
             handle: "m-0123456789".into(),

@@ -1,6 +1,6 @@
 /**
- * Where the work stands, on each version of Pi: the request under way and the state of files in the block, and what changed on disk
- * while the session was closed.
+ * Where the work stands, on each version of Pi: the request under way, also where Pi cuts inside its turn, and the state of files in
+ * the block, and what changed on disk while the session was closed.
  */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
@@ -68,5 +68,26 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.match(files, /<modified-files>\nchanged\.txt \(m-[0-9a-f]{10}, changed on disk since you saw it\)\n<\/modified-files>/);
     assert.match(files, /gone\.txt \(m-[0-9a-f]{10}, deleted on disk since you saw it\)/);
     assert.match(files, /kept\.txt \(m-[0-9a-f]{10}\)/);
+  });
+
+  test(`Pi ${host.version}: where Pi cuts inside a turn, its request is in the block word for word`, async (t) => {
+    const project = await aProject(t, { host, keepRecentTokens: 2_500 });
+    const pi = project.startPi();
+    const history = project.history("split");
+    history.talk(20, { name: "split" });
+    history.user("request0000x: read all parts.\n\nSkip blank lines, and never touch part 7.");
+    for (let n = 0; n < 12; n++) {
+      history.assistant(`step000${n % 10}x`, [{ id: `call_${n}`, name: "read", arguments: { path: `src/part${n}.ts` } }]);
+      history.toolResult(`call_${n}`, "read", filler(`part${n}`, 300));
+    }
+    await project.takeUp(pi, history);
+    await pi.request("compact");
+    await pi.prompt("Go on.");
+    const session = await project.session(pi);
+    assert.notEqual(session.keptBy()[0].message.role, "user", "the turn was split");
+    const block = blockOf(project.lastTurn) ?? "";
+    const request = /^Request under way \(m-[0-9a-f]{10}\):\n> request0000x: read all parts\.\n> \n> Skip blank lines, and never touch part 7\.\n/;
+    assert.match(section(block, "Where It Stands"), request);
+    assert.equal(JSON.stringify(project.lastTurn.messages).split("request0000x").length, 2, "it is said once");
   });
 }

@@ -209,7 +209,9 @@ impl Source<'_> {
         };
         let said = |said: &crate::facts::Said| (said.at, said.text.clone());
         let rules = merged(quoted(QuoteKind::Rule), self.facts.rules.iter().map(said));
-        let tasks = merged(quoted(QuoteKind::Task), self.facts.tasks.iter().map(said));
+        // A summarizer goes on quoting what it was not told is done.
+        let tasks = self.facts.still_open(quoted(QuoteKind::Task).collect());
+        let tasks = merged(tasks.into_iter(), self.facts.tasks.iter().map(said));
         let meant: Vec<Meaning> = rules.iter().map(|rule| Meaning::of(rule)).collect();
         let is_replaced = |at: usize| meant[at + 1..].iter().any(|newer| newer.replaces(&meant[at]));
         let (replaced, current): (Vec<usize>, Vec<usize>) =

@@ -179,6 +179,25 @@ impl Facts {
         self.done.extend(done);
     }
 
+    /// Returns those of the quoted tasks, with the places where their stretches begin, that nothing said since closes. What is among the
+    /// open tasks is open.
+    #[must_use]
+    pub fn still_open(&self, quoted: Vec<(usize, String)>) -> Vec<(usize, String)> {
+        let is_same = |one: &str, other: &str| one.contains(other.trim_end_matches(['.', '!', '。']));
+        let is_known = |(_, text): &(usize, String)| {
+            self.tasks.iter().any(|task| is_same(&task.text, text) || is_same(text, &task.text))
+        };
+        let (mut open, unknown): (Vec<_>, Vec<_>) = quoted.into_iter().partition(is_known);
+        let tasks: Vec<Meaning> = unknown.iter().map(|(_, text)| Meaning::of_task(text)).collect();
+        let mut is_open = vec![true; tasks.len()];
+        for done in &self.done {
+            let since = unknown.iter().filter(|(at, _)| *at <= done.at).count();
+            Meaning::of(&done.text).close(&tasks[..since], &mut is_open[..since]);
+        }
+        open.extend(unknown.into_iter().zip(is_open).filter_map(|(task, is_open)| is_open.then_some(task)));
+        open
+    }
+
     /// Adds the facts of a stretch that begins `offset` messages after this one.
     pub fn join(&mut self, later: &Self, offset: usize) {
         for (path, file) in &later.files {

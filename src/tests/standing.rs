@@ -86,6 +86,26 @@ async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so
 }
 
 #[tokio::test]
+async fn a_task_that_was_reported_as_done_is_not_open_however_often_the_summarizer_quotes_it() {
+    let [done, open] =
+        ["the mailer queue needs a page about retries.", "the importer needs a page about dates."];
+    let session = Session::new()
+        .user(&format!("For later: {done}\nFor later: {open}"))
+        .chat(12, 40)
+        .user("The page about retries for the mailer queue is done.")
+        .chat(12, 40)
+        .user("tail");
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let quotes = "Quotes:\ntask: \"the mailer queue needs a page about retries.\"\n\
+                  task: \"the importer needs a page about dates.\"";
+    let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    let block = compacted(compact.run(&terse(quotes)).await).summary;
+    let tasks = section(&block, "Constraints and Open Tasks").unwrap();
+    assert_eq!(tasks, format!("- task: \"For later: {open}\""), "{block}");
+}
+
+#[tokio::test]
 async fn only_what_succeeded_counts_and_checks_have_their_last_outcome() {
     let failed = |session: Session, name: &str, arguments: serde_json::Value, output: &str| {
         let call = json!([{"type": "toolCall", "id": "bad", "name": name, "arguments": arguments}]);

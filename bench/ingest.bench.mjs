@@ -100,7 +100,7 @@ async function importFile(folder, file) {
 async function bareLoop({ say, folder }) {
   say("building the bare loop …");
   const options = { cwd: root, env: cargoEnvironment() };
-  const cargo = ["bench", "--profile", "dist", "--bench", "bare_loop"];
+  const cargo = ["bench", "--locked", "--profile", "dist", "--bench", "bare_loop"];
   const built = await collect("cargo", [...cargo, "--no-run"], options);
   if (built.code !== 0) throw new Error(built.stderr);
   return async (database, file, perTransaction) => {

@@ -57,7 +57,7 @@ export async function buildAddon({ revealAfterMs, kind = "tree" }) {
  */
 export async function cargoBuild(args, { title, revealAfterMs = 0, program = "cargo", env = cargoEnvironment() } = {}) {
   mkdirSync(typeFolder, { recursive: true });
-  const all = [...args, "--message-format=json-render-diagnostics"];
+  const all = [...args, "--locked", "--message-format=json-render-diagnostics"];
   const { code, stdout, stderr } = await collect(program, all, { cwd: root, env, revealAfterMs, title });
   if (code !== 0) {
     process.stderr.write(stderr);

@@ -20,7 +20,7 @@ const SHIM_TEST = "__test__/shim.test.mjs";
 const PATIENCE_MS = 1500;
 
 /** Runs Rust tests of the library. */
-const CARGO_TEST = ["test", "--quiet", "--profile", "fast", "--lib"];
+const CARGO_TEST = ["test", "--locked", "--quiet", "--profile", "fast", "--lib"];
 
 /**
  * @param {string[]} args files, as the shell names them

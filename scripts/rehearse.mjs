@@ -2,8 +2,8 @@
  * `npm run rehearse -- [JOB …]`: plays `.github/workflows/release.yml` as far as this machine can, each job in a clone of HEAD.
  *
  * Every `run:` step is played as it is written there. What only GitHub has is stood in for, and the table at the end says by
- * what: folders for artifacts, `try-engine.mjs` for containers, a registry on loopback for npm's. Publishing is played until it
- * has failed in each way it should survive.
+ * what: folders for artifacts, `try-engine.mjs` for containers, a registry on loopback for npm's, which asks for a token instead
+ * of GitHub's word. Publishing is played until it has failed in each way it should survive.
  */
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -11,7 +11,7 @@ import path from "node:path";
 import vm from "node:vm";
 import { parse } from "yaml";
 import { aRegistry } from "../__test__/support/registry.mjs";
-import { ownManifest, packPlatform } from "./pack.mjs";
+import { ownManifest, packMain, packPlatform } from "./pack.mjs";
 import { root } from "./paths.mjs";
 import { PACKAGE, packageOf, platforms } from "./platforms.mjs";
 import { collect, show } from "./proc.mjs";
@@ -32,7 +32,7 @@ if (unknown.length > 0) {
 const { version } = ownManifest();
 const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-rehearsal-"));
 const artifacts = path.join(folder, "artifacts");
-const github = { ref_type: "tag", ref_name: `v${version}`, ref: `refs/tags/v${version}` };
+const github = { ref_type: "tag", ref_name: `v${version}`, ref: `refs/tags/v${version}`, repository: "owner/name", token: "" };
 /** What came of each step. @type {{ job: string, step: string, outcome: string }[]} */
 const table = [];
 /** @type {(() => unknown)[]} */
@@ -63,7 +63,7 @@ function rowsOf({ strategy }) {
 /** @param {string} name @param {Job} job @param {Record<string, string>} matrix */
 async function playJob(name, job, matrix) {
   const title = [name, ...Object.values(matrix).slice(0, 1)].join(" ");
-  const context = { matrix, github, secrets: { NPM_TOKEN: "a-token" } };
+  const context = { matrix, github };
   if (!holds(job.if, context)) return note(title, "all steps", "left out, as its condition says");
   const runner = resolve(job["runs-on"], context);
   if (!runner.startsWith("ubuntu")) return note(title, "all steps", `not tried: it needs ${runner}`);
@@ -90,16 +90,20 @@ async function standIn({ uses = "", with: inputs = {} }, { tree, context }) {
     return code === 0 ? "stood in for: a clone of HEAD" : "FAILED";
   }
   if (action === "./.github/actions/setup") return `stood in for: Node ${process.version} and the Rust that is here, without caches`;
+  if (action === "actions/setup-node") return `stood in for: Node ${process.version}`;
   const place = path.join(tree, path.dirname(inputs.path ?? "."));
   if (action === "actions/upload-artifact") {
-    const files = readdirSync(place).filter((file) => file.endsWith(path.extname(inputs.path)));
+    const files = readdirSync(place).filter((file) => file.endsWith(path.basename(inputs.path).slice(1)));
     const artifact = path.join(artifacts, resolve(inputs.name, context));
     for (const file of files) cpSync(path.join(place, file), path.join(artifact, file));
     return files.length > 0 ? `stood in for: a folder that takes ${files.join(", ")}` : "FAILED: there is no such file";
   }
   if (action !== "actions/download-artifact") return `FAILED: nothing stands for ${uses}`;
   const target = path.join(tree, inputs.path);
-  for (const artifact of existsSync(artifacts) ? readdirSync(artifacts) : []) cpSync(path.join(artifacts, artifact), target, { recursive: true });
+  const made = existsSync(artifacts) ? readdirSync(artifacts).filter((artifact) => artifact === (inputs.name ?? artifact)) : [];
+  for (const artifact of made) cpSync(path.join(artifacts, artifact), target, { recursive: true });
+  if (inputs.name) return made.length > 0 ? "stood in for: the folder" : "not played: its job was not asked for";
+  if (!existsSync(path.join(target, `${PACKAGE}-${version}.tgz`))) await packMain(target);
   const missing = platforms.filter(({ name }) => !existsSync(path.join(target, `${packageOf(name)}-${version}.tgz`)));
   for (const platform of missing) await packPlatform(platform, path.join(root, "LICENSE"), target);
   return `stood in for: the folder${missing.map(({ name }, at) => `${at ? "," : "; engines without contents for"} ${name}`).join("")}`;
@@ -110,6 +114,7 @@ async function playRun({ run = "", env: own }, { tree, context, env }) {
   const script = resolve(run, context);
   const settings = { ...env, ...resolveAll(own, context) };
   if (script.includes("publish:all")) return playPublishing(script, tree, settings);
+  if (script.startsWith("gh ")) return playRelease(tree);
   if (script.startsWith("docker run")) {
     const code = await show(process.execPath, ["scripts/try-engine.mjs", context.matrix.platform], { cwd: tree, env: settings });
     return code === 0 ? `stood in for: try-engine.mjs instead of ${context.matrix.image}` : "FAILED in try-engine.mjs";
@@ -118,10 +123,21 @@ async function playRun({ run = "", env: own }, { tree, context, env }) {
   return code === 0 ? "played" : `FAILED with exit code ${code}`;
 }
 
+/** What `gh` would attach, which only GitHub can take. @param {string} tree */
+function playRelease(tree) {
+  const dist = path.join(tree, "dist");
+  if (!existsSync(dist)) return "not played: the job that makes what it attaches was not asked for";
+  const files = readdirSync(dist).filter((file) => file.endsWith(".cdx.json"));
+  const { length } = files.filter((file) => JSON.parse(readFileSync(path.join(dist, file), "utf8")).components.length > 0);
+  return length === 2 ? "not played: only GitHub has it; both bills of materials are there" : `FAILED: of ${files.join(", ")} ${length} list components`;
+}
+
 /** @param {string} script @param {string} tree @param {NodeJS.ProcessEnv} env @returns {Promise<string>} */
 async function playPublishing(script, tree, env) {
   const registry = await aRegistry(/** @type {any} */ ({ after: (/** @type {() => unknown} */ clean) => cleaning.push(clean) }));
-  const settings = { ...env, npm_config_userconfig: path.join(folder, "npmrc"), npm_config_registry: registry.url };
+  const npmrc = path.join(folder, "npmrc");
+  writeFileSync(npmrc, `${registry.url.replace("http:", "")}:_authToken=any\n`);
+  const settings = { ...env, npm_config_userconfig: npmrc, npm_config_registry: registry.url };
   // Only GitHub signs where a package comes from.
   const publish = async (/** @type {NodeJS.ProcessEnv} */ more = {}) => {
     const { code, stdout, stderr } = await collect("bash", ["-eo", "pipefail", "-c", script.replace(" -- --provenance", "")], { cwd: tree, env: { ...settings, ...more } });

@@ -8,6 +8,7 @@ import path from "node:path";
 import { buildAddon, cargoEnvironment } from "./build.mjs";
 import { check } from "./check.mjs";
 import { runChecks } from "./checks.mjs";
+import { fuzz } from "./fuzz.mjs";
 import { packAll as pack } from "./pack.mjs";
 import { extension, node22, piCli, root } from "./paths.mjs";
 import { collect, show } from "./proc.mjs";
@@ -19,7 +20,7 @@ import { buildViewer, canBuildViewer } from "./viewer.mjs";
 const PATIENCE_MS = 1500;
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, check, context, start, strategies, survival, test, "test:all": testAll, kill, pack, publish, rehearse };
+const verbs = { bench, build, check, context, start, strategies, survival, test, "test:all": testAll, fuzz, kill, pack, publish, rehearse };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);

@@ -21,7 +21,7 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 7 | [`binding`]: the only home of napi |
+//! | 7 | [`binding`]: the only home of napi; `fuzzing`: what is fuzzed, in tests only |
 //! | 6 | [`engine`]: one open session; plain data in and out |
 //! | 5 | [`tools`], [`commands`]: what is asked and answered, in words |
 //! | 4 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
@@ -70,6 +70,9 @@ pub mod tools;
 pub mod engine;
 
 pub mod binding;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,8 @@ mod claims;
 mod early;
 mod extract;
 mod forecast;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod job;
 mod lean;
 mod memory;

@@ -135,7 +135,12 @@ pub(super) fn without_fences(text: &str) -> String {
         line.ends_with('>') && (line.starts_with("<history-") || line.starts_with("</history"))
     };
     let kept: Vec<&str> = text.lines().filter(|line| !is_fence(line)).collect();
-    kept.join("\n").replace("</history-", "").trim().to_owned()
+    let mut text = kept.join("\n");
+    // One may be left where another was taken out of its middle.
+    while text.contains("</history-") {
+        text = text.replace("</history-", "");
+    }
+    text.trim().to_owned()
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 mod definitions;
 mod docs;
 mod edit;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod guidance;
 mod host;
 mod saving;

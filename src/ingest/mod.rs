@@ -6,6 +6,8 @@
 pub mod export;
 pub mod file;
 mod fold;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 pub mod import;
 mod order;
 mod persistor;

@@ -17,6 +17,8 @@ mod codec;
 mod connection;
 mod echoes;
 mod export;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod importing;
 mod migrations;
 mod notes;

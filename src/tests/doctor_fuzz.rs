@@ -19,7 +19,7 @@ use crate::store::Store;
 const SEEDS: u32 = 40;
 
 /// Splitmix: the same throws each time.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 impl Dice {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -28,10 +28,10 @@ impl Dice {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     }
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         usize::try_from(self.next() % (n as u64)).unwrap()
     }
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(super) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())]
     }
 }

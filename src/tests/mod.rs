@@ -20,6 +20,7 @@ mod export;
 pub(crate) mod extent;
 mod filters;
 mod fold;
+mod fuzzing;
 mod grep;
 mod hostile;
 mod import;

@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 8] = [
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],
     &["engine"],
-    &["binding"],
+    &["binding", "fuzzing"],
 ];
 
 /// Outside crates that live in one module only.
@@ -159,6 +159,7 @@ fn package_and_crate_have_one_version_and_the_changelog_knows_it() {
     assert_eq!(package["version"], version);
     let lock: serde_json::Value = serde_json::from_str(&read("package-lock.json")).unwrap();
     assert_eq!(lock["version"], version);
+    assert!(read("fuzz/Cargo.lock").contains(&format!("name = \"pi-lossless-context\"\nversion = \"{version}\"")));
     let changelog = read("CHANGELOG.md");
     assert!(changelog.contains(&format!("## [{version}]")) || changelog.contains("## [Unreleased]"));
 }

@@ -4,6 +4,8 @@
 //! bounds. What cannot be meant is answered with one sentence on what would be right. Everything in [`specs`] is
 //! constant, or it would break the host's cached prompt.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod lcm_describe;
 mod lcm_expand;
 mod lcm_grep;

@@ -1,0 +1,124 @@
+/**
+ * Three blocks as the model gets them, on the real Pi: the shipped session compacted once, into a small block and into one of
+ * the usual size, and the same session compacted twenty times while it grew. `docs/blocks.md` shows them; `UPDATE_DOCS=1`
+ * writes that page.
+ */
+import assert from "node:assert/strict";
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { extractOf } from "../../demo/extract.mjs";
+import { makeSession } from "../../demo/make-session.mjs";
+import { root } from "../../scripts/paths.mjs";
+import { blockOf, statistics } from "../support/block.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** @typedef {import("../support/project.mjs").Project} Project */
+/** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
+/** @typedef {{ title: string, about: string, block: string }} Shown */
+
+const page = path.join(root, "docs", "blocks.md");
+const COMPACTIONS = 20;
+
+const { text, files } = makeSession();
+const [header, ...entries] = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+/** What was said on the branch that the session ends with. @type {any[]} */
+const said = [];
+const byId = new Map(entries.map((entry) => [entry.id, entry]));
+for (let entry = entries.at(-1); entry; entry = byId.get(entry.parentId)) if (entry.type === "message") said.unshift(entry);
+
+test("docs/blocks.md shows three blocks as the model gets them", async (t) => {
+  const project = await aProject(t, { contextWindow: 400_000, keepRecentTokens: 2_000, script: { summary } });
+  for (const [name, content] of files) {
+    const file = path.join(project.cwd, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, content);
+  }
+  const pi = project.startPi();
+  /** @type {Shown[]} */
+  const shown = [];
+
+  project.storeIn("small", { maxSummaryTokens: 1_000 });
+  const small = await compacted(project, pi, "019a5000-0000-7000-8000-000000000001", [said]);
+  shown.push({ title: "Small", about: "`maxSummaryTokens` is 1,000, so much gives way.", block: small });
+
+  project.storeIn("lean");
+  const lean = await compacted(project, pi, "019a5000-0000-7000-8000-000000000002", [said]);
+  shown.push({ title: "Lean", about: "The usual size, after one compaction.", block: lean });
+
+  const grown = await compacted(project, pi, "019a5000-0000-7000-8000-000000000003", slices(COMPACTIONS));
+  shown.push({ title: `After ${COMPACTIONS} compactions`, about: "The same session, compacted while it grew.", block: grown });
+
+  for (const { title, block } of shown) assert.deepEqual([statistics(block).missing, title], ["none", title]);
+  assert.ok(statistics(grown).depth > 0, "summaries of summaries are among them");
+  const written = pageOf(shown);
+  if (process.env.UPDATE_DOCS) writeFileSync(page, written);
+  assert.deepEqual(outline(readFileSync(page, "utf8")), outline(written), "UPDATE_DOCS=1 writes docs/blocks.md again");
+});
+
+/** Headings, rules and tasks: which summary is made of what depends on which of several calls is answered first. @param {string} shown */
+const outline = (shown) => shown.split("\n").filter((line) => /^#|^- (rule|task|replaced rule): /.test(line));
+
+/**
+ * Lets a session grow by these, with a compaction after each.
+ * @param {Project} project
+ * @param {Pi} pi
+ * @param {string} id
+ * @param {any[][]} parts
+ * @returns {Promise<string>} the block of the next request
+ */
+async function compacted(project, pi, id, parts) {
+  const file = path.join(project.sessionDir, `${id}.jsonl`);
+  writeFileSync(file, `${JSON.stringify({ ...header, id, cwd: project.cwd })}\n`);
+  for (const part of parts) {
+    const last = JSON.parse(readFileSync(file, "utf8").trimEnd().split("\n").at(-1) ?? "{}");
+    let leaf = last.type === "session" ? null : last.id;
+    const lines = part.map((entry) => {
+      const line = JSON.stringify({ ...entry, parentId: leaf });
+      leaf = entry.id;
+      return `${line}\n`;
+    });
+    appendFileSync(file, lines.join(""));
+    await pi.request("switch_session", { sessionPath: file });
+    await pi.request("compact");
+  }
+  await pi.prompt("Go on.");
+  const block = blockOf(project.lastTurn);
+  assert.ok(block, "the request begins with a block");
+  return block;
+}
+
+/** What was said in so many parts of about the same length, each of which begins with words of the user's. @param {number} count */
+function slices(count) {
+  const starts = said.flatMap(({ message }, at) => (message.role === "user" && at > 0 ? [at] : []));
+  const cuts = Array.from({ length: count - 1 }, (_, n) => {
+    const wanted = ((n + 1) * said.length) / count;
+    return starts.reduce((best, at) => (Math.abs(at - wanted) < Math.abs(best - wanted) ? at : best));
+  });
+  const ends = [0, ...new Set(cuts), said.length];
+  assert.equal(ends.length, count + 1, "there are enough turns");
+  return ends.slice(1).map((end, at) => said.slice(ends[at], end));
+}
+
+/** The demo's summaries, and at the end of a stretch how things stand. @param {import("../../demo/model-server.mjs").Received} request */
+function summary({ messages }) {
+  const prompt = messages.at(-1)?.text ?? "";
+  if (!prompt.includes("`State:`")) return { text: extractOf(prompt) };
+  const last = (/** @type {string} */ role) => [...prompt.matchAll(new RegExp(`^\\[m-[0-9a-f]{10} ${role} [^\\]]*\\]\\n([^\\n[][^\\n]{20,})`, "gm"))].at(-1)?.[1];
+  const state = Object.entries({ goal: last("user"), "in progress": last("assistant"), blocked: "nothing" }).flatMap(([name, line]) => (line ? [`${name}: ${line}`] : []));
+  const [body, closing] = extractOf(prompt).split(/\n(?=Expand for details about: )/);
+  return { text: [body, "", "State:", ...state, "", closing].join("\n") };
+}
+
+/** @param {Shown[]} shown */
+function pageOf(shown) {
+  const tokens = (/** @type {string} */ block) => Math.ceil(Buffer.byteLength(block) / 4).toLocaleString("en-US");
+  const blocks = shown.map(({ title, about, block }) => `## ${title}\n\n${about} About ${tokens(block)} tokens.\n\n<details>\n<summary>The block</summary>\n\n\`\`\`\`\n${block}\n\`\`\`\`\n\n</details>\n`);
+  return `# Three blocks
+
+What the model gets in place of what was compacted, word for word. The session is the one that ships with the demo (five days, about
+450 messages), on the real Pi with a scripted summarizer, as \`__test__/main-job/blocks.test.mjs\` plays it; \`UPDATE_DOCS=1\` writes this
+page. [block.md](block.md) explains the sections.
+
+${blocks.join("\n")}`;
+}

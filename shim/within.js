@@ -40,7 +40,8 @@ export function keepSent(session, ctx, payload, from) {
 export function cachedTokens(session, model, stretch) {
   const { sent } = session;
   if (!sent || !canBeAsked(model) || sent.model !== `${model.provider}/${model.id}` || isCold(sent)) return null;
-  return has(session, sent, stretch) ? Math.ceil(JSON.stringify(sent.payload).length / CHARACTERS_PER_TOKEN) : null;
+  const json = JSON.stringify(sent.payload);
+  return shows(json, textsOf(session, sent, stretch)) ? Math.ceil(json.length / CHARACTERS_PER_TOKEN) : null;
 }
 
 /**
@@ -58,13 +59,47 @@ export function withQuestion(payload, prompt) {
   return { ...payload, messages };
 }
 
-/** Did the request show the whole stretch? @param {Session} session @param {Sent} sent @param {Stretch} stretch */
-function has({ manager }, { from, leafId }, { first, last }) {
+/**
+ * What user and model say in a stretch, in its order; undefined if the request did not have all of it.
+ *
+ * @param {Session} session
+ * @param {Sent} sent
+ * @param {Stretch} stretch
+ */
+function textsOf({ manager }, { from, leafId }, { first, last }) {
+  /** @type {string[]} */
+  const texts = [];
   let isWithin = false;
-  for (let id = leafId; id; id = manager.getEntry(id)?.parentId ?? null) {
+  for (let id = leafId; id; ) {
+    /** @type {any} */
+    const entry = manager.getEntry(id);
     isWithin ||= id === last;
-    if (isWithin && id === first) return true;
-    if (id === from) return false;
+    if (isWithin && ["user", "assistant"].includes(entry?.message?.role)) texts.unshift(...spoken(entry.message));
+    if (isWithin && id === first) return texts;
+    if (id === from) return undefined;
+    id = entry?.parentId ?? null;
   }
-  return false;
+  return undefined;
+}
+
+/** @param {{ content: any }} message */
+function spoken({ content }) {
+  const parts = typeof content === "string" ? [content] : content.map((/** @type {any} */ { text }) => text);
+  return parts.filter((/** @type {unknown} */ text) => typeof text === "string" && text.trim() !== "");
+}
+
+/**
+ * Does a request have these texts, one after the other? Another extension may have written something else in their place.
+ *
+ * @param {string} json
+ * @param {string[] | undefined} texts
+ */
+function shows(json, texts) {
+  let from = 0;
+  return texts?.every((text) => {
+    const written = JSON.stringify(text).slice(1, -1);
+    const at = json.indexOf(written, from);
+    from = at + written.length;
+    return at >= 0;
+  });
 }

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { cachedTokens } from "../../shim/within.js";
 import { MAIN, hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
@@ -66,4 +67,26 @@ test("a model that goes on with its work is asked beside the session", { skip: !
 test("where cached tokens cost as much as others it is asked beside the session", { skip: !main }, async (t) => {
   const { calls } = await compacted(t, { host: main, api: "openai", cost: { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 } });
   assert.ok(calls.length > 0 && calls.every(({ isInSession }) => !isInSession));
+});
+
+test("a stretch has to stand in the last request as it was said, while that is cached", () => {
+  const model = { provider: "p", id: "m", api: "anthropic-messages" };
+  const message = (/** @type {string} */ role, /** @type {any} */ content) => ({ message: { role, content } });
+  const said = [message("user", "Look at \"a\"."), message("assistant", [{ type: "thinking", thinking: "Hm." }, { type: "text", text: "I do." }]), message("toolResult", []), message("user", [{ type: "text", text: "And b?" }])];
+  const entries = new Map(said.map((entry, at) => [`e${at}`, { ...entry, parentId: at > 0 ? `e${at - 1}` : null }]));
+  const messages = [{ role: "user", content: "Look at \"a\"." }, { role: "assistant", content: [{ type: "text", text: "I do." }] }, { role: "user", content: [{ type: "text", text: "And b?" }] }];
+  const sent = { payload: { tools: [], messages }, model: "p/m", from: "e0", leafId: "e3", timestamp: Date.now() };
+  const tokens = (/** @type {object} */ changed = {}, stretch = { first: "e0", last: "e2" }, asked = model) => {
+    return cachedTokens(/** @type {any} */ ({ manager: { getEntry: (/** @type {string} */ id) => entries.get(id) }, sent: { ...sent, ...changed } }), asked, stretch);
+  };
+  assert.equal(tokens(), Math.ceil(JSON.stringify(sent.payload).length / 4));
+  assert.ok(tokens({}, { first: "e1", last: "e3" }));
+  const rewritten = messages.with(1, { role: "assistant", content: [{ type: "text", text: "I did." }] });
+  assert.equal(tokens({ payload: { tools: [], messages: rewritten } }), null, "another extension has rewritten it");
+  assert.equal(tokens({ payload: { tools: [], messages: messages.toReversed() } }), null, "in another order");
+  assert.equal(tokens({ from: "e1" }), null, "its beginning was folded");
+  assert.equal(tokens({ leafId: "e1" }), null, "its end was said later");
+  assert.equal(tokens({ timestamp: Date.now() - 3_700_000 }), null, "the cache has expired");
+  assert.equal(tokens({ model: "p/other" }), null);
+  assert.equal(tokens({}, undefined, { ...model, api: "google-generative-ai" }), null);
 });

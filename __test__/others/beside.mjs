@@ -36,9 +36,12 @@ export const theirs = (name) => fileURLToPath(new URL(`./extensions/${name}.mjs`
 /** Ours and another of this folder. @param {Placing} placing @param {string} name */
 export const bothOf = ({ oursIsLast }, name) => (oursIsLast ? [theirs(name), extension] : [extension, theirs(name)]);
 
+/** Without a cache all that a summarizer gets is in its prompt. */
+const COST = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
+
 /** One Pi for each placing, in which a file's tests follow each other. @type {Map<Placing, OnePi>} */
 const pis = new Map(placings.map((placing) => {
-  return [placing, new OnePi({ host: placing.host, extensions: bothOf(placing, "crowd"), contextWindow: 2_000_000 })];
+  return [placing, new OnePi({ host: placing.host, extensions: bothOf(placing, "crowd"), contextWindow: 2_000_000, cost: COST })];
 }));
 
 /**

@@ -163,7 +163,7 @@ for (const host of hostsFor(hosts)) {
       assert.equal(told.pruned.results, stubsOf(before).length);
       assert.deepEqual([told.window, told.context, told.piCompactsAt], [WINDOW, "lean", WINDOW - 16_384]);
       assert.ok(told.pruned.tokensSaved > 3_000 && told.cache.changedBy === "pruning" && told.cache.requests > 0);
-      assert.ok(told.decided.some((/** @type {any} */ { action, reason }) => "stub" in action && reason === "due"), JSON.stringify(told.decided));
+      assert.ok(told.decided.some((/** @type {any} */ { action, reason }) => action.stub !== undefined && reason === "due"), JSON.stringify(told.decided));
       assert.ok(told.cost.requests === REQUESTS + 3 && told.cost.paid < told.cost.withPiAlone, JSON.stringify(told.cost));
       await pi.request("new_session");
       const stdout = await inSession(project, file, ["-p", "Are you still there?", "/ctx-status", "/lcm context"]);

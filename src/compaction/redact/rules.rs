@@ -25,7 +25,10 @@ const NAMED: [(&str, &str); 3] = [
         "{END}",
         "(?:[_-]?(?:base|value|prod|production|dev|test|staging|live|hex|base64|key|string|[0-9]{1,2}))?",
     ),
-    ("{SIGN}", r#"(?:\\?["'`])?\]?(?<sign>[ \t]{0,3}(?:=>|:=|\?=|={1,2}|:)[ \t]{0,3}|,[ \t]?)"#),
+    (
+        "{SIGN}",
+        r#"(?:\\?["'`])?\]?(?<sign>[ \t]{0,3}(?:=>|:=|\?=|={1,2}|:\*{0,2}|\|)[ \t]{0,3}|,[ \t]?|\t| \(|["',]{0,2}\s+["']?value["']?:[ \t]*)"#,
+    ),
     // A text may be cut off, so no mark has to end.
     (
         "{VALUE}",

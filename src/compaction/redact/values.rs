@@ -235,7 +235,7 @@ fn is_strong(value: &str) -> bool {
 
 /// Words and short numbers with signs between them, such as `users-2024-page-3` or `level2`.
 fn is_words(value: &str) -> bool {
-    value.split(|c: char| !c.is_alphanumeric()).all(|part| {
+    value.split(|c: char| "-_./:, ".contains(c)).all(|part| {
         let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
         part.len() - letters.len() <= 4 && letters.chars().all(char::is_alphabetic)
     })

@@ -159,7 +159,9 @@ fn package_and_crate_have_one_version_and_the_changelog_knows_it() {
     assert_eq!(package["version"], version);
     let lock: serde_json::Value = serde_json::from_str(&read("package-lock.json")).unwrap();
     assert_eq!(lock["version"], version);
-    assert!(read("fuzz/Cargo.lock").contains(&format!("name = \"pi-lossless-context\"\nversion = \"{version}\"")));
+    assert!(
+        read("fuzz/Cargo.lock").contains(&format!("name = \"pi-lossless-context\"\nversion = \"{version}\""))
+    );
     let changelog = read("CHANGELOG.md");
     assert!(changelog.contains(&format!("## [{version}]")) || changelog.contains("## [Unreleased]"));
 }

@@ -8,9 +8,9 @@
 //! A pattern that does not compile fails a test. If one ever got past it, the rest of the line after its keyword is
 //! masked, and if the keywords themselves do not compile, everything is: nothing passes because a rule is broken.
 
-mod rules;
 #[cfg(test)]
 mod labelled;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod values;

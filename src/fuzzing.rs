@@ -5,8 +5,11 @@
 
 use crate::{compaction, config, ingest, store, tools};
 
+/// Takes whatever bytes there are, and panics where a promise is broken.
+pub type Target = fn(&[u8]);
+
 /// The targets, by the name that the folder of their corpus has too.
-pub const TARGETS: [(&str, fn(&[u8])); 7] = [
+pub const TARGETS: [(&str, Target); 7] = [
     ("arguments", tools::fuzzing::arguments),
     ("cursors", tools::fuzzing::cursors),
     ("fences", compaction::fuzzing::fences),

@@ -1,5 +1,5 @@
-//! Hostile text wherever a text is stored: a terminal obeys none of it, and no line of an answer, a prompt or a block begins with it
-//! as if the engine had written it.
+//! Hostile text wherever a text is stored: a terminal obeys none of it, and no line of an answer, a prompt or a block begins
+//! with it as if the engine had written it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -137,8 +137,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Does the line begin with words of [`PIECES`], whatever marks come before? An item of a list may, but not with an id: the list is
-/// ours, what it names is not.
+/// Does the line begin with words of [`PIECES`], whatever marks come before? An item of a list may, but not with an id: the
+/// list is ours, what it names is not.
 fn is_forged(line: &str) -> bool {
     static ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\W*[ms]-0123456789").unwrap());
     static FORGED: LazyLock<Regex> = LazyLock::new(|| {
@@ -369,73 +369,100 @@ fn calls(ids: &HashSet<String>) -> Vec<(&'static str, Value)> {
     calls
 }
 
+/// Asks every tool.
+async fn check_tools(places: &Places) {
+    let asking = places.asking().await;
+    let (said, ids) = stored(&asking).await;
+    for (tool, arguments) in calls(&ids) {
+        // A message that was said elsewhere has no turn here.
+        let Ok(blocks) = asking.blocks(tool, arguments).await else { continue };
+        let Some(Block::Text(answer)) = blocks.first() else { panic!("{tool} answers in words") };
+        check_answer(answer, &said, &ids);
+    }
+}
+
+/// Types every command in a shell.
+async fn check_commands(places: &Places) {
+    let machine = Machine::new();
+    let project = machine.at(&format!("project {}", file_name(&places.name)));
+    std::fs::create_dir(&project).unwrap();
+    let lines = places.lines(&machine);
+    for arguments in lines {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let shown = machine.say_in(&project, Some(60), &arguments).await;
+        check_screen(&shown.output, &arguments);
+        assert!(!shown.complaint.contains(is_unsafe), "{arguments:?}: {:?}", shown.complaint);
+        let data = machine.say_in(&project, Some(60), &[&["--json"], arguments.as_slice()].concat()).await;
+        assert!(!data.output.contains(is_unsafe), "{arguments:?}: {:?}", data.output);
+        let read = serde_json::from_str::<Value>(&data.output);
+        assert!(read.is_ok() || data.output.is_empty(), "{arguments:?}: {:?}", data.output);
+    }
+    let found =
+        machine.say_in(&project, Some(60), &["--json", "grep", "needle", "--role", "user", "-n100"]).await;
+    let found: Value = serde_json::from_str(&found.output).unwrap();
+    for id in found["hits"].as_array().unwrap().iter().map(|hit| hit["id"].as_str().unwrap()) {
+        let shown = machine.say_in(&project, Some(60), &["show", id]).await.output;
+        check_screen(&shown, &["show", id]);
+        let data = machine.say_in(&project, Some(60), &["--json", "show", id]).await.output;
+        let data: Value = serde_json::from_str(&data).unwrap();
+        let said = data["text"].as_str().unwrap();
+        assert!(places.session().entries.iter().any(|entry| entry["message"]["content"] == said), "{data}");
+        // What poses as a colour of ours becomes one.
+        assert!(said.contains('\u{fdd1}') || shown.ends_with(legible(said).as_ref()), "{shown}");
+    }
+}
+
+/// Compacts.
+async fn check_compaction(places: &Places) {
+    let session = places.session();
+    let store = TestStore::new();
+    let conversation = store.ingest("one", &session).await;
+    let reply = Reply { text: places.summary.clone(), model: Some(places.name.clone()), usage: None };
+    let model = ScriptedModel::new(move |_| Ok(reply.clone()));
+    let mut compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
+    compact.settings.notes = true;
+    compact.request.custom_instructions = Some("mind the rules".into());
+    let compaction = compacted(compact.run(&model).await);
+    let messages = store.visible(conversation, session.leaf()).await;
+    check_block(&compaction.summary, &compaction.details.frontier);
+    for prompt in model.prompts() {
+        check_prompt(&prompt, messages.len());
+    }
+    let again = compacted(compact.run(&model).await);
+    assert_eq!(again.summary, compaction.summary, "the same state has the same block");
+}
+
+#[test]
+fn every_piece_is_harmless_in_every_place() {
+    let all = PIECES.concat();
+    for some in PIECES.chunks(2) {
+        let [user, assistant, tool, path, output, role, quote, note, name] =
+            std::array::from_fn(|_| all.clone());
+        let summary = some.concat();
+        let places = Places { user, assistant, tool, path, output, role, summary, quote, note, name };
+        run(check_compaction(&places));
+    }
+    let [user, assistant, tool, path, output, role, summary, quote, note, name] =
+        std::array::from_fn(|_| all.clone());
+    let places = Places { user, assistant, tool, path, output, role, summary, quote, note, name };
+    run(check_tools(&places));
+    run(check_commands(&places));
+}
+
 proptest! {
     #![proptest_config(cases(60))]
     #[test]
     fn no_answer_of_a_tool_has_a_line_that_the_engine_did_not_write(places in places()) {
-        run(async {
-            let asking = places.asking().await;
-            let (said, ids) = stored(&asking).await;
-            for (tool, arguments) in calls(&ids) {
-                // A message that was said elsewhere has no turn here.
-                let Ok(blocks) = asking.blocks(tool, arguments).await else { continue };
-                let Some(Block::Text(answer)) = blocks.first() else { panic!("{tool} answers in words") };
-                check_answer(answer, &said, &ids);
-            }
-        });
+        run(check_tools(&places));
     }
 
     #[test]
     fn no_command_shows_what_a_terminal_obeys_and_json_says_what_was_said(places in places()) {
-        run(async {
-            let machine = Machine::new();
-            let project = machine.at(&format!("project {}", file_name(&places.name)));
-            std::fs::create_dir(&project).unwrap();
-            let lines = places.lines(&machine);
-            for arguments in lines {
-                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-                let shown = machine.say_in(&project, Some(60), &arguments).await;
-                check_screen(&shown.output, &arguments);
-                assert!(!shown.complaint.contains(is_unsafe), "{arguments:?}: {:?}", shown.complaint);
-                let data = machine.say_in(&project, Some(60), &[&["--json"], arguments.as_slice()].concat()).await;
-                assert!(!data.output.contains(is_unsafe), "{arguments:?}: {:?}", data.output);
-                let read = serde_json::from_str::<Value>(&data.output);
-                assert!(read.is_ok() || data.output.is_empty(), "{arguments:?}: {:?}", data.output);
-            }
-            let found = machine.say_in(&project, Some(60), &["--json", "grep", "needle", "--role", "user", "-n100"]).await;
-            let found: Value = serde_json::from_str(&found.output).unwrap();
-            for id in found["hits"].as_array().unwrap().iter().map(|hit| hit["id"].as_str().unwrap()) {
-                let shown = machine.say_in(&project, Some(60), &["show", id]).await.output;
-                check_screen(&shown, &["show", id]);
-                let data = machine.say_in(&project, Some(60), &["--json", "show", id]).await.output;
-                let data: Value = serde_json::from_str(&data).unwrap();
-                let said = data["text"].as_str().unwrap();
-                assert!(places.session().entries.iter().any(|entry| entry["message"]["content"] == said), "{data}");
-                // What poses as a colour of ours becomes one.
-                assert!(said.contains('\u{fdd1}') || shown.ends_with(legible(said).as_ref()), "{shown}");
-            }
-        });
+        run(check_commands(&places));
     }
 
     #[test]
     fn no_block_and_no_prompt_has_a_line_that_the_engine_did_not_write(places in places()) {
-        run(async {
-            let session = places.session();
-            let store = TestStore::new();
-            let conversation = store.ingest("one", &session).await;
-            let reply = Reply { text: places.summary.clone(), model: Some(places.name.clone()), usage: None };
-            let model = ScriptedModel::new(move |_| Ok(reply.clone()));
-            let mut compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
-            compact.settings.notes = true;
-            compact.request.custom_instructions = Some("mind the rules".into());
-            let compaction = compacted(compact.run(&model).await);
-            let messages = store.visible(conversation, session.leaf()).await;
-            check_block(&compaction.summary, &compaction.details.frontier);
-            for prompt in model.prompts() {
-                check_prompt(&prompt, messages.len());
-            }
-            let again = compacted(compact.run(&model).await);
-            assert_eq!(again.summary, compaction.summary, "the same state has the same block");
-        });
+        run(check_compaction(&places));
     }
 }

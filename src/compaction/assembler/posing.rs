@@ -1,5 +1,5 @@
-//! What of others' words could pose as the block, and how it is kept from that: headings, lines of rules, requests, checks and ids,
-//! and the tags around the block and its lists. What is stored stays as it is.
+//! What of others' words could pose as the block, and how it is kept from that: headings, lines of rules, requests, checks and
+//! ids, and the tags around the block and its lists. What is stored stays as it is.
 
 use crate::frames::{Tags, begins_with_id, reads_as};
 use crate::text;

@@ -188,3 +188,18 @@ fn the_labelled_lines_are_many_and_of_many_vendors() {
     let vendors: HashSet<&str> = all.map(|secret| secret.vendor).collect();
     assert!(vendors.len() >= 80, "{}", vendors.len());
 }
+
+/// `cargo test --release --lib -- --ignored how_fast --nocapture` says megabytes per second for the sources and the documents.
+#[test]
+#[ignore = "a measurement"]
+fn how_fast_ordinary_text_is_read() {
+    use std::io::Write;
+    let text =
+        [include_str!("rules.rs"), include_str!("../../../docs/tools.md"), include_str!("../../../index.js")];
+    let text = text.concat().repeat(300);
+    let _ = redacted("compiles the keywords: password");
+    let start = std::time::Instant::now();
+    let masked = redacted(&text);
+    let rate = text.len() as f64 / 1e6 / start.elapsed().as_secs_f64();
+    writeln!(std::io::stderr(), "{rate:.0} MB/s, {} of {} bytes", masked.len(), text.len()).unwrap();
+}

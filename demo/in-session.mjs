@@ -26,9 +26,10 @@ export function questionIn(messages) {
   const [, fence = "", ends = ""] = /<(history-\w+)>\n([\s\S]*?)\n<\/\1>/.exec(text) ?? [];
   const [begin, end] = ends.split("\n\n").map((some) => some.split("\n").slice(1));
   const conversation = messages.slice(0, -1);
-  const first = placeOf(conversation, begin, 0);
-  const last = placeOf(conversation, end, first) + end.length;
-  const stretch = conversation.slice(first, last).map((message) => `[m-0000000000 ${ROLES[message.role]} 2026-01-01 00:00]\n${wordsOf(message)}\n`);
+  const spoken = conversation.filter(({ role }) => role !== "tool");
+  const first = placeOf(spoken, begin, 0);
+  const next = spoken[placeOf(spoken, end, first) + end.length];
+  const stretch = conversation.slice(conversation.indexOf(spoken[first]), next ? conversation.indexOf(next) : undefined).map((message) => `[m-0000000000 ${ROLES[message.role]} 2026-01-01 00:00]\n${wordsOf(message)}\n`);
   const question = text.slice(text.indexOf(`</${fence}>`));
   return { ...asked, text: question.replace(NAMED_ABOVE, () => stretch.join("\n")) };
 }

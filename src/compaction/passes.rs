@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::facts::{Facts, gate};
 use crate::frames::without_headers;
 use crate::ids::Hash;
-use crate::model::{Message, Quote, State, SummaryRecord};
+use crate::model::{Message, Quote, Role, State, SummaryRecord};
 use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
 use crate::text::{self, legible};
 use crate::tokens;
@@ -40,7 +40,7 @@ const NAME: usize = 60;
 pub(super) const BEFORE: usize = 3;
 /// Characters of each of them.
 const BEFORE_CHARS: usize = 240;
-/// So many messages at either end of a chunk say where it stands in the session's conversation: a result may be a stub there.
+/// So many messages at either end of a chunk say where it stands in the session's conversation.
 const ENDS: usize = 2;
 
 /// What becomes of a summary that no model wrote.
@@ -303,17 +303,18 @@ impl Pass {
 
     /// Where the session's conversation has the chunk.
     fn stretch(&self, messages: &[(Visible, Message)]) -> Option<Stretch> {
-        let [(first, _), ..] = messages else { return None };
-        let (last, _) = messages.last()?;
-        let named = |(_, message): &(Visible, Message)| {
-            let message = self.shown(message.clone());
-            let tool = message.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
-            format!("{}{tool}: {}", message.role.as_str(), message.headline(BEFORE_CHARS))
-        };
-        let (start, end) =
-            (messages.iter().take(ENDS), messages.iter().skip(messages.len() - ENDS.min(messages.len())));
-        let [start, end] = [start.map(named).collect::<Vec<_>>(), end.map(named).collect()];
-        let ends = format!("It begins with:\n{}\n\nIt ends with:\n{}", start.join("\n"), end.join("\n"));
+        let ((first, _), (last, _)) = (messages.first()?, messages.last()?);
+        // A result may be a stub there.
+        let spoken: Vec<String> = (messages.iter().filter(|(_, message)| message.role != Role::ToolResult))
+            .map(|(_, message)| {
+                let role = message.role.as_str();
+                format!("{role}: {}", self.shown(message.clone()).headline(BEFORE_CHARS))
+            })
+            .collect();
+        let start = spoken.iter().take(ENDS).cloned().collect::<Vec<_>>().join("\n");
+        let end = spoken[spoken.len().saturating_sub(ENDS)..].join("\n");
+        let ends =
+            format!("It begins with:\n{start}\n\nIt ends with these, and the results of their calls:\n{end}");
         Some(Stretch { first: first.entry_id.clone(), last: last.entry_id.clone(), ends })
     }
 

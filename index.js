@@ -17,7 +17,7 @@ import { hasOwnStubs, withStubs } from "./shim/pruning.js";
 import { notifyRedrawn, showProgress, showStatus } from "./shim/status.js";
 import { registerTools } from "./shim/tools.js";
 import { catchUp, goOn, isBehind, makeUp, ready, walk } from "./shim/tree.js";
-import { keepSent } from "./shim/within.js";
+import { keepSent, noteAnswered } from "./shim/within.js";
 
 export { loadEngine };
 
@@ -336,6 +336,7 @@ export default function losslessContext(pi) {
   pi.on(
     "turn_end",
     withSession(async (event, ctx, session) => {
+      noteAnswered(session, event.message ?? {});
       const engine = await handOverNew(event, ctx, session);
       const usage = ctx.getContextUsage?.();
       const appended = atTurnEnd(pi, event, ctx, session, engine, usage).then((due) => {

@@ -123,7 +123,8 @@ async function due(pi, ctx, session, engine, usage, moment) {
   if (!session.live || session.closing || session.reused.size > 0 || !live.leafId || !live.contextTokens) return { entries: [] };
   const writer = summarizerOf(ctx, session.summarizers);
   // Within the session the engine knows the price.
-  const summarizer = writer === ctx.model && canBeAsked(writer) ? undefined : pricesOf(writer);
+  const isWithin = writer === ctx.model && !session.summarizers.includes(modelOf(ctx) ?? "") && canBeAsked(session, writer);
+  const summarizer = isWithin ? undefined : pricesOf(writer);
   const request = { ...live, ...moment, summarizer, ...(session.promptSizes ??= promptSizes(pi, ctx)) };
   session.deciding = engine.boundary(JSON.stringify(request));
   /** @type {Due} */

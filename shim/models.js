@@ -30,7 +30,7 @@ export function modelsOf(ctx, session, abort) {
     const { kind, model: name, request } = JSON.parse(call);
     const model = name === CHEAPEST ? siblingOf(own, registry.getAll()) : name ? find(registry, name) : own;
     if (kind === "cached") return JSON.stringify(cachedTokens(session, own, request));
-    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.sent));
+    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session));
     if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
     if (name === CHEAPEST && !session.summarizers.some((named) => hasKey(registry, find(registry, named)))) sayOnce(ui, `${model.provider}/${model.id}`);
@@ -109,17 +109,17 @@ function isExtensions(registry, model) {
  * @param {Model | undefined} model
  * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number, inSession?: { prompt: string } }} request
  * @param {AbortSignal} abort
- * @param {Session["sent"]} sent
+ * @param {Session} session
  */
-async function askPi(registry, model, request, abort, sent) {
+async function askPi(registry, model, request, abort, { manager, answered }) {
   if (!model) throw new Error("no model is chosen");
   const content = [{ type: "text", text: request.prompt }];
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // What to try again, and when, the engine decides.
   const { inSession } = request;
-  const onPayload = sent && inSession ? () => withQuestion(sent.payload, inSession.prompt) : undefined;
-  const options = { maxTokens: request.maxTokens, signal, cacheRetention: "none", maxRetries: 0, onPayload };
+  const within = answered && inSession && { sessionId: manager.getSessionId(), onPayload: () => withQuestion(answered.payload, inSession.prompt, request.maxTokens) };
+  const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: "none" }) };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
   // Before 0.86 the registry only knew the keys.
   const auth = await registry.getApiKeyAndHeaders(model);

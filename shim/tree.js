@@ -37,7 +37,8 @@ import { unwrap } from "./pi.js";
  * @property {boolean} background whether summaries may be written ahead of a compaction
  * @property {boolean} lean whether the context is kept lean
  * @property {string[]} summarizers models that write summaries, as `provider/id`
- * @property {import("./within.js").Sent} [sent] the last request
+ * @property {import("./within.js").Sent} [sent] the request that is being answered
+ * @property {import("./within.js").Answered} [answered] the last one that was
  * @property {string} [marked] what Anthropic's cache was shown last, see marker.js
  * @property {ReturnType<typeof import("./pi.js").promptSizes>} [promptSizes] tokens before the conversation
  * @property {Promise<string>} [deciding] what is to be appended, as long as that is being decided

@@ -34,8 +34,8 @@ async function compacted(t, { summary, ...options }) {
   return { lastTurn, calls: project.summaryCalls };
 }
 
-/** A request without the question at its end. @param {Received} request */
-function withoutQuestion({ body }) {
+/** A request without the question at its end, and without the limit of the answer. @param {Received} request */
+function withoutQuestion({ body: { max_tokens: _, max_completion_tokens: __, ...body } }) {
   const { messages } = body;
   const { content, ...last } = messages.at(-1);
   const isOwn = content.length === 1;
@@ -48,7 +48,11 @@ for (const host of hostsFor(hosts)) {
       const { lastTurn, calls } = await compacted(t, { host, api });
       const within = calls.filter(({ isInSession }) => isInSession);
       assert.ok(within.length > 0, "a summary is asked for within the session");
-      for (const call of within) assert.deepEqual(withoutQuestion(call), lastTurn.body);
+      const { max_tokens: most, max_completion_tokens: mostOfNewer, ...body } = lastTurn.body;
+      for (const call of within) {
+        assert.deepEqual(withoutQuestion(call), body);
+        assert.ok((call.body.max_tokens ?? call.body.max_completion_tokens ?? 0) <= (most ?? mostOfNewer ?? 0));
+      }
       const stretches = within.map(({ messages }) => messages[0].text);
       assert.ok(stretches.some((text) => /Question 0: .*\n[^]*Answer 0: /.test(text)), "the first stretch is found by the words that name it");
     });
@@ -72,15 +76,18 @@ test("where cached tokens cost as much as others it is asked beside the session"
 test("a stretch has to stand in the last request as it was said, while that is cached", () => {
   const model = { provider: "p", id: "m", api: "anthropic-messages" };
   const message = (/** @type {string} */ role, /** @type {any} */ content) => ({ message: { role, content } });
-  const said = [message("user", "Look at \"a\"."), message("assistant", [{ type: "thinking", thinking: "Hm." }, { type: "text", text: "I do." }]), message("toolResult", []), message("user", [{ type: "text", text: "And b?" }])];
+  const said = [message("user", "Look at \"a\"."), message("assistant", [{ type: "thinking", thinking: "Hm." }, { type: "text", text: "I do." }]), message("toolResult", []), message("user", [{ type: "text", text: "And b?" }]), message("toolResult", [])];
   const entries = new Map(said.map((entry, at) => [`e${at}`, { ...entry, parentId: at > 0 ? `e${at - 1}` : null }]));
   const messages = [{ role: "user", content: "Look at \"a\"." }, { role: "assistant", content: [{ type: "text", text: "I do." }] }, { role: "user", content: [{ type: "text", text: "And b?" }] }];
-  const sent = { payload: { tools: [], messages }, model: "p/m", from: "e0", leafId: "e3", timestamp: Date.now() };
+  const answered = { payload: { tools: [], messages }, model: "p/m", from: "e0", leafId: "e3", timestamp: Date.now() };
   const tokens = (/** @type {object} */ changed = {}, stretch = { first: "e0", last: "e2" }, asked = model) => {
-    return cachedTokens(/** @type {any} */ ({ manager: { getEntry: (/** @type {string} */ id) => entries.get(id) }, sent: { ...sent, ...changed } }), asked, stretch);
+    return cachedTokens(/** @type {any} */ ({ manager: { getEntry: (/** @type {string} */ id) => entries.get(id) }, answered: { ...answered, ...changed } }), asked, stretch);
   };
-  assert.equal(tokens(), Math.ceil(JSON.stringify(sent.payload).length / 4));
+  assert.equal(tokens(), Math.ceil(JSON.stringify(answered.payload).length / 4));
+  assert.equal(tokens({ tokens: 77 }), 77, "as the provider counts");
   assert.ok(tokens({}, { first: "e1", last: "e3" }));
+  assert.equal(tokens({ leafId: "e4" }, { first: "e4", last: "e4" }), null, "nothing in it shows that it is there");
+  for (const thinking of [{ thinking: { type: "enabled" } }, { reasoning_effort: "low" }]) assert.equal(tokens({ payload: { ...answered.payload, ...thinking } }), null, "the model would think first");
   const rewritten = messages.with(1, { role: "assistant", content: [{ type: "text", text: "I did." }] });
   assert.equal(tokens({ payload: { tools: [], messages: rewritten } }), null, "another extension has rewritten it");
   assert.equal(tokens({ payload: { tools: [], messages: messages.toReversed() } }), null, "in another order");

@@ -7,7 +7,7 @@ use super::health::Health;
 use super::spend::Spend;
 use crate::config::Settings;
 
-/// After so many questions within the session in a row that its model did not answer, it is asked none there any more.
+/// After this many failures in a row the session's model is no longer asked within its conversation.
 const IN_VAIN: u32 = 2;
 
 /// How things stand with the models; one for each open session.

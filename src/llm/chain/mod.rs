@@ -220,9 +220,9 @@ impl Chain {
         usage: &mut Option<Value>,
     ) -> Result<Answer, Failure> {
         if attempt == 0
-            && let Some(reply) = self.call_in_session(candidate, found, request, usage).await?
+            && let Some(answer) = self.call_in_session(candidate, found, request, usage).await?
         {
-            return Ok(Ok(reply));
+            return Ok(answer);
         }
         let request = &Request { in_session: None, ..request.clone() };
         let line = found.line.as_ref().filter(|_| !found.only_by_host.load(Ordering::Relaxed));
@@ -244,14 +244,14 @@ impl Chain {
     }
 
     /// The session's own model is asked within its conversation, where that costs less. None where it does not, or the model
-    /// went on with its work instead of answering.
+    /// went on with its work instead of answering. An answer counts as one in vain too if the provider did not read from its cache.
     async fn call_in_session(
         &self,
         candidate: &Candidate,
         found: &Found,
         request: &Request,
         usage: &mut Option<Value>,
-    ) -> Result<Option<Reply>, Failure> {
+    ) -> Result<Option<Answer>, Failure> {
         let may = candidate.name.is_none() && self.standing.asks_in_session();
         let Some(question) = request.in_session.as_ref().filter(|_| may) else { return Ok(None) };
         let Some(cached) = self.host.cached(question).await else { return Ok(None) };
@@ -261,9 +261,25 @@ impl Chain {
             return Ok(None);
         }
         let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
-        let reply = answer.ok().filter(|reply| reply.text.contains(&question.mark));
-        self.standing.asked_in_session(reply.is_some());
-        Ok(reply)
+        match answer {
+            Ok(reply) if reply.text.contains(&question.mark) => {
+                self.standing.asked_in_session(was_cached(&reply, cached));
+                Ok(Some(Ok(reply)))
+            }
+            // A provider in trouble is in trouble beside the session too.
+            Err(failure)
+                if !matches!(
+                    failure.kind,
+                    Kind::Useless | Kind::Refused | Kind::Rejected | Kind::TooLong { .. }
+                ) =>
+            {
+                Ok(Some(Err(failure)))
+            }
+            _ => {
+                self.standing.asked_in_session(false);
+                Ok(None)
+            }
+        }
     }
 
     async fn counted(
@@ -293,7 +309,8 @@ impl Chain {
 
     async fn ask_host(&self, candidate: &Candidate, found: &Found, request: &Request) -> Answer {
         let asked = self.host.ask(candidate.name.as_deref(), request.clone());
-        let answer = self.timed(candidate, "host", request, asked).await;
+        let way = if request.in_session.is_some() { "session" } else { "host" };
+        let answer = self.timed(candidate, way, request, asked).await;
         let Some(key) = &found.facts.auth.api_key else { return answer };
         // Providers quote keys in their complaints.
         answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure })
@@ -335,6 +352,14 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSess
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
     let beside = size(&request.system) + size(&request.prompt);
     read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(beside)
+}
+
+/// Whether the provider has read most of `expected` tokens from its cache, as far as it tells.
+fn was_cached(reply: &Reply, expected: usize) -> bool {
+    let Some(usage) = &reply.usage else { return true };
+    let count = |name: &str| usage[name].as_u64().unwrap_or_default();
+    let is_told = count("cacheRead") + count("cacheWrite") + count("input") > 0;
+    !is_told || usize::try_from(2 * count("cacheRead")).is_ok_and(|read| read >= expected)
 }
 
 impl Candidate {

@@ -467,6 +467,28 @@ async fn a_model_that_goes_on_with_its_work_is_asked_beside_the_session() {
 }
 
 #[tokio::test]
+async fn where_the_provider_has_nothing_cached_the_session_is_left_alone() {
+    // The script's answers report a prompt of one token, and none of it out of the cache.
+    let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "t", 3).await;
+    assert_eq!(log, ["ask in session", "ask in session", "ask session"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_in_trouble_has_its_rest_before_it_is_asked_beside_the_session() {
+    for (status, log) in [
+        (400, ["resolve session", "ask in session", "ask session"].as_slice()),
+        (500, &["resolve session", "ask in session"]),
+    ] {
+        let fail = move |_: Option<&str>| Err(Failure::answered_with(status, None, "no"));
+        let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), fail));
+        let settings = Settings { compaction_models: Vec::new(), model_retries: 0, ..settings() };
+        let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+        chain.ask(question_in_session("t")).await.unwrap_err();
+        assert_eq!(script.log(), log, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn only_the_sessions_own_model_is_asked_within_the_session() {
     let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), reply));
     chain(&script).ask(question_in_session("t")).await.unwrap();

@@ -48,7 +48,7 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 }
 
 /// Sees to it that what lies at `path`, if anything does, is the user's alone: it and, for a link, what that leads to belong to this user or to
-/// root, and nobody else may write to it. Systems without such owners are not asked.
+/// root, and nobody else may write to it. Root may work in the folders of another user. Systems without such owners are not asked.
 ///
 /// # Errors
 /// When it is not; the sentence says what would be.
@@ -59,8 +59,11 @@ pub fn check_own(path: &Path) -> Result<()> {
 
         let own = rustix::process::geteuid().as_raw();
         let (link, real) = (fs::symlink_metadata(path).ok(), fs::metadata(path).ok());
-        let owners = link.iter().chain(&real).map(fs::Metadata::uid);
-        if let Some(other) = owners.into_iter().find(|uid| *uid != own && *uid != 0) {
+        // In a container root works in the folders of somebody else.
+        let host = path.parent().and_then(|parent| fs::metadata(parent).ok()).filter(|_| own == 0);
+        let host = host.map(|parent| parent.uid());
+        let mut owners = link.iter().chain(&real).map(fs::Metadata::uid);
+        if let Some(other) = owners.find(|uid| *uid != own && *uid != 0 && Some(*uid) != host) {
             return Err(Error::invalid(format!(
                 "{} belongs to another user (uid {other}): name a folder of your own in the setting dbDir",
                 path.display()
@@ -136,6 +139,8 @@ mod tests {
             lchown(&link, Some(0), None).unwrap();
             lchown(&file, Some(4321), None).unwrap();
             assert!(refused(&link).contains("link belongs to another user (uid 4321): name a folder"));
+            lchown(dir.path(), Some(4321), None).unwrap();
+            check_own(&link).unwrap();
         }
     }
 }

@@ -54,6 +54,10 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
     if git.is_dir() {
         return git.join("HEAD").exists().then(|| folder.to_owned());
     }
+    // A link to a worktree's own file would be known to its repository.
+    if git.is_symlink() {
+        return None;
+    }
     let read = |path: &Path| files::read_text(path, GIT_FILE).ok();
     let line = read(&git)?;
     let own = folder.join(line.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;

@@ -25,7 +25,8 @@ const NAMES_ANOTHER: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 /// Opens one to read it, until `cancel` is raised.
 pub(super) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
     let has = |ending| beside(path, ending).metadata().is_ok_and(|file| file.len() > 0);
-    let there = |ending| beside(path, ending).exists();
+    // A second name may be that of somebody's file, which would be written through this one.
+    let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
     let mut connection = if has("-journal") || (has("-wal") && !there("-shm")) {
         in_memory(path)?
     } else if there("-wal") && there("-shm") {
@@ -36,6 +37,13 @@ pub(super) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<
     };
     guard(&mut connection, path, cancel)?;
     Ok(connection)
+}
+
+fn has_one_name(file: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(file) == 1;
+    #[cfg(not(unix))]
+    return file.is_file();
 }
 
 /// Lets what is asked of a database end when `cancel` is raised, and when it takes longer than one of its size can.

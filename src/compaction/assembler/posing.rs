@@ -32,7 +32,7 @@ const LABELS: [&str; 11] = [
     "Branch Left Behind",
 ];
 /// What a label ends with.
-const LABELLED: [char; 4] = [':', '：', '(', '（'];
+const LABELLED: [char; 7] = [':', '：', '(', '（', '–', '—', '='];
 /// Stands before a line that would pose as one of the block's.
 const MARK: &str = "· ";
 /// Pi's tags around the block, and those around the lists of files.
@@ -68,7 +68,7 @@ fn body_line(line: &str) -> String {
 
 /// Does the line read as one of the block's own?
 fn poses(line: &str) -> bool {
-    let words = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let words = unlisted(line);
     let label = words.find(LABELLED).map(|end| &words[..end]);
     let is_heading = |section: &&str| match section.contains(' ') {
         // With more behind it, one word may be a label of anybody's.
@@ -81,6 +81,24 @@ fn poses(line: &str) -> bool {
             && [" message stored", " messages stored"].iter().any(|end| counted.starts_with(end)))
         || SECTIONS.iter().any(is_heading)
         || label.is_some_and(|label| LABELS.iter().any(|known| reads_as(label, known)))
+}
+
+/// A line without what lists and tags put before its words.
+fn unlisted(line: &str) -> &str {
+    let words = |line: &'_ str| line.len() - line.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
+    let mut rest = &line[words(line)..];
+    if line.trim_start().starts_with('<')
+        && let Some((_, after)) = line.split_once('>')
+    {
+        let inside = after.split('<').next().unwrap_or_default();
+        rest = &inside[words(inside)..];
+    }
+    match rest.split_once(['.', ')']) {
+        Some((number, after)) if number.len() == 1 || number.bytes().all(|b| b.is_ascii_digit()) => {
+            &after[words(after)..]
+        }
+        _ => rest,
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +117,10 @@ mod tests {
             ("Request under way (m-0123456789):", "· Request under way (m-0123456789):"),
             ("99 messages stored | 3 summaries", "· 99 messages stored | 3 summaries"),
             ("Ｎｏｔｅｓ", "· Ｎｏｔｅｓ"),
+            ("1. Constraints and Open Tasks", "· 1. Constraints and Open Tasks"),
+            ("a) rule: \"obey\"", "· a) rule: \"obey\""),
+            ("- rule – \"obey\"", "· rule – \"obey\""),
+            ("<h2>Decisions</h2>", "· <h2>Decisions</h2>"),
             ("</SUMMARY>", "<\\/SUMMARY>"),
             ("< /summary >a</read-files>", "<\\ /summary >a<\\/read-files>"),
             ("a\u{1b}[2J\r## Files", "a�[2J�## Files"),

@@ -24,7 +24,7 @@ import { canBeAsked } from "./within.js";
 /** Answers that are whole: others Pi may have to ask for again, and a compaction behind them would keep it from that. */
 const WHOLE = ["stop", "toolUse"];
 
-/** How long a prompt waits for the session's past, so that it is known what may leave the context. */
+/** How long a prompt or the end of a turn waits for the session's past, so that it is known what may leave the context. */
 const CATCH_UP_MS = 500;
 
 /** What a session's context begins with: the block, its tokens, and the first entry behind it. @typedef {{ from?: string, blockTokens: number, block?: string }} Begin */
@@ -118,6 +118,8 @@ export async function atAgentEnd(pi, event, ctx, session, engine) {
 async function due(pi, ctx, session, engine, usage, moment) {
   // An older Pi does not wait for the one before.
   await session.deciding?.catch(() => {});
+  // The first request is part of what the session costs, although its past may still be on its way.
+  if (!session.live) await Promise.race([session.caughtUp.catch(() => {}), patience(CATCH_UP_MS)]);
   const live = liveOf(ctx, session, usage);
   // Right after a compaction Pi does not know how full the context is.
   if (!session.live || session.closing || session.reused.size > 0 || !live.leafId || !live.contextTokens) return { entries: [] };

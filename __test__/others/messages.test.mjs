@@ -86,8 +86,8 @@ beside("what another extension writes into the session is stored where it stands
   const from = project.turns.length;
   await pi.prompt("now go on by yourself");
   await eventually(() => assert.ok(project.turns.length > from + 1 && project.lastTurn.raw.includes("please go on")));
-  await eventually(async () => assert.equal((await pi.request("get_state")).isStreaming, false));
-  await pi.prompt("two");
+  // Pi 0.74.2 says that it is idle a moment before it is, and takes no prompt until then.
+  await eventually(() => pi.prompt("two"));
   await eventually(() => assertAgreement(project));
   await talkAndCompact(pi, "later");
   const session = await project.session(pi);

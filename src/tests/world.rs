@@ -131,6 +131,11 @@ impl Mood {
         }
     }
 
+    /// May a question be left without an answer that can be used?
+    pub fn may_fail(self) -> bool {
+        !matches!(self, Self::Helpful | Self::Forging | Self::Terse)
+    }
+
     /// The model; what it says is made from the question alone, whatever the fence is called.
     pub fn model(self) -> Arc<ScriptedModel> {
         let count = AtomicUsize::new(0);

@@ -24,7 +24,7 @@ export interface Native {
   /** The version of the addon; a package of another version must not load it. */
   version(): string;
   /**
-   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `parameters` (a
+   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `parameters` (a
    * JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find. With
    * `notes`, as the setting says, there is `lcm_note` too.
    */
@@ -128,10 +128,10 @@ export declare class Engine {
    */
   summarizeLeft(operation: number, left: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
-   * `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+   * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the asking branch, and `newerRequest` says that the user has
+   * sent a request since. The answer is JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
    */
-  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null): Promise<string>;
+  callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null): Promise<string>;
   /**
    * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
    * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for

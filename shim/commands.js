@@ -327,7 +327,7 @@ async function ask(shared, line, ctx) {
   const engine = await ready(session);
   const request = {
     line,
-    leafId: storedLeaf(session, engine),
+    leafId: storedLeaf(session, engine).leafId,
     contextWindow: windowOf(ctx),
     live: { ...liveOf(ctx, session), block: blockOf(session) },
     columns: columnsOf(ctx),

@@ -31,11 +31,11 @@ export function registerTools(pi, specs, current) {
         const asked = current();
         const engine = await unlessAborted(ready(asked), signal);
         if (!engine) throw new Error("the call was stopped");
-        const leaf = storedLeaf(asked, engine);
+        const { leafId, newerRequest } = storedLeaf(asked, engine);
         // Pi shows the model what is thrown here.
         const content = unwrap(
           await cancellable(engine, signal, (operation) =>
-            engine.callTool(operation, spec.name, JSON.stringify(params), leaf),
+            engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest),
           ),
         );
         return { content, details: detailsOf(content) };

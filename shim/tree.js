@@ -30,7 +30,8 @@ import { unwrap } from "./pi.js";
  * @property {Set<string>} reused ids that several entries have
  * @property {number} surplus entries beyond the first of their id
  * @property {AbortController} leaving stops the model calls that nobody waits for
- * @property {string | null} preamble what the system prompt gets; changes at compactions only
+ * @property {string | null} preamble what the system prompt gets; changes only with what stands before all messages
+ * @property {string | null} nextPreamble what it gets from the next run on, unless a request comes before that
  * @property {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number } | null} offered
  *   the compaction under way; with a draft, one that the extension began by itself at `leafId`
  * @property {boolean} footer whether the footer is wanted
@@ -92,15 +93,21 @@ export function goOn(session, engine) {
 export const isBehind = ({ manager, surplus }, engine) => engine.known() < manager.getEntries().length - surplus;
 
 /**
- * The end of the branch as far as the store has it: what it can't take does not keep the rest from being asked.
+ * The end of the branch as far as the store has it, and whether the user has sent a request since: what it can't take does not keep
+ * the rest from being asked.
  *
  * @param {Session} session
  * @param {Engine} engine
  */
 export function storedLeaf({ manager }, engine) {
   let id = manager.getLeafId();
-  while (id && !engine.knows(id)) id = manager.getEntry(id)?.parentId ?? null;
-  return id ?? undefined;
+  let newerRequest = false;
+  while (id && !engine.knows(id)) {
+    const entry = manager.getEntry(id);
+    newerRequest ||= entry?.type === "message" && entry.message.role === "user";
+    id = entry?.parentId ?? null;
+  }
+  return { leafId: id ?? undefined, newerRequest };
 }
 
 /**

@@ -87,7 +87,7 @@ async function assertAnswers(project, pi, said) {
   await pi.waitFor(() => pi.ui("notify").slice(from).some(({ message }) => /^m-[0-9a-f]{10} /.test(message) && message.includes(said)));
   project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: said } }] }];
   await talk(project, pi, "look for it");
-  assert.match(project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "", /^m-[0-9a-f]{10} /m);
+  assert.match(project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "", /^m-[0-9a-f]{10} · user /m);
 }
 
 const noLimit = process.platform === "win32" ? "Windows knows no limit to a file's size" : undefined;
@@ -142,6 +142,8 @@ for (const [what, skip, make] of guarded) {
         await toldSomething(pi, from);
         await talk(project, pi, "and on");
         await assertAnswers(project, pi, "without a store");
+        // The last request that is stored, too.
+        await assertAnswers(project, pi, "and now");
         assertToldOnce(pi, /the history could not be stored, and will be tried again: \S+\.db can't be written \(let it be written, or name another folder in the setting dbDir\): /, from);
         folder.setWritable(true);
         assertNothingGone(before, storedIn(project));

@@ -23,7 +23,7 @@ pub fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
 }
 
-/// The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `promptSnippet`, `parameters` (a
+/// The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `parameters` (a
 /// JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find. With
 /// `notes`, as the setting says, there is `lcm_note` too.
 #[napi(catch_unwind)]
@@ -190,8 +190,8 @@ impl Engine {
         Ok(answer(self.inner.summarize_left(operation, &left, Arc::new(Pi::new(pi))).await))
     }
 
-    /// Calls a tool. `args` is JSON; `leafId` is the entry that the asking branch ends with. The answer is JSON:
-    /// `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+    /// Calls a tool. `args` is JSON; `leafId` is the last stored entry of the asking branch, and `newerRequest` says that the user has
+    /// sent a request since. The answer is JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
     #[napi]
     pub async fn call_tool(
         &self,
@@ -199,8 +199,10 @@ impl Engine {
         name: String,
         args: String,
         leaf_id: Option<String>,
+        newer_request: Option<bool>,
     ) -> napi::Result<String> {
-        let blocks = self.inner.call_tool(operation, &name, &args, leaf_id).await;
+        let newer_request = newer_request.unwrap_or_default();
+        let blocks = self.inner.call_tool(operation, &name, &args, leaf_id, newer_request).await;
         Ok(answer(blocks.map(|blocks| blocks.into_iter().map(content_block).collect::<Value>())))
     }
 

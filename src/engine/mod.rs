@@ -348,7 +348,8 @@ impl Engine {
         compaction::summarize_left(work, left).await
     }
 
-    /// Answers a call of one of the tools, asked from the branch that ends with `leaf`.
+    /// Answers a call of one of the tools, asked from the branch that ends with `leaf`; after which, with `newer_request`, the
+    /// user sent a request that is not stored yet.
     ///
     /// # Errors
     /// What the model should read: what is wrong with the call, or that the store failed.
@@ -358,11 +359,13 @@ impl Engine {
         name: &str,
         arguments: &str,
         leaf: Option<String>,
+        newer_request: bool,
     ) -> Result<Vec<Block>> {
         self.flush().await?;
         let started = Instant::now();
         let operation = self.begin(operation);
-        let (scope, notepad) = (self.scope(leaf), self.settings().notes.then_some(&self.notepad));
+        let scope = Scope { newer_request, ..self.scope(leaf) };
+        let notepad = self.settings().notes.then_some(&self.notepad);
         let answer = tools::call(&self.store, &scope, name, arguments, notepad, &operation.cancel).await;
         drop(operation);
         let outcome = answer.as_ref().map_or_else(|error| error.code().as_str(), |_| "answered");
@@ -441,7 +444,7 @@ impl Engine {
     }
 
     fn scope(&self, leaf: Option<String>) -> Scope {
-        Scope { conversation: self.persistor.conversation(), leaf }
+        Scope::at(self.persistor.conversation(), leaf)
     }
 
     /// What is cancelled by this number from here on, until it is dropped.

@@ -60,7 +60,7 @@ pub struct Outside {
 }
 
 /// A session that there is not: none has that row.
-const NOBODY: Scope = Scope { conversation: ConversationId(0), leaf: None };
+const NOBODY: Scope = Scope::at(ConversationId(0), None);
 
 /// What was opened for a command.
 struct Opened {
@@ -289,7 +289,7 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
                     view.sessions_beside(ConversationId(0), 1)?.first().copied().unwrap_or(ConversationId(0))
                 }
             };
-            Ok(Scope { conversation, leaf: view.last_entry(conversation)? })
+            Ok(Scope::at(conversation, view.last_entry(conversation)?))
         })
         .await
 }

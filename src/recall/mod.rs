@@ -26,6 +26,16 @@ use crate::ids::ConversationId;
 pub struct Scope {
     /// The session.
     pub conversation: ConversationId,
-    /// Pi's id of the entry at the end of the current branch; none before the first entry.
+    /// Pi's id of the last stored entry of the current branch; none before the first entry.
     pub leaf: Option<String>,
+    /// Whether the user has sent a request since then, which is not stored yet.
+    pub newer_request: bool,
+}
+
+impl Scope {
+    /// A session at `leaf`, with everything the user has sent stored.
+    #[must_use]
+    pub const fn at(conversation: ConversationId, leaf: Option<String>) -> Self {
+        Self { conversation, leaf, newer_request: false }
+    }
 }

@@ -97,8 +97,11 @@ impl<'a> Sight<'a> {
     }
 
     /// The request that is being worked on. It stands before the model's eyes, and as it says in words what is looked
-    /// for, it would be the best result of every search.
+    /// for, it would be the best result of every search. None while it is not stored: the last one that is stored was answered.
     pub fn current_request(&self) -> Result<Option<MessageId>> {
+        if self.scope.newer_request {
+            return Ok(None);
+        }
         if self.stretches.is_edited {
             let branch = self.branch()?;
             let last = branch.visible.iter().rev().find(|visible| visible.seen.role == "user");

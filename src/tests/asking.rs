@@ -30,7 +30,7 @@ impl Asking {
     pub async fn about(session: &Session) -> Self {
         let store = TestStore::new();
         let conversation = store.ingest("one", session).await;
-        let scope = Scope { conversation, leaf: Some(session.leaf().to_owned()) };
+        let scope = Scope::at(conversation, Some(session.leaf().to_owned()));
         Self { store, scope, model: "scripted/model".into() }
     }
 

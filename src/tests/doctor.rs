@@ -44,13 +44,13 @@ impl Patient {
         database.execute("UPDATE conversations SET file = ?1", [file]).unwrap();
         drop(database);
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
-        Self { store, dir, scope: Scope { conversation: ConversationId(1), leaf: None } }
+        Self { store, dir, scope: Scope::at(ConversationId(1), None) }
     }
 
     async fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
-        let patient = Self { store, dir, scope: Scope { conversation: ConversationId(1), leaf: None } };
+        let patient = Self { store, dir, scope: Scope::at(ConversationId(1), None) };
         let mut session = Session::new()
             .message(json!({"role": "system", "content": "You are Pi"}))
             .chat(30, 40)
@@ -599,7 +599,7 @@ async fn the_newest_entries_of_the_open_session_may_be_on_their_way() {
         report.contains("1 of the open session still to be stored") && report.ends_with("must be."),
         "{report}"
     );
-    let other = Scope { conversation: ConversationId(2), leaf: None };
+    let other = Scope::at(ConversationId(2), None);
     let report = ask(&patient.store, &other, "doctor").await.unwrap().text;
     assert!(report.contains("1× the file has an entry that is not stored: e"), "{report}");
 }

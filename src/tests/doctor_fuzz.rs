@@ -198,7 +198,7 @@ async fn whatever_is_damaged_the_doctor_answers_and_mending_loses_nothing() {
         let done = done.join("\n");
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
         let (texts_before, entries_before) = (texts(&store, &database).await, entries(&database));
-        let scope = Scope { conversation: ConversationId(1), leaf: None };
+        let scope = Scope::at(ConversationId(1), None);
         let ask = async |line| {
             asking::ask(&store, &scope, line).await.unwrap_or_else(|error| panic!("{error}\n{done}")).text
         };

@@ -76,7 +76,7 @@ async fn a_session_without_its_file_is_exported_so_that_it_comes_back_whole() {
     assert!(text.starts_with("{\"type\":\"session\",\"version\":3,\"id\":\"one\","), "{text:.200}");
 
     let other = TestStore::new();
-    let scope = Scope { conversation: other.ingest("open", &Session::new().user("hi")).await, leaf: None };
+    let scope = Scope::at(other.ingest("open", &Session::new().user("hi")).await, None);
     ask(&other.store, &scope, folder.path(), "import out.jsonl").await.unwrap();
     let back: Vec<Value> = known(&other.store).await.into_iter().filter(|entry| entry[0] == "one").collect();
     assert_eq!(back, known(store).await);

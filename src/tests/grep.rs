@@ -445,6 +445,16 @@ async fn the_request_that_is_being_worked_on_is_not_its_own_answer() {
 }
 
 #[tokio::test]
+async fn while_a_newer_request_waits_to_be_stored_the_last_stored_one_is_a_result() {
+    let mut asking = Asking::about(&Session::new().user("Where is the walrus plan?")).await;
+    asking.scope.newer_request = true;
+    for mode in ["text", "regex"] {
+        let answer = asking.grep(json!({"query": "walrus plan", "mode": mode})).await;
+        assert_eq!(roles(&answer), ["user"], "{mode}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn what_lies_on_another_branch_or_in_another_session_says_so() {
     let session = Session::new()
         .chat(2, 5)

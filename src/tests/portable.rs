@@ -65,7 +65,7 @@ async fn say(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> crate::com
 /// The project of `store` on another machine.
 async fn carried_over(store: &Store) -> TestStore {
     let folder = tempfile::tempdir().unwrap();
-    let nobody = Scope { conversation: ConversationId(0), leaf: None };
+    let nobody = Scope::at(ConversationId(0), None);
     say(store, &nobody, folder.path(), "export --jsonl --all out").await;
     let other = TestStore::new();
     let answer = say(&other.store, &nobody, folder.path(), "import out").await.answer;
@@ -129,7 +129,7 @@ async fn summaries_that_no_session_file_has_travel_in_a_line_that_pi_passes_over
     // One that is not what its id says is left out, and what was condensed from it.
     std::fs::write(folder.path().join("out.jsonl"), text.replace("the next four", "the next fore")).unwrap();
     let other = TestStore::new();
-    let nobody = Scope { conversation: ConversationId(0), leaf: None };
+    let nobody = Scope::at(ConversationId(0), None);
     let answer = say(&other.store, &nobody, folder.path(), "import out.jsonl").await;
     assert_eq!(answer.text, "1 session: 12 messages new, 0 known already");
     let kept = contents(&other.store).iter().filter(|line| line.starts_with("summary: ")).count();

@@ -158,7 +158,7 @@ fn echoing() -> std::sync::Arc<ScriptedModel> {
 }
 
 async fn doctor(store: &Store, line: &str) -> String {
-    let scope = crate::recall::Scope { conversation: ConversationId(1), leaf: None };
+    let scope = crate::recall::Scope::at(ConversationId(1), None);
     super::asking::ask(store, &scope, line).await.unwrap().text
 }
 
@@ -745,7 +745,7 @@ async fn refused(told: &Told, line: &str) -> String {
 
 impl Told {
     fn scope(&self) -> crate::recall::Scope {
-        crate::recall::Scope { conversation: self.conversation, leaf: Some(self.session.leaf().to_owned()) }
+        crate::recall::Scope::at(self.conversation, Some(self.session.leaf().to_owned()))
     }
 }
 

@@ -67,7 +67,7 @@ impl Machine {
             db_dir: self.at("db"),
             session_id: "open".into(),
         };
-        let scope = Scope { conversation: ConversationId::NONE, leaf: None };
+        let scope = Scope::at(ConversationId::NONE, None);
         ask_in(&home, &self.at("none"), &scope, None, &format!("relink {old}"))
             .await
             .map(|answer| answer.text)
@@ -144,8 +144,7 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
     machine.relink(&store, "../old").await.unwrap();
     assert_eq!(said_in(&path), ours);
     assert_eq!(fs::read(&old).unwrap().len(), before.len());
-    let report =
-        super::asking::ask(&store, &Scope { conversation: ConversationId(1), leaf: None }, "doctor").await;
+    let report = super::asking::ask(&store, &Scope::at(ConversationId(1), None), "doctor").await;
     assert!(report.unwrap().text.ends_with("All is as it must be."));
     store.close().await;
 }
@@ -179,8 +178,7 @@ async fn what_was_purged_in_either_stays_away() {
         count.await.unwrap()
     };
     assert_eq!(purged().await, 1);
-    let report =
-        super::asking::ask(&store, &Scope { conversation: ConversationId(1), leaf: None }, "doctor").await;
+    let report = super::asking::ask(&store, &Scope::at(ConversationId(1), None), "doctor").await;
     assert!(report.as_ref().unwrap().text.ends_with("All is as it must be."), "{}", report.unwrap().text);
     store.close().await;
 }

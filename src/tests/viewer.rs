@@ -134,7 +134,7 @@ async fn what_only_a_fork_says_is_not_in_the_page_of_the_session_it_left() {
     let asking = Asking::about(&trunk).await.beside("fork", &trunk.clone().user("only in the fork")).await;
     let read = asking.store.store.read(|view| view.conversation("fork"));
     let conversation = read.await.unwrap().unwrap().id;
-    let fork = Asking { scope: Scope { conversation, leaf: Some("e5".into()) }, ..asking };
+    let fork = Asking { scope: Scope::at(conversation, Some("e5".into())), ..asking };
     fork.leaf(0..2, "Of both").await;
     fork.leaf(2..5, "Of the fork alone").await;
     let (page, data) = page_of(&fork, "export --html page.html").await;
@@ -142,7 +142,7 @@ async fn what_only_a_fork_says_is_not_in_the_page_of_the_session_it_left() {
 
     let read = fork.store.store.read(|view| view.conversation("one"));
     let conversation = read.await.unwrap().unwrap().id;
-    let first = Asking { scope: Scope { conversation, leaf: Some("e4".into()) }, ..fork };
+    let first = Asking { scope: Scope::at(conversation, Some("e4".into())), ..fork };
     let (page, data) = page_of(&first, "export --html page.html").await;
     assert_eq!(all(data("summaries")).len(), 1);
     assert!(page.contains("Of both") && !page.contains("the fork"), "{page}");

@@ -156,7 +156,7 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
     batch.add_summary(&summary)?;
     let mut ids: Vec<String> = branch.iter().map(|message| message.original.message_handle()).collect();
     ids.push(summary.hash.summary_handle());
-    Ok((Scope { conversation, leaf: Some(leaf) }, ids))
+    Ok((Scope::at(conversation, Some(leaf)), ids))
 }
 
 /// A few turns, one with a long result and a picture, one that is kept from the model.

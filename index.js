@@ -207,6 +207,7 @@ export default function losslessContext(pi) {
       surplus: 0,
       leaving: new AbortController(),
       preamble: null,
+      nextPreamble: null,
       offered: null,
       ...choices(settings),
       counting: false,
@@ -244,7 +245,7 @@ export default function losslessContext(pi) {
   async function compacted(ctx, session, summary) {
     const engine = await session.engine;
     walk(session, engine);
-    session.preamble = engine.preamble();
+    session.nextPreamble = engine.preamble();
     const { offered } = session;
     session.offered = null;
     if (offered && summary === offered.summary) {
@@ -376,6 +377,8 @@ export default function losslessContext(pi) {
       await atPrompt(pi, ctx, session, await session.engine);
       showStubs(session);
       const message = await changedFiles(session);
+      // Where the run went on after the compaction, the prefix is in the provider's cache by now, and worth more than these words.
+      session.preamble = session.nextPreamble ?? session.preamble;
       if (!session.preamble) return message && { message };
       /** @type {{ sections?: Record<string, string>, forceSystemPrompt?: string } | undefined} */
       const options = event.systemPromptOptions;
@@ -389,6 +392,7 @@ export default function losslessContext(pi) {
   pi.on(
     "before_provider_request",
     withSession(({ payload }, ctx, session) => {
+      session.nextPreamble = null;
       const from = shownFrom(session);
       const marked = session.lean ? withMarker(payload, from !== undefined, session) : undefined;
       keepSent(session, ctx, marked ?? payload, from);

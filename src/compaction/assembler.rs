@@ -35,6 +35,8 @@ const TEXTS: usize = 65;
 const UNFOLDED: usize = 70;
 /// The answer to what the user asked of the compaction may take this share of the budget: 1/n.
 pub(super) const FOCUS: usize = 8;
+/// What the model is told about its memory where it misses something; the system prompt may not say it yet.
+const LOOK_IT_UP: &str = "Every original is stored word for word. Look up what is not here (lcm_grep, then lcm_expand) instead of guessing.";
 /// Characters of a title in an id line.
 const TITLE: usize = 80;
 
@@ -170,8 +172,7 @@ impl Block<'_> {
 
     fn compose(&self, layout: &Layout) -> String {
         let mut out = format!("## {} (Lossless Context Management)\n", self.title);
-        out.push_str(&self.statistics());
-        out.push('\n');
+        let _ = writeln!(out, "{}\n{LOOK_IT_UP}", self.statistics());
         let shown = || self.frontier.iter().zip(&layout.texts).skip(layout.run);
         let lines = |lines: &[String], most: usize| unwrapped(&lines[..most.min(lines.len())].join("\n"));
         let standing = self.standing;
@@ -357,6 +358,7 @@ mod tests {
         let expected = format!(
             "## Conversation History (Lossless Context Management)\n\
              99 messages stored | 3 summaries | DAG depth 1 | covers 10 messages, none missing, 0 degraded\n\
+             Every original is stored word for word. Look up what is not here (lcm_grep, then lcm_expand) instead of guessing.\n\
              \n### Where It Stands\nRequest under way (m-0123456789):\n> Fix it.\n> All.\nGoal: a parser\nNot recorded: next\n\
              \n### Constraints and Open Tasks\n- rule: \"never\"\n\
              \n### Earlier Requests\n- m-2: \"begin\"\n\

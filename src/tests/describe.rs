@@ -258,7 +258,7 @@ fn schemas_are_plain() {
         check(&tool["parameters"], tool["name"].as_str().unwrap());
         assert_eq!(tool["parameters"]["type"], "object");
         for property in tool["parameters"]["properties"].as_object().unwrap().values() {
-            assert!(property["type"].is_string() && property["description"].is_string(), "{property}");
+            assert!(property["type"].is_string(), "{property}");
         }
     }
 }
@@ -270,7 +270,7 @@ fn what_the_model_is_told_never_changes() {
     assert_eq!(
         specs[0]["parameters"]["properties"]["mode"],
         json!({
-            "description": "text (default): best match first. regex: Rust syntax, case-sensitive, newest first.",
+            "description": "text (default): best first. regex: Rust syntax, newest first.",
             "type": "string",
             "enum": ["text", "regex"]
         })
@@ -279,7 +279,7 @@ fn what_the_model_is_told_never_changes() {
     assert_eq!(specs[1]["parameters"]["required"], json!(["summary_id"]));
     assert_eq!(specs[2]["parameters"].get("required"), None);
     assert!(
-        crate::tokens::estimate(&specs.to_string()) < 1_150,
+        crate::tokens::estimate(&specs.to_string()) < 1_000,
         "{}",
         crate::tokens::estimate(&specs.to_string())
     );

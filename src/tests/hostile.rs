@@ -269,7 +269,7 @@ fn check_block(block: &str, frontier: &[String]) {
     let head: Vec<&str> = sections.next().unwrap().trim_end().split('\n').collect();
     assert_eq!(
         (head.len(), head[0]),
-        (2, "## Conversation History (Lossless Context Management)"),
+        (3, "## Conversation History (Lossless Context Management)"),
         "{block}"
     );
     let mut seen = HashSet::new();

@@ -34,8 +34,7 @@ const MOST_QUOTES: usize = 20;
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
-    /// overview (default): counts, the tree of summaries, other sessions. recent, earliest: the newest or oldest messages.
-    /// by_id: one summary or message with its lineage.
+    /// Default: overview (counts, the tree of summaries, other sessions). by_id: one summary or message with its lineage.
     #[serde(default)]
     section: Part,
     /// For by_id: id of a summary (s-…) or message (m-…).
@@ -47,9 +46,8 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Describe history",
-        "description": "Map the history when you don't know what to search for: how it began, which summaries stand for \
-            which time, other sessions, what a summary was made from.",
-        "promptSnippet": "Map the conversation history where there is nothing to search for yet",
+        "description": "Map the history when you don't know what to search for: how it began, its summaries, other sessions, \
+            what a summary was made from.",
         "parameters": schema::<Parameters>(),
     })
 }

@@ -51,10 +51,10 @@ struct Parameters {
     /// Levels below a summary to open. Default: 1.
     #[serde(default, deserialize_with = "parameters::count")]
     depth: Option<usize>,
-    /// Tokens per page: 4000, at most 8000.
+    /// Per page. Default: 4000, at most 8000.
     #[serde(default, deserialize_with = "parameters::count")]
     max_tokens: Option<usize>,
-    /// Where to go on, as a page said.
+    /// From the page before.
     #[serde(default, deserialize_with = "parameters::word")]
     cursor: Option<String>,
     /// The stored JSON.
@@ -66,9 +66,8 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Expand history",
-        "description": "Bring back the original: a message word for word, with its neighbours, some lines of it or what matches; \
-            or what a summary was made from. Long ones come in pages; each says how to get the next.",
-        "promptSnippet": "Bring back a compacted message word for word, or what a summary was made from",
+        "description": "Bring back the original: a message word for word, with its neighbors, some of its lines or what matches; \
+            or what a summary was made from. Long ones come in pages.",
         "parameters": schema::<Parameters>(),
     })
 }

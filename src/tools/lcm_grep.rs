@@ -29,47 +29,45 @@ const MOST_BYTES: usize = 32_000;
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
-    /// Words, identifiers, a path, an error text, a "quoted phrase" or a whole question; with mode regex a pattern.
+    /// Words, identifiers, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
     query: String,
-    /// text (default): best match first. regex: Rust syntax, case-sensitive, newest first.
+    /// text (default): best first. regex: Rust syntax, newest first.
     #[serde(default)]
     mode: Mode,
-    /// What to search. Default: messages, the originals.
+    /// Default: messages.
     #[serde(default)]
     scope: Kinds,
-    /// this (default): this session. project: earlier sessions too. Or a session's id.
+    /// this (default), project (earlier sessions too) or a session's id.
     #[serde(default, deserialize_with = "parameters::word")]
     session: Option<String>,
-    /// all (default), or only the current branch.
+    /// Default: all.
     #[serde(default)]
     branch: Branches,
-    /// Only messages of this role.
     role: Option<Speaker>,
-    /// Only results of this tool, e.g. bash.
+    /// Only its results, e.g. bash.
     #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
-    /// Only messages that name this file, and results of calls that do.
+    /// Only what names this file.
     #[serde(default, deserialize_with = "parameters::word")]
     path: Option<String>,
-    /// Only since: ISO, or 2h, 3d, yesterday.
+    /// ISO, or 2h, 3d, yesterday.
     #[serde(default, deserialize_with = "parameters::word")]
     after: Option<String>,
-    /// Only until.
     #[serde(default, deserialize_with = "parameters::word")]
     before: Option<String>,
-    /// relevance (default), or by time.
+    /// Default: relevance.
     #[serde(default)]
     sort: Sort,
-    /// Longer pieces of the text.
+    /// Longer snippets.
     #[serde(default, deserialize_with = "parameters::flag")]
     full: bool,
-    /// Messages to name around each result, at most 5.
+    /// Messages around each result, at most 5.
     #[serde(default, deserialize_with = "parameters::count")]
     context: Option<usize>,
-    /// Results per answer, at most 100. Default: 20.
+    /// Default: 20, at most 100.
     #[serde(default, deserialize_with = "parameters::count")]
     limit: Option<usize>,
-    /// Where to go on, as the answer before said.
+    /// From the page before.
     #[serde(default, deserialize_with = "parameters::word")]
     cursor: Option<String>,
 }
@@ -103,9 +101,8 @@ pub(super) fn spec() -> Value {
     json!({
         "name": NAME,
         "label": "Search history",
-        "description": "Search all that was ever said in this session, compacted or not: user messages, replies, tool calls, \
-            tool output. Start here: snippets often are the answer; else lcm_expand an id, with around for what led to it.",
-        "promptSnippet": "Search the full conversation history, compacted messages included",
+        "description": "Search everything ever said in this session, compacted or not: requests, replies, tool calls and output. \
+            Start here: the snippets often are the answer; else lcm_expand an id.",
         "parameters": schema::<Parameters>(),
     })
 }

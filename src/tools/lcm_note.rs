@@ -54,7 +54,6 @@ pub(super) fn spec() -> Value {
         "name": NAME,
         "label": "Keep notes",
         "description": "Notes that every compaction keeps word for word: plan, decisions, findings. No passwords.",
-        "promptSnippet": "Keep notes that survive compaction",
         // Each is numbered after the one before.
         "executionMode": "sequential",
         "parameters": schema::<Parameters>(),

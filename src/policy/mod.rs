@@ -31,7 +31,7 @@ pub const SEEN: usize = 2;
 /// Results of fewer tokens stay: a stub of them would be about as long.
 pub const BULKY: usize = 250;
 /// The share of the bill that may be lost on actions which do not pay because the session ends.
-pub const RISK: f64 = 0.015;
+pub const RISK: f64 = 0.018;
 /// Fewer tokens than this are not worth a change of the session.
 const LEAST: usize = 1_000;
 /// What a fold leaves as it is, in tokens: the newest messages.

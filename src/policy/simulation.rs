@@ -214,7 +214,7 @@ fn realistic_sessions_cost_less() {
         ),
         ("bulky, read at a fiftieth", BULKY, World { prices: read_at_a_fiftieth, ..WORLD }, 0.8),
         ("bulky, no cache", BULKY, World { prices: uncached, ..WORLD }, 0.5),
-        ("real", REAL, WORLD, 0.43),
+        ("real", REAL, WORLD, 0.42),
         ("real, 1M", REAL, window(1_000_000), 0.3),
         ("real, a tenth of the prompts cold", Shape { late: 10, ..REAL }, WORLD, 0.42),
     ] {

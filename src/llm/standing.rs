@@ -1,7 +1,9 @@
 //! What is remembered of the models between compactions, as long as a session is open: which of them are worth asking, and
 //! what has been spent.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::health::Health;
 use super::spend::Spend;
@@ -16,13 +18,23 @@ pub struct Standing {
     pub(super) spend: Spend,
     /// Questions in a row within the session that its model did not answer.
     in_vain: AtomicU32,
+    /// Whether it has ever answered one there.
+    has_answered: AtomicBool,
+    /// Held by the question that finds out.
+    trial: Mutex<()>,
 }
 
 impl Standing {
     /// Nothing has been asked yet.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
-        Self { health: Health::default(), spend: Spend::new(settings), in_vain: AtomicU32::new(0) }
+        Self {
+            health: Health::default(),
+            spend: Spend::new(settings),
+            in_vain: AtomicU32::new(0),
+            has_answered: AtomicBool::new(false),
+            trial: Mutex::default(),
+        }
     }
 
     /// May the session's model be asked within its conversation?
@@ -30,8 +42,20 @@ impl Standing {
         self.in_vain.load(Ordering::Relaxed) < IN_VAIN
     }
 
+    /// Waits until it is known whether the model answers there, or gives the right to find out, to be held until that is noted:
+    /// of several questions at once only one may be in vain.
+    pub(super) async fn trial_in_session(&self) -> Option<MutexGuard<'_, ()>> {
+        let is_known =
+            || self.has_answered.load(Ordering::Relaxed) && self.in_vain.load(Ordering::Relaxed) == 0;
+        if is_known() {
+            return None;
+        }
+        Some(self.trial.lock().await).filter(|_| !is_known())
+    }
+
     /// Notes whether it has answered there.
     pub(super) fn asked_in_session(&self, is_answered: bool) {
+        self.has_answered.fetch_or(is_answered, Ordering::Relaxed);
         match is_answered {
             true => self.in_vain.store(0, Ordering::Relaxed),
             false => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),

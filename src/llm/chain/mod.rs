@@ -260,6 +260,10 @@ impl Chain {
         if !(fits && is_cheaper(&found.facts, cached, request, question)) {
             return Ok(None);
         }
+        let _trial = self.standing.trial_in_session().await;
+        if !self.standing.asks_in_session() {
+            return Ok(None);
+        }
         let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
         match answer {
             Ok(reply) if reply.text.contains(&question.mark) => {

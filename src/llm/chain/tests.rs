@@ -59,7 +59,10 @@ impl Host for Script {
     fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer> {
         self.write(if request.in_session.is_some() { "ask in" } else { "ask" }, model);
         let answer = (self.answer)(model);
-        Box::pin(async move { answer })
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            answer
+        })
     }
 
     fn cached<'a>(&'a self, _question: &'a InSession) -> Pending<'a, Option<usize>> {
@@ -464,6 +467,27 @@ async fn the_sessions_model_is_asked_within_the_session_where_that_costs_less() 
 async fn a_model_that_goes_on_with_its_work_is_asked_beside_the_session() {
     let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "Expand", 3).await;
     assert_eq!(log, ["ask in session", "ask session", "ask in session", "ask session", "ask session"]);
+}
+
+#[tokio::test]
+async fn of_questions_at_once_one_finds_out_whether_the_model_answers_within_the_session() {
+    for (mark, within) in [("Expand", 2), ("t", 4)] {
+        let cost = |name: &str| {
+            let mut facts = facts(name);
+            facts["model"]["cost"] = cost(3.0, 0.3);
+            Some(facts)
+        };
+        // Every answer came out of the cache.
+        let usage = json!({"input": 1, "cacheRead": 5_000});
+        let answer = move |_: Option<&str>| Ok(Reply { usage: Some(usage.clone()), ..reply(None)? });
+        let script = Arc::new(Script::with_cached(Some(5_000), cost, answer));
+        let settings = Settings { compaction_models: Vec::new(), ..settings() };
+        let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+        let ask = || async { chain.ask(question_in_session(mark)).await.unwrap() };
+        tokio::join!(ask(), ask(), ask(), ask());
+        let asked = script.log().into_iter().filter(|line| line == "ask in session").count();
+        assert_eq!(asked, within, "{mark}");
+    }
 }
 
 #[tokio::test]

@@ -16,11 +16,25 @@ pub fn open(path: &Path) -> io::Result<File> {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     };
-    // To open a pipe is to wait for its writer, so this comes first; by then it may be another file.
+    // Opening a device may do something, so this comes first; by then it may be another file.
     regular(fs::metadata(path)?)?;
-    let file = File::open(path)?;
+    let file = open_at_once(path)?;
     regular(file.metadata()?)?;
     Ok(file)
+}
+
+/// Without waiting for a pipe's writer, or for what the files in `/proc` that call themselves regular have to say.
+#[cfg(unix)]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open};
+
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    Ok(open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// The bytes of a regular file.

@@ -122,18 +122,24 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     let failed = |error| Error::storing(format!("failed to open {}", path.display()), error);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(connection::BRIEFLY).map_err(failed)?;
+    let is_busy =
+        |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
+    // What somebody else has made or put something into is not changed, and must not run.
+    match migrations::is_ours(&connection) {
+        Ok(true) => {}
+        Ok(false) => return Ok(false),
+        Err(error) => return Ok(is_busy(&error)),
+    }
     // Nobody else may be there for that.
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
         Ok(mode) if mode == "delete" => {
-            // Of one that can't be, what can be read is taken all the same. What somebody else has put in must not run.
-            if migrations::is_ours(&connection).unwrap_or_default() {
-                let _ = migrations::run(&mut connection);
-            }
+            // Of one that can't be, what can be read is taken all the same.
+            let _ = migrations::run(&mut connection);
             false
         }
         Ok(_) => true,
-        Err(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy),
+        Err(error) => is_busy(&error),
     })
 }
 

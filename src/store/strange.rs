@@ -117,12 +117,15 @@ impl Drop for Copy {
 fn name_no_other(journal: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(journal)?;
     let mut end = [0; NAMES_ANOTHER.len()];
-    let before = file.metadata()?.len().saturating_sub(end.len() as u64);
-    file.seek(SeekFrom::Start(before))?;
-    if file.read_exact(&mut end).is_ok() && end == NAMES_ANOTHER {
+    // A made one may have several behind each other.
+    loop {
+        let before = file.metadata()?.len().saturating_sub(end.len() as u64);
+        file.seek(SeekFrom::Start(before))?;
+        if file.read_exact(&mut end).is_err() || end != NAMES_ANOTHER {
+            return Ok(());
+        }
         file.set_len(before)?;
     }
-    Ok(())
 }
 
 #[cfg(test)]

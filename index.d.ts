@@ -19,8 +19,8 @@ export function loadEngine(): Native;
 export interface Native {
   /** The class itself; sessions come from `Engine.open`. */
   Engine: typeof Engine;
-  /** The class itself; sessions come from `Outside.open`. */
-  Outside: typeof Outside;
+  /** The class itself; sessions come from `Cli.open`. */
+  Cli: typeof Cli;
   /** The version of the addon; a package of another version must not load it. */
   version(): string;
   /**
@@ -104,7 +104,7 @@ export declare class Engine {
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * Summarises ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
+   * Summarizes ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
    * while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`, `model`; `pi`
    * as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
    */
@@ -163,10 +163,10 @@ export declare class Engine {
 }
 
 /** Somebody in a shell who asks about a history. */
-export declare class Outside {
+export declare class Cli {
   private constructor();
   /** Nothing is opened before something is asked. */
-  static begin(): Outside;
+  static begin(): Cli;
   /**
    * Answers a line of `pi-lcm`. `request` is JSON: `arguments`, everything behind the program's name, `cwd`, `agentDir`,
    * `environment` (the variables `LCM_*`, `PI_*`, `NO_COLOR` and `TERM`), and where there are any `viewerTemplate` as for

@@ -34,7 +34,7 @@ export async function run(context) {
   let bytes = 0;
   for (let round = 0; round < ROUNDS; round++) {
     context.say(`compacting without a model, round ${round + 1} of ${ROUNDS} …`);
-    // A store of its own each time: what was summarised once would be there.
+    // A store of its own each time: what was summarized once would be there.
     const folder = await copyOf(context, MESSAGES);
     const read = await timed(() => spent(floorWorked, () => readAll(databaseIn(folder))));
     floors.push(read.ms);

@@ -7,7 +7,7 @@
   // In a source tree Node remarks that modules don't name their kind; in a shell nobody need hear of that.
   process.emitWarning = () => {};
   try {
-    const { main } = await import("../shim/outside.js");
+    const { main } = await import("../shim/cli.js");
     process.emitWarning = emitWarning;
     await main();
   } catch (error) {

@@ -1,5 +1,5 @@
 /**
- * The summaries of the demo model: extracts made by rule from what the summariser's prompt holds between its fences.
+ * The summaries of the demo model: extracts made by rule from what the summarizer's prompt holds between its fences.
  *
  * Honest rather than clever: what the user asked, what was decided and why, which files were touched, which errors were
  * seen, what was replied. Never longer than a third of its source, so that the engine accepts it.

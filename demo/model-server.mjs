@@ -14,7 +14,7 @@ import { wires } from "./wire.mjs";
 /** What the model costs, in dollars for a million tokens. */
 const COST = { input: 1, output: 4, cacheRead: 0.1, cacheWrite: 1.25 };
 
-/** The sentence by which a request of the extension's summariser is known. */
+/** The sentence by which a request of the extension's summarizer is known. */
 const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
 
 /**
@@ -22,8 +22,8 @@ const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * @typedef {object} ReceivedFields
  * @property {number} index counted from 0
  * @property {"openai" | "anthropic"} api
- * @property {"summary" | "turn"} kind a call of the summariser, or a turn of the agent
- * @property {boolean} isInSession a call of the summariser within the session; `messages` has only the question
+ * @property {"summary" | "turn"} kind a call of the summarizer, or a turn of the agent
+ * @property {boolean} isInSession a call of the summarizer within the session; `messages` has only the question
  * @property {any} body
  * @property {string} raw the body's bytes, as text
  * @property {http.IncomingHttpHeaders} headers

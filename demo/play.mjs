@@ -82,7 +82,7 @@ async function compact() {
   const took = Date.now() - asked;
   const calls = requests().slice(before);
   const summaries = calls.filter(({ kind }) => kind === "summary").length;
-  print(`calls    ${summaries} of the summariser, ${calls.length - summaries} others`);
+  print(`calls    ${summaries} of the summarizer, ${calls.length - summaries} others`);
   print(`time     ${took} ms in all, the model's answers included`);
   print(`context  ${number(result.tokensBefore)} tokens before, ${number(result.estimatedTokensAfter)} after (as Pi estimates)`);
   await pi.waitFor(() => /^LCM: \d.*summar/.test(pi.status("lcm") ?? ""), 10_000);

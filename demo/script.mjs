@@ -1,7 +1,7 @@
 /**
- * What the demo model answers. It is a script and says so: it recognises a handful of requests and understands nothing.
+ * What the demo model answers. It is a script and says so: it recognizes a handful of requests and understands nothing.
  *
- * Three kinds of requests: the extension's summariser (answered with an extract of what it was given), the turns of the
+ * Three kinds of requests: the extension's summarizer (answered with an extract of what it was given), the turns of the
  * play, and whatever else somebody types in an interactive demo.
  */
 import { extractOf } from "./extract.mjs";

@@ -1,7 +1,7 @@
 /**
  * Builds the addon and puts it where `index.js` loads it from.
  *
- * cargo itself says where the library stands (its JSON messages name it), so a target folder of the user's own is honoured.
+ * cargo itself says where the library stands (its JSON messages name it), so a target folder of the user's own is honored.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
 import path from "node:path";

@@ -18,7 +18,7 @@ export const viewerTemplate = path.join(root, "viewer.html");
 /** The place for the data. */
 export const PLACE = "<!--lcm:data-->";
 
-/** Libraries in the bundle, whose licences stand in it too. */
+/** Libraries in the bundle, whose licenses stand in it too. */
 export const BUNDLED = ["uplot", "d3-zoom", "d3-selection", "d3-drag", "d3-dispatch", "d3-interpolate", "d3-transition", "d3-color", "d3-ease", "d3-timer"];
 
 /** Are the packages there that it is made with? */
@@ -58,7 +58,7 @@ function hashOf(text) {
   return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 }
 
-/** The licences of what is in the bundle, as a comment. */
+/** The licenses of what is in the bundle, as a comment. */
 function licenses() {
   const texts = BUNDLED.map((name) => {
     const { version } = JSON.parse(readFileSync(inModules(name, "package.json"), "utf8"));

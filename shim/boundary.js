@@ -182,7 +182,7 @@ function lastAnswer({ manager }) {
 }
 
 /**
- * Lets the engine summarise, while the agent works, what a compaction will ask for; whether it is time for that, the engine
+ * Lets the engine summarize, while the agent works, what a compaction will ask for; whether it is time for that, the engine
  * knows. Nobody waits for it, and what fails is tried again when it is needed.
  *
  * @param {ExtensionContext} ctx

@@ -120,8 +120,8 @@ class Search {
     const from = start > LEAD ? snippet.indexOf(" ", start - LEAD) + 1 : 0;
     const text = `${from > 0 ? "…" : ""}${snippet.slice(from).join("")}`;
     const rest = fit(text, Math.max(0, width - columns(head) - 4));
-    const colour = selected ? "accent" : "text";
-    return theme.fg(colour, selected ? "> " : "  ") + theme.fg(selected ? "accent" : "muted", head) + theme.fg(colour, `  ${rest}`);
+    const color = selected ? "accent" : "text";
+    return theme.fg(color, selected ? "> " : "  ") + theme.fg(selected ? "accent" : "muted", head) + theme.fg(color, `  ${rest}`);
   }
 
   /** @param {number} width */

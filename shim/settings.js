@@ -95,7 +95,7 @@ class Settings {
     this.#tui = tui;
     this.#ask = ask;
     this.#items = new Map(settings.map((setting) => [this.#item(setting), setting]));
-    const colours = {
+    const colors = {
       label: (/** @type {string} */ text, /** @type {boolean} */ selected) => (selected ? theme.fg("accent", text) : text),
       value: (/** @type {string} */ text, /** @type {boolean} */ selected) => theme.fg(selected ? "accent" : "muted", text),
       description: (/** @type {string} */ text) => theme.fg("dim", text),
@@ -104,7 +104,7 @@ class Settings {
     };
     const rows = Math.max(3, screen.rows - 8);
     const change = (/** @type {string} */ name, /** @type {string} */ value) => void this.#save(name, value);
-    this.#list = new tui.SettingsList([...this.#items.keys()], rows, colours, change, () => screen.close(), { enableSearch: true });
+    this.#list = new tui.SettingsList([...this.#items.keys()], rows, colors, change, () => screen.close(), { enableSearch: true });
   }
 
   invalidate() {

@@ -12,7 +12,7 @@ const DATA: f64 = 0.62;
 const DATA_RUN: (f64, f64) = (20.0, 4.0);
 /// Digits go in threes.
 const DIGITS_PER_TOKEN: f64 = 3.0;
-/// A punctuation mark often joins its neighbour.
+/// A punctuation mark often joins its neighbor.
 const PUNCTUATION: f64 = 0.62;
 /// A run of blanks that is more than the one before a word.
 const BLANK_RUN: f64 = 0.8;

@@ -201,7 +201,7 @@ test("an export that is interrupted leaves nothing half-written", { skip: proces
   assert.deepEqual(readdirSync(out), []);
 });
 
-test("at a terminal there are colours, and nothing that was said can move the cursor", { skip: noTerminal }, async (t) => {
+test("at a terminal there are colors, and nothing that was said can move the cursor", { skip: noTerminal }, async (t) => {
   const own = anEmptyShell(t);
   const history = new History(own);
   history.user("a \u001b[2Jtrap and a fox");
@@ -216,15 +216,15 @@ test("at a terminal there are colours, and nothing that was said can move the cu
     await new Promise((resolve) => child.onExit(resolve));
     return text;
   };
-  const inColours = await seen({}, "grep", "fox");
-  assert.match(inColours, /\u001b\[36mm-[0-9a-f]{10}\u001b\[0m user/);
-  assert.match(inColours, /\u001b\[1;31mfox\u001b\[0m/);
-  assert.match(inColours, /pi-lcm show ID/);
+  const inColors = await seen({}, "grep", "fox");
+  assert.match(inColors, /\u001b\[36mm-[0-9a-f]{10}\u001b\[0m user/);
+  assert.match(inColors, /\u001b\[1;31mfox\u001b\[0m/);
+  assert.match(inColors, /pi-lcm show ID/);
   assert.doesNotMatch(await seen({ NO_COLOR: "1" }, "grep", "fox"), /\u001b/);
   assert.doesNotMatch(await seen({ NO_COLOR: "1" }, "show", id), /\u001b/);
   const answered = async (/** @type {Record<string, string>} */ env, /** @type {string[]} */ ...args) =>
     (await answer({ ...own, columns: 80, env: { TERM: "xterm", ...env } }, ...args)).stdout;
-  assert.equal((await answered({}, "grep", "fox")).trim(), inColours.replaceAll("\r", "").trim());
+  assert.equal((await answered({}, "grep", "fox")).trim(), inColors.replaceAll("\r", "").trim());
   assert.doesNotMatch(await answered({ TERM: "dumb" }, "grep", "fox"), /\u001b/);
   assert.doesNotMatch(await answered({}, "grep", "fox", "--color=never"), /\u001b/);
   assert.ok((await lcm(own, "show", id)).stdout.includes("\u001b[2Jtrap"), "elsewhere it is the text that came");

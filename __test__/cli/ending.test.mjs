@@ -53,7 +53,7 @@ test("a pipe or a device where a file is expected is not read", { skip: noPipes,
     assert.match((await answer(shell, "import", from)).stdout, /1 file could not be read \(\w+(\.jsonl)?[^)]*: it can't be opened: it is not a regular file\)/);
     assert.equal(await ends("import"), 1, "there is no session file");
     const request = { arguments: ["export", "--html", path.join(out, "out.html")], cwd, agentDir, environment: environmentOf(shell), viewerTemplate: from };
-    const { ok } = JSON.parse(await loadEngine().Outside.begin().run(JSON.stringify(request)));
+    const { ok } = JSON.parse(await loadEngine().Cli.begin().run(JSON.stringify(request)));
     assert.match(ok.complaint, /template \S+ can't be read \(it is not a regular file\)/);
   }
 });

@@ -181,7 +181,7 @@ test("at a terminal", { skip: noTerminal }, async (t) => {
   const { text } = await ask(project, "show", hits[0].id);
   assert.equal(text, `look at this ${HOSTILE}`);
 
-  /** What a terminal is given, without colours of ours. @param {import("../support/terminal.mjs").Terminal} terminal */
+  /** What a terminal is given, without colors of ours. @param {import("../support/terminal.mjs").Terminal} terminal */
   async function given(terminal) {
     assert.equal((await terminal.exit).code, 0);
     return terminal.written.replaceAll("\r\n", "\n").replaceAll(/\u001b\[[0-9;]*m/g, "");

@@ -212,7 +212,7 @@ function momentsOfAStay(project) {
         assert.equal(session.id, PAST);
         assert.ok(session.compactedBy().length > 10);
         assert.ok(project.summaryCalls.length > 0, "the model was asked for summaries");
-        assert.match(session.lastCompaction.summary, /What happened was summarised\./);
+        assert.match(session.lastCompaction.summary, /What happened was summarized\./);
         assert.equal(blockOf(turnAfter(project, "compacted")), session.lastCompaction.summary);
         assert.ok(session.branch().includes(session.lastCompaction));
       },

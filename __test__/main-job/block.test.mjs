@@ -39,7 +39,7 @@ function afterCompaction(project, session, edited = []) {
   return { block, request, said: JSON.stringify(request.messages) };
 }
 
-/** What the summariser was shown between its fences. @param {Project} project */
+/** What the summarizer was shown between its fences. @param {Project} project */
 const shown = (project) => project.summaryCalls.map(({ messages }) => messages[0].text.split(/^<history-\w+>$/m)[1] ?? "").join("\n");
 
 test("the block tells what was compacted, whatever that was", async (t) => {
@@ -87,7 +87,7 @@ test("the block tells what was compacted, whatever that was", async (t) => {
     assert.ok(!block.includes("by foot"));
   });
 
-  await t.test("what Pi compacted by itself before is summarised like everything else", async () => {
+  await t.test("what Pi compacted by itself before is summarized like everything else", async () => {
     const history = project.history("compacted");
     const behind = history.talk(20, { name: "behind" });
     const kept = history.user("kept0000x by Pi");

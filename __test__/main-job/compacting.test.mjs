@@ -1,5 +1,5 @@
 /**
- * A compaction on the real Pi: what the summariser is asked, what the model sees afterwards, and that nothing is left out
+ * A compaction on the real Pi: what the summarizer is asked, what the model sees afterwards, and that nothing is left out
  * or told twice, whatever becomes of the model calls.
  */
 import assert from "node:assert/strict";
@@ -82,7 +82,7 @@ test("a Pi compacts one session after the other", async (t) => {
     const [before, after] = project.turns;
     const block = blockIn(after);
 
-    await t.test("the summariser was shown every visible message before the kept tail, and no other", () => {
+    await t.test("the summarizer was shown every visible message before the kept tail, and no other", () => {
       const shown = markersIn(project.summaryCalls.map(({ messages }) => messages));
       const compacted = session.compactedBy().map((id) => session.entry(id));
       // Of the file only head and tail are shown.

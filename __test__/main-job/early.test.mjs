@@ -62,7 +62,7 @@ const lengthy = bash("until [ -e go ]; do sleep 0.05; done; rm go; echo slowly")
 /** @param {Project} project */
 const endIt = (project) => writeFileSync(path.join(project.cwd, "go"), "");
 
-/** Waits until what is needed is summarised. @param {Project} project */
+/** Waits until what is needed is summarized. @param {Project} project */
 async function ready(project) {
   await eventually(() => assert.ok(project.summaryCalls.length >= 5));
   return settled(project);

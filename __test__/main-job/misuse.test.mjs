@@ -41,7 +41,7 @@ const calls = [
   ["lcm_grep", { query: "walrus", after: "soon" }, /after `soon` is no time: write/],
   ["lcm_grep", { query: "walrus", session: "nobody" }, /there is no session `nobody`/],
   ["lcm_grep", { query: "walrus", cursor: "7:7:7" }, /leave it out to start with the first results/],
-  ["lcm_grep", { query: "walrus", colour: "red" }],
+  ["lcm_grep", { query: "walrus", color: "red" }],
   ["lcm_expand", {}, /summary_id/],
   ["lcm_expand", { summary_id: "the walrus" }, /ids look like m-1a2b3c4d5e/],
   ["lcm_expand", { summary_id: "m-0123456789" }, /there is no message m-0123456789 in this project: lcm_grep and lcm_describe show ids/],

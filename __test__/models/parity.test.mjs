@@ -132,7 +132,7 @@ async function compacted(project, pi, model, directModelCalls) {
 /** Depends on nothing but the question, as does what it costs. @param {Received} request */
 function summaryOf(request) {
   const words = textOf(request);
-  const text = `Summary ${createHash("sha256").update(words).digest("hex").slice(0, 8)}\nWhat happened was summarised.`;
+  const text = `Summary ${createHash("sha256").update(words).digest("hex").slice(0, 8)}\nWhat happened was summarized.`;
   return { text, usage: { input: words.length % 997, output: 10 + (words.length % 7), cacheRead: words.length % 13 } };
 }
 

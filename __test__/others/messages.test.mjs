@@ -13,8 +13,8 @@ import { answers } from "./extensions/odd-tool.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
-/** What the summariser was shown so far. @param {Project} project */
-const shownToSummariser = (project) => project.summaryCalls.map(({ messages }) => messages.map(({ text }) => text).join("\n")).join("\n");
+/** What the summarizer was shown so far. @param {Project} project */
+const shownToSummarizer = (project) => project.summaryCalls.map(({ messages }) => messages.map(({ text }) => text).join("\n")).join("\n");
 
 /** What a tool last answered the model. @param {Project} project */
 const lastAnswer = (project) => project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "";
@@ -71,7 +71,7 @@ beside("what another extension rewrites on its way to the model is stored as it 
   }
   await eventually(() => assertAgreement(project));
   const block = await talkAndCompact(pi, "later").then(async () => assertCovered(project, await project.session(pi)));
-  const shown = shownToSummariser(project);
+  const shown = shownToSummarizer(project);
   assert.ok(shown.includes("the plain0000x output") && !shown.includes("fancy0000x") && !shown.includes("added on the way"));
   await pi.prompt("and now?");
   assert.ok(project.lastTurn.messages[0].text.includes(block));
@@ -98,7 +98,7 @@ beside("what another extension writes into the session is stored where it stands
   for (const type of ["message", "custom", "custom_message", "label", "compaction"]) assert.ok(types.has(type), type);
   const triggered = session.entries.find(({ content, message }) => (content ?? message?.content) === "please go on");
   assert.ok(triggered, "what made the model go on stands in the session");
-  const shown = shownToSummariser(project);
+  const shown = shownToSummarizer(project);
   assert.ok(shown.includes("please go on") && shown.includes("said aside after turn 1"));
   if (takesEntries(placing)) assert.ok(shown.includes("drafted after turn 1"));
   await eventually(() => assertAgreement(project));
@@ -123,7 +123,7 @@ beside("whatever a tool answers is stored, compacted and found again", "odd-tool
     });
   }
 
-  await t.test("they are compacted with everything else, and the summariser is not sent all of it", async () => {
+  await t.test("they are compacted with everything else, and the summarizer is not sent all of it", async () => {
     await talkAndCompact(pi, "later");
     const session = await project.session(pi);
     const block = assertCovered(project, session);
@@ -164,7 +164,7 @@ beside("of what another extension edits for the model, summaries tell the edited
   const [result] = session.entries.filter((entry) => entry.message?.role === "toolResult");
   assert.ok(session.compactedBy().includes(result.id));
   assert.ok(JSON.stringify(result).includes("original0005x"), "Pi's own file keeps the original");
-  const shown = shownToSummariser(project);
+  const shown = shownToSummarizer(project);
   assert.ok(shown.includes("edited0000x: this was long"));
   assert.ok(!shown.includes("original0005x"));
   assert.ok(session.entries.some(({ type, targetId }) => type === "context_edit" && targetId === result.id));

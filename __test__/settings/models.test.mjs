@@ -121,7 +121,7 @@ for (const host of hostsFor(hostsByVersion)) {
         assert.equal(told.length, 1);
       });
 
-      await t.test("those that are named by default are in Pi's catalogue", async () => {
+      await t.test("those that are named by default are in Pi's catalog", async () => {
         const models = JSON.parse(readFileSync(known, "utf8"));
         const nowhere = JSON.stringify({ agentDir: "/nowhere", cwd: "/nowhere", projectTrusted: true });
         /** @type {string[]} */

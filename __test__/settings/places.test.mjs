@@ -72,7 +72,7 @@ for (const host of hostsFor(hostsByVersion)) {
         assert.ok(notice.includes(`nonsense in ${path.join(cwd, ".pi", "settings.json")} is no setting`), notice);
       });
 
-      await t.test("how finely is summarised", async () => {
+      await t.test("how finely is summarized", async () => {
         /** Compacts a history of always the same size; how many calls that takes. @param {string} name */
         const calls = async (name) => {
           const before = project.summaryCalls.length;

@@ -40,7 +40,7 @@ export function lcm(shell, ...args) {
 export async function answer(shell, ...args) {
   const { cwd, agentDir, columns } = shell;
   const request = { arguments: args, cwd, agentDir, environment: environmentOf(shell), columns, viewerTemplate };
-  const { output, complaint, code } = unwrap(await loadEngine().Outside.begin().run(JSON.stringify(request)));
+  const { output, complaint, code } = unwrap(await loadEngine().Cli.begin().run(JSON.stringify(request)));
   return { code, stdout: output && `${output}\n`, stderr: complaint && `${complaint}\n` };
 }
 

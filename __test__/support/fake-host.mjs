@@ -10,7 +10,7 @@ import { History } from "./history.mjs";
  * @property {string} cwd
  * @property {History} [history] the session's tree; it may grow
  * @property {string} [sessionFile] without one nothing is kept on the disk
- * @property {(context: any, options: any) => Promise<any>} [answer] what the model says to a call of the summariser
+ * @property {(context: any, options: any) => Promise<any>} [answer] what the model says to a call of the summarizer
  */
 
 export class FakeHost {

@@ -133,7 +133,7 @@ export class Project {
     return this.server.requests.filter(({ kind }) => kind === "turn");
   }
 
-  /** Requests of the summariser, in order. */
+  /** Requests of the summarizer, in order. */
   get summaryCalls() {
     return this.server.requests.filter(({ kind }) => kind === "summary");
   }
@@ -281,7 +281,7 @@ export class Project {
 function playing(script) {
   return async (request) => {
     if (request.kind === "summary") {
-      const reply = (await script.summary?.(request)) ?? { text: `Summary ${request.index}\nWhat happened was summarised.` };
+      const reply = (await script.summary?.(request)) ?? { text: `Summary ${request.index}\nWhat happened was summarized.` };
       // Within the session an answer is known by its last line.
       return request.isInSession && reply.text ? { ...reply, text: `${reply.text}\nExpand for details about: all of it` } : reply;
     }

@@ -85,7 +85,7 @@ export class Terminal {
     this.#stderr = stderr;
     /** @type {import("@xterm/headless").Terminal} */
     this.#emulator = new Emulator({ ...size, scrollback: 5000, allowProposedApi: true });
-    // What a program asks of its terminal (its size, its colours, …) the emulator answers.
+    // What a program asks of its terminal (its size, its colors, …) the emulator answers.
     this.#emulator.onData((answer) => this.#exited || child.write(answer));
     child.onData((output) => {
       this.#written += output;

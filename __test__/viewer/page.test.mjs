@@ -163,7 +163,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await clickMap(page, 0.05, 1);
     const narrow = await text(page, ".detail .copy");
     await press(page, "z");
-    // What was beside it is out of sight: at the right end there is the same summary or its neighbour.
+    // What was beside it is out of sight: at the right end there is the same summary or its neighbor.
     await clickMap(page, 0.5, 1);
     assert.equal(await text(page, ".detail .copy"), narrow);
     await press(page, "0");

@@ -16,7 +16,7 @@ import { noTerminal } from "../support/terminal.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 
 const secret = "quokka7741";
-/** The index cuts off what a word has in common with its neighbour. */
+/** The index cuts off what a word has in common with its neighbor. */
 const end = "okka7741";
 const telling = `the pass phrase is ${secret} and stays so`;
 

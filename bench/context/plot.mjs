@@ -8,7 +8,7 @@
 
 const [WIDTH, HEIGHT] = [900, 420];
 const MARGIN = { left: 62, right: 16, top: 58, bottom: 40 };
-/** Told apart by eyes that see few colours too. */
+/** Told apart by eyes that see few colors too. */
 const COLORS = ["#6e7781", "#0072b2", "#e69f00", "#56b4e9", "#cc3d78", "#009e73", "#d55e00"];
 /** Names in a row of the legend. */
 const NAMES = 4;

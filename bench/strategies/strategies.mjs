@@ -1,7 +1,7 @@
 /**
  * Five ways to put a text in place of a history, all with the same model, the same room and the same messages.
  *
- * Four are the usual ones: one call over everything; chunks summarised side by side and put together; chunk after chunk, each
+ * Four are the usual ones: one call over everything; chunks summarized side by side and put together; chunk after chunk, each
  * call being shown all summaries so far; chunk after chunk, one summary rewritten each time. The fifth is the engine.
  */
 import { openEngine } from "../stores.mjs";
@@ -31,7 +31,7 @@ import { openEngine } from "../stores.mjs";
  */
 
 const AT_ONCE = 4;
-const SYSTEM = "You summarise the history of a coding session. Write plain text, nothing but the summary, and keep rules, decisions, errors and numbers.";
+const SYSTEM = "You summarize the history of a coding session. Write plain text, nothing but the summary, and keep rules, decisions, errors and numbers.";
 /** Tokens of a request besides the history: instructions and the answer. */
 const ROOM = 16_000;
 /** Characters of a tool's output that are shown, as Pi's own compaction does it. */
@@ -106,7 +106,7 @@ async function ours({ entries, kept, budget, window, facts, model, folder }) {
  */
 function ask(model, tokens, history, more = "") {
   const words = Math.floor(tokens * 0.75);
-  return model.ask(SYSTEM, `Summarise this history in at most ${words} words. ${more}\n\n<history-fence>\n${history}\n</history-fence>`, Math.ceil(tokens * 1.5) + 1024);
+  return model.ask(SYSTEM, `Summarize this history in at most ${words} words. ${more}\n\n<history-fence>\n${history}\n</history-fence>`, Math.ceil(tokens * 1.5) + 1024);
 }
 
 /** @param {any} entry */
@@ -115,7 +115,7 @@ const isMessage = (entry) => entry.type === "message" && entry.message.role !== 
 /** @param {any[]} entries @param {number} kept */
 const countOf = (entries, kept) => entries.slice(0, kept).filter((entry) => isMessage(entry) || entry.type === "custom_message" || entry.type === "branch_summary").length;
 
-/** Each message as a summariser reads it. @param {any[]} entries */
+/** Each message as a summarizer reads it. @param {any[]} entries */
 function written(entries) {
   return entries.filter(isMessage).map(({ message }) => {
     const blocks = typeof message.content === "string" ? [{ type: "text", text: message.content }] : (message.content ?? [{ type: "text", text: `$ ${message.command}\n${message.output}` }]);

@@ -1,5 +1,5 @@
 /**
- * The demo's summariser for comparisons: an extract by rule, made from the prompt alone and as long as the prompt asks for.
+ * The demo's summarizer for comparisons: an extract by rule, made from the prompt alone and as long as the prompt asks for.
  *
  * It is the same for every strategy, and better than a real model in one respect: it overlooks nothing, however long the prompt
  * is. What it keeps first are rules, decisions and errors, then numbers and requests; of each kind evenly over the length.

@@ -156,7 +156,7 @@ impl Engine {
         Ok(answer(self.inner.compact(operation, &request, Arc::new(Pi::new(pi))).await))
     }
 
-    /// Summarises ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
+    /// Summarizes ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
     /// while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`, `model`; `pi`
     /// as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
     #[napi(ts_args_type = "request: string, pi: (call: string) => Promise<string>")]
@@ -261,12 +261,12 @@ impl Engine {
 /// Somebody in a shell who asks about a history.
 #[napi]
 #[derive(Default)]
-pub struct Outside {
-    inner: Arc<engine::Outside>,
+pub struct Cli {
+    inner: Arc<engine::Cli>,
 }
 
 #[napi]
-impl Outside {
+impl Cli {
     /// Nothing is opened before something is asked.
     #[napi(factory)]
     pub fn begin() -> Self {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
 use crate::store::{BackupFacts, Place, backup_name};
 use crate::text::{count, grouped, megabytes};
@@ -36,7 +36,7 @@ struct BackedUp {
     database: PathBuf,
 }
 
-async fn back_up(asked: &Asked<'_>) -> Result<Answer> {
+async fn back_up(asked: &CommandContext<'_>) -> Result<Answer> {
     let Place::File(database) = asked.store().place() else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
     };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, Sentence};
+use super::{Answer, Command, CommandContext, Sentence};
 use crate::compaction::{Forecast, forecast};
 use crate::error::{Error, Result};
 use crate::text::{count, grouped};
@@ -59,7 +59,7 @@ struct Leaves {
 }
 
 /// Answers what begins with an option; the rest Pi runs.
-async fn plan(asked: &Asked<'_>) -> Result<Answer> {
+async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     match asked.rest.as_str() {
         "--dry-run" => {}
         rest if rest.starts_with("--") => {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::spent::{Cache, Change};
-use super::{Answer, Asked, Command, Doing, args};
+use super::{Answer, Command, CommandContext, Doing, args};
 use crate::config;
 use crate::dag::{Step, Visible, visible};
 use crate::error::Result;
@@ -98,7 +98,7 @@ struct Stable {
     read_tokens: Option<usize>,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     args::none(NAME, &asked.rest)?;
     let (scope, live) = (asked.scope.clone(), asked.live.clone());
     let read = move |view: &View<'_>| Shown::read(view, &scope, &live);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Command, CommandContext, args};
 use crate::doctor::{Check, Doctor, Files, Finding, Mended, Outcome, Reading, Remedy, Report, Slice};
 use crate::error::Result;
 use crate::ids::ConversationId;
@@ -28,7 +28,7 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let store = asked.store();
     let doctor =
         Doctor { store: store.clone(), files: Arc::new(SessionFiles), open: asked.scope.conversation };

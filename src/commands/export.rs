@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Command, CommandContext, args};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::files;
@@ -72,7 +72,7 @@ struct Written {
 /// What to say of a session without an entry.
 const NOTHING: &str = "this session has nothing to export yet";
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (options, path) = args::options(NAME, &asked.rest, &[MARKDOWN, SESSION, VIEWER, ALL, FORCE])?;
     let has = |option| options.contains(&option);
     let path = Path::new(&asked.home.cwd).join(args::path(&path));
@@ -94,7 +94,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
 }
 
 /// This session, or all of them; one at least.
-async fn sessions(asked: &Asked<'_>, all: bool) -> Result<Vec<ExportedSession>> {
+async fn sessions(asked: &CommandContext<'_>, all: bool) -> Result<Vec<ExportedSession>> {
     let only = (!all).then_some(asked.scope.conversation);
     let sessions = asked.store().read(move |view| view.exported_sessions(only)).await?;
     if sessions.is_empty() {
@@ -103,7 +103,7 @@ async fn sessions(asked: &Asked<'_>, all: bool) -> Result<Vec<ExportedSession>> 
     Ok(sessions)
 }
 
-async fn write_sessions(asked: &Asked<'_>, path: PathBuf, all: bool, force: bool) -> Result<Answer> {
+async fn write_sessions(asked: &CommandContext<'_>, path: PathBuf, all: bool, force: bool) -> Result<Answer> {
     let sessions = sessions(asked, all).await?;
     if all {
         if path.is_file() {
@@ -145,7 +145,7 @@ fn in_folder(path: PathBuf, name: &str) -> PathBuf {
 }
 
 async fn write_session(
-    asked: &Asked<'_>,
+    asked: &CommandContext<'_>,
     session: ExportedSession,
     lines: Lines,
     mut output: Output,
@@ -189,7 +189,7 @@ impl Take for Output {
 
 /// Gives `taker` the line of each entry up to `last`, parents before children, and counts what was said.
 async fn write_entries<T: Take>(
-    asked: &Asked<'_>,
+    asked: &CommandContext<'_>,
     conversation: ConversationId,
     last: EntryId,
     mut lines: Lines,

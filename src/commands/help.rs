@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Answer, Asked, COMMANDS, Command, args};
+use super::{Answer, COMMANDS, Command, CommandContext, args};
 use crate::error::{Error, Result};
 use crate::store::Place;
 use crate::text::one_line;
@@ -71,7 +71,7 @@ pub(super) fn of(command: &Command) -> Answer {
     })
 }
 
-fn answer(asked: &Asked<'_>) -> Result<Answer> {
+fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     if let Some(name) = asked.rest.split_whitespace().next() {
         return Ok(of(command(name)?));
     }

@@ -48,7 +48,7 @@ pub struct Importer {
     closing: CancellationToken,
 }
 
-enum Wish {
+enum ParsedArgs {
     Import(Source),
     Stop,
 }
@@ -62,13 +62,13 @@ impl Importer {
         let wish = read(line)?;
         let turn = self.turn.try_lock();
         let source = match (wish, turn.is_ok()) {
-            (Wish::Stop, true) => return Ok(Sentence::answer("No import is under way.")),
-            (Wish::Stop, false) => {
+            (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is under way.")),
+            (ParsedArgs::Stop, false) => {
                 self.lock().cancel();
                 return Ok(Sentence::answer("The import is being stopped."));
             }
-            (Wish::Import(_), false) => return Ok(self.under_way()),
-            (Wish::Import(source), true) => source,
+            (ParsedArgs::Import(_), false) => return Ok(self.under_way()),
+            (ParsedArgs::Import(source), true) => source,
         };
         let cancel = self.cancellable();
         let report = import(home, folders, &source, &self.progress, &cancel).await?;
@@ -141,14 +141,14 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     }))
 }
 
-fn read(line: &str) -> Result<Wish> {
+fn read(line: &str) -> Result<ParsedArgs> {
     let line = line.trim();
     match line {
-        "" => Ok(Wish::Import(Source::Project)),
-        "--all" => Ok(Wish::Import(Source::Everything)),
-        "--stop" => Ok(Wish::Stop),
+        "" => Ok(ParsedArgs::Import(Source::Project)),
+        "--all" => Ok(ParsedArgs::Import(Source::Everything)),
+        "--stop" => Ok(ParsedArgs::Stop),
         _ if line.starts_with("--") => Err(args::foreign(COMMAND.name, line, &OPTIONS)),
-        _ => Ok(Wish::Import(Source::Path(args::path(line)))),
+        _ => Ok(ParsedArgs::Import(Source::Path(args::path(line)))),
     }
 }
 

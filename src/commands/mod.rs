@@ -5,6 +5,7 @@
 
 mod args;
 mod backup;
+pub mod cli;
 mod columns;
 mod compact;
 mod context;
@@ -13,8 +14,6 @@ mod export;
 mod help;
 pub mod import;
 mod notes;
-pub mod outside;
-mod paint;
 mod purge;
 mod relink;
 pub mod rest;
@@ -25,6 +24,7 @@ mod show;
 pub mod size;
 mod spent;
 mod stats;
+mod style;
 mod tree;
 
 use std::fmt::Display;
@@ -46,8 +46,8 @@ use crate::store::Store;
 use crate::text;
 use args::Words;
 use import::Importer;
-pub use paint::Manner;
 use rest::Rest;
+pub use style::Style;
 
 /// A sub-command of `/lcm`.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ pub struct Command {
     pub arguments: &'static [(&'static str, &'static str)],
     /// It may take long: nobody should have to wait for it before something else is typed.
     pub is_long: bool,
-    answer: for<'a> fn(&'a Asked<'a>) -> Answering<'a>,
+    answer: for<'a> fn(&'a CommandContext<'a>) -> Answering<'a>,
 }
 
 /// An answer on its way.
@@ -89,7 +89,7 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// Who asks, and what is asked.
-pub struct Asked<'a> {
+pub struct CommandContext<'a> {
     /// The project and its store.
     pub home: &'a Home,
     /// Where Pi keeps its sessions.
@@ -113,7 +113,7 @@ pub struct Asked<'a> {
     /// The context as it is, as far as Pi knows.
     pub live: &'a Live,
     /// In Pi, or in a shell.
-    pub manner: Manner,
+    pub manner: Style,
     /// Stops what takes long.
     pub cancel: CancellationToken,
     /// Everything behind the command's name, `--json` left out.
@@ -137,7 +137,7 @@ pub struct Doing {
     pub import: Option<String>,
 }
 
-impl Asked<'_> {
+impl CommandContext<'_> {
     fn store(&self) -> &Store {
         &self.home.store
     }
@@ -256,7 +256,7 @@ pub fn removes(line: &str) -> bool {
 ///
 /// # Errors
 /// What the user should read.
-pub async fn run(asked: Asked<'_>, line: &str) -> Result<Answer> {
+pub async fn run(asked: CommandContext<'_>, line: &str) -> Result<Answer> {
     let words = Words::of(line);
     let answered = answer(asked, &words).await;
     as_asked(&words, answered)
@@ -278,12 +278,12 @@ fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
     Ok(answer)
 }
 
-async fn answer(asked: Asked<'_>, words: &Words) -> Result<Answer> {
+async fn answer(asked: CommandContext<'_>, words: &Words) -> Result<Answer> {
     let command = help::command(&words.name)?;
     if words.wants_help {
         return Ok(help::of(command));
     }
-    (command.answer)(&Asked { rest: words.rest.clone().into(), ..asked }).await
+    (command.answer)(&CommandContext { rest: words.rest.clone().into(), ..asked }).await
 }
 
 fn failure(error: &Error) -> Answer {

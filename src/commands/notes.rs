@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, Confirm, Told, args, purge};
+use super::{Answer, Command, CommandContext, Confirm, Told, args, purge};
 use crate::error::{Error, Result};
 use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Note, Notes};
 use crate::text::{count, grouped, one_line};
@@ -46,7 +46,7 @@ struct Listed {
     most_tokens: usize,
 }
 
-async fn run(asked: &Asked<'_>) -> Result<Answer> {
+async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     if !asked.settings.notes {
         return Err(Error::invalid(
             "notes are switched off: /lcm settings notes=true switches them on, with the tool lcm_note for the model",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, Confirm};
+use super::{Answer, Command, CommandContext, Confirm};
 use crate::dag::Step;
 use crate::error::{Error, Result};
 use crate::ids::{Handle, HandleKind};
@@ -83,7 +83,7 @@ struct Still {
     notes: Vec<u32>,
 }
 
-async fn run(asked: &Asked<'_>) -> Result<Answer> {
+async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let words: Vec<&str> = asked.rest.split_whitespace().collect();
     let agreed = words.contains(&AGREED);
     let words: Vec<&str> = words.into_iter().filter(|word| *word != AGREED).collect();
@@ -115,9 +115,9 @@ async fn run(asked: &Asked<'_>) -> Result<Answer> {
     let still = asked.store().read(move |view| still(view, &scope, &found, &database)).await;
     purged = Purged::of(purged.what, &plan, still.unwrap_or(purged.still));
     purged.done = true;
-    let scoured = asked.store().scour().await;
-    purged.complete = Some(*scoured.as_ref().unwrap_or(&false));
-    purged.why = scoured.err().map(|error| error.to_string());
+    let vacuumed = asked.store().vacuum().await;
+    purged.complete = Some(*vacuumed.as_ref().unwrap_or(&false));
+    purged.why = vacuumed.err().map(|error| error.to_string());
     Ok(Answer::of(&purged))
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
 use crate::ingest::relink::Relinked;
 use crate::text::{count, grouped};
@@ -38,7 +38,7 @@ struct TakenOver {
     databases: Vec<PathBuf>,
 }
 
-async fn run(asked: &Asked<'_>) -> Result<Answer> {
+async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     if asked.rest.is_empty() {
         return Err(Error::invalid(
             "/lcm relink takes the folder whose history is to become this project's; /lcm help relink tells more",

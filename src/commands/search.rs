@@ -8,8 +8,8 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::args::Valued;
-use super::paint::{Ink, Manner};
-use super::{Answer, Asked, Command, args};
+use super::style::{Ink, Style};
+use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, Sessions,
@@ -106,7 +106,7 @@ struct Hits {
     /// Messages of other sessions that would match, where nothing was found here.
     elsewhere: usize,
     #[serde(skip)]
-    manner: Manner,
+    manner: Style,
 }
 
 #[derive(Serialize)]
@@ -131,7 +131,7 @@ struct Match {
     line: String,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (question, limit) = question(asked)?;
     let (scope, manner, cancel) = (asked.scope.clone(), asked.manner, asked.cancel.clone());
     asked
@@ -141,7 +141,7 @@ async fn answer(asked: &Asked<'_>) -> Result<Answer> {
 }
 
 /// What is asked, and how many hits are wanted.
-fn question(asked: &Asked<'_>) -> Result<(Question, usize)> {
+fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     let (values, rest) = args::values(&asked.rest, &VALUED.each_ref().map(|option| option.name))?;
     let (flags, query) = args::take(&rest, &FLAGS);
     let has = |option| flags.contains(&option);
@@ -217,7 +217,7 @@ fn find(
     scope: &Scope,
     mut question: Question,
     limit: usize,
-    manner: Manner,
+    manner: Style,
     cancel: &CancellationToken,
 ) -> Result<Hits> {
     let now = now();
@@ -238,7 +238,7 @@ fn find(
 }
 
 impl Match {
-    fn of(hit: Hit, now: i64, manner: Manner) -> Self {
+    fn of(hit: Hit, now: i64, manner: Style) -> Self {
         let place = match hit.place {
             Place::Here => "here",
             Place::OtherBranch => "otherBranch",
@@ -287,8 +287,8 @@ impl Match {
     }
 }
 
-/// The snippet with its matches in «», in a shell in a colour if there are any.
-fn marked(text: &str, marks: &[Range<usize>], manner: Manner) -> String {
+/// The snippet with its matches in «», in a shell in a color if there are any.
+fn marked(text: &str, marks: &[Range<usize>], manner: Style) -> String {
     let mut out = String::new();
     let mut at = 0;
     for mark in marks {

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::columns::fit;
-use super::paint::{Ink, Manner};
-use super::{Answer, Asked, Command, args};
+use super::style::{Ink, Style};
+use super::{Answer, Command, CommandContext, args};
 use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::model::Message;
@@ -36,7 +36,7 @@ struct Listed {
     #[serde(skip)]
     columns: Option<usize>,
     #[serde(skip)]
-    manner: Manner,
+    manner: Style,
 }
 
 /// A session.
@@ -56,7 +56,7 @@ struct Session {
     span: String,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     args::none(NAME, &asked.rest)?;
     let scope = asked.scope.clone();
     let sessions = asked.store().read(move |view| all(view, &scope)).await?;

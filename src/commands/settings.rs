@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::args::Words;
-use super::{Answer, Asked, Command, args, as_asked, help};
+use super::{Answer, Command, CommandContext, args, as_asked, help};
 use crate::config::{DEFINITIONS, Origin, Setting, Sources, change, setting, settings};
 use crate::error::{Error, Result};
 use crate::text::one_line;
@@ -63,7 +63,7 @@ struct Told {
     saved: Option<PathBuf>,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
     // Files are read and written here.
     let done = tokio::task::spawn_blocking(move || look_or_change(&sources, &rest)).await;

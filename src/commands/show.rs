@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
 use crate::recall::describe::{Below, MessagePortrait, Portrait, SummaryPortrait, by_id};
 use crate::recall::expand::whole;
@@ -90,7 +90,7 @@ struct Named {
     about: String,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (options, id) = args::options(NAME, &asked.rest, &[RAW])?;
     if id.is_empty() || id.contains(char::is_whitespace) {
         return Err(Error::invalid(
@@ -182,7 +182,7 @@ impl fmt::Display for Message {
         };
         writeln!(f, "{id} · {role}{tool} · {minute} UTC · {place}")?;
         writeln!(f, "{} bytes, about {} tokens", grouped(*bytes), grouped(*tokens))?;
-        list(f, "summarised in", &self.summaries)?;
+        list(f, "summarized in", &self.summaries)?;
         for Image { mime_type, base64 } in &self.images {
             writeln!(f, "picture: {}, {} characters of base64", in_line(mime_type), grouped(*base64))?;
         }

@@ -8,7 +8,7 @@ use super::columns::hanging;
 use super::context::Bill;
 use super::help::lies_in;
 use super::spent::{Cache, Cost};
-use super::{Answer, Asked, Command, args, size};
+use super::{Answer, Command, CommandContext, args, size};
 use crate::error::Result;
 use crate::recall::describe::Overview;
 use crate::store::{Place, Sizes};
@@ -122,7 +122,7 @@ struct Database {
     place: String,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (options, left) = match asked.manner.is_shell {
         true => args::options(NAME, &asked.rest, &[FULL])?,
         false => (Vec::new(), asked.rest.to_string()),
@@ -186,7 +186,7 @@ struct Long {
     parts: Sizes,
 }
 
-async fn long(asked: &Asked<'_>) -> Result<Long> {
+async fn long(asked: &CommandContext<'_>) -> Result<Long> {
     let Overview { visible, visible_tokens, frontier_tokens, .. } = asked.overview().await?;
     let scope = asked.scope.clone();
     let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.sizes()?)));
@@ -261,9 +261,9 @@ impl fmt::Display for Background {
 }
 
 impl Branch {
-    fn in_words(&self, is_summarised: bool) -> String {
+    fn in_words(&self, is_summarized: bool) -> String {
         let tokens = grouped(self.tokens);
-        match is_summarised {
+        match is_summarized {
             false => format!("about {tokens} tokens"),
             true => {
                 let rest = grouped(self.frontier_tokens);

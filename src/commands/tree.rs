@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::columns::fit;
-use super::{Answer, Asked, Command, args};
+use super::{Answer, Command, CommandContext, args};
 use crate::error::Result;
 use crate::recall::SummaryCard;
 use crate::recall::describe::{Item, Overview};
@@ -77,7 +77,7 @@ struct Messages {
     last: String,
 }
 
-async fn answer(asked: &Asked<'_>) -> Result<Answer> {
+async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     args::none(NAME, &asked.rest)?;
     let Overview { visible, frontier_tokens, frontier, totals, .. } = asked.overview().await?;
     let frontier: Vec<Node> = frontier.into_iter().map(Node::of).collect();

@@ -6,8 +6,8 @@
 //! the oldest are named as one run. Rules, open tasks and the request under way give way last, notes never: they have a limit of
 //! their own ([`crate::model::MOST_TOKENS`]) and come on top of the budget. That every message is covered does not give way either.
 
-mod giving_way;
 mod posing;
+mod trim;
 
 use std::fmt::Write as _;
 
@@ -17,8 +17,8 @@ use crate::dag::Span;
 use crate::ids::Hash;
 use crate::model::{Note, title};
 use crate::{text, tokens};
-use giving_way::{largest, within};
 use posing::{as_body, unwrapped};
+use trim::{largest, within};
 
 /// What the sections beside the summaries may take of the budget, in percent: the last request, rules and open tasks, earlier
 /// requests, decisions, files.

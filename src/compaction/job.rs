@@ -32,7 +32,7 @@ const RECENT: usize = 2;
 const BATCH: usize = 48;
 /// An extract stands for one chunk where there are no more than so many.
 const LEAST_EXTRACTS: usize = 8;
-/// Most rounds of the leaf pass. There is a second one only where others were about to summarise a part, and did not, or where
+/// Most rounds of the leaf pass. There is a second one only where others were about to summarize a part, and did not, or where
 /// something was healed.
 const ROUNDS: usize = 8;
 

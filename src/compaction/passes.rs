@@ -87,7 +87,7 @@ pub(super) struct Pass {
     pub instructions: Option<String>,
     /// What of that was typed after `/compact`.
     pub typed: Option<String>,
-    /// How long output is shortened for the summariser.
+    /// How long output is shortened for the summarizer.
     pub cut: Cut,
     /// Most tokens one summary may aim at, so that a few of them fit the block.
     pub most_tokens: usize,
@@ -208,7 +208,7 @@ impl Pass {
         };
         let target = self.leaf_target(recent, size);
         let extract = |cap| extract::of_messages(&said, cap);
-        let mut written = self.summarizer.summarise(&question, size, target, extract).await?;
+        let mut written = self.summarizer.summarize(&question, size, target, extract).await?;
         let quotes = match (written.state, otherwise) {
             (State::Degraded, Else::Nothing) => return Ok(None),
             (State::Degraded, Else::Finer) if self.summarizer.has_given_up() => return Ok(None),
@@ -237,7 +237,7 @@ impl Pass {
             let question = Question { depth, history: &history, before: "", instructions, stretch: None };
             let extract = |cap| extract::of_summaries(&texts, cap);
             let target = self.target(CONDENSED_TARGET, size);
-            self.summarizer.summarise(&question, size, target, extract).await?
+            self.summarizer.summarize(&question, size, target, extract).await?
         };
         let is_made = written.state == State::Ok || otherwise == Else::Extract;
         Ok(is_made.then(|| node_of_summaries(&sources, written)))
@@ -259,7 +259,7 @@ impl Pass {
         self.summarizer.ask_once(prompt, tokens).await
     }
 
-    /// Summaries as the summariser reads them, with what they quote.
+    /// Summaries as the summarizer reads them, with what they quote.
     fn summaries_written_out(&self, summaries: &[StoredSummary]) -> String {
         let mut out = String::new();
         for (at, source) in summaries.iter().enumerate() {
@@ -286,7 +286,7 @@ impl Pass {
         if self.redact { redacted(&out) } else { out }
     }
 
-    /// A message as the summariser may see it.
+    /// A message as the summarizer may see it.
     fn shown(&self, message: Message) -> Message {
         if self.redact { redacted_message(message) } else { message }
     }
@@ -318,7 +318,7 @@ impl Pass {
         Some(Stretch { first: first.entry_id.clone(), last: last.entry_id.clone(), ends })
     }
 
-    /// The chunk as the summariser reads it.
+    /// The chunk as the summarizer reads it.
     fn written_out(&self, messages: &[(Visible, Message)]) -> String {
         let mut out = String::new();
         for (visible, message) in messages {

@@ -7,7 +7,7 @@ use crate::dag::{BranchMessage, Piece, Span, Visible};
 /// A chunk takes at most this share of the model's window: 1/n. Instructions and answer need room too.
 const WINDOW_SHARE: usize = 4;
 
-/// Most tokens of one tool result that the summariser is shown; the rest is cut out of its middle. And bytes that are
+/// Most tokens of one tool result that the summarizer is shown; the rest is cut out of its middle. And bytes that are
 /// about as much.
 const SHOWN: (usize, usize) = (900, 3_000);
 /// The same for a result so large that its ends tell little of it.
@@ -20,10 +20,10 @@ const REMAINDER: usize = 4_000;
 /// A last chunk smaller than this share of a whole one joins the one before it.
 const TOO_SMALL: f64 = 0.25;
 
-/// How the messages are cut and shortened for the summariser.
+/// How the messages are cut and shortened for the summarizer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
-    /// Tokens of a chunk, as the summariser sees them.
+    /// Tokens of a chunk, as the summarizer sees them.
     pub budget: usize,
     /// Of a message of more tokens only a glimpse is shown.
     pub large: usize,
@@ -54,8 +54,8 @@ impl Cut {
         gaps(&branch.frontier()).into_iter().flat_map(|gap| self.chunks(branch.before(), gap)).collect()
     }
 
-    /// What to summarise anew of the extracts that the frontier is made from: the very same messages, and where one stands for
-    /// several chunks, those that no model has summarised yet.
+    /// What to summarize anew of the extracts that the frontier is made from: the very same messages, and where one stands for
+    /// several chunks, those that no model has summarized yet.
     pub(super) fn extracted(self, branch: &Branch) -> Vec<Span> {
         let extracts = branch.degraded_spans();
         let chunks: Vec<Span> =
@@ -123,14 +123,14 @@ impl Cut {
         messages.iter().map(|message| self.shown_tokens(&message.seen)).sum()
     }
 
-    /// Tokens of a message as the summariser sees it, long output shortened.
+    /// Tokens of a message as the summarizer sees it, long output shortened.
     pub(super) fn shown_tokens(self, seen: &BranchMessage) -> usize {
         let most = self.shown(seen).0;
         // People paste whole files: what they say is kept longer than what tools say.
         seen.tokens.min(if seen.role == "toolResult" { most } else { most * 4 })
     }
 
-    /// Bytes of a tool result that the summariser is shown.
+    /// Bytes of a tool result that the summarizer is shown.
     pub(super) fn shown_bytes(self, seen: &BranchMessage) -> usize {
         self.shown(seen).1
     }

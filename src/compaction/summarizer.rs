@@ -1,6 +1,6 @@
 //! One summary, proven to come about: asked for in detail, then as bullet points, then extracted without a model.
 //!
-//! A history beyond the model's window is summarised in parts, and then their summaries. Whatever the models do, a compaction
+//! A history beyond the model's window is summarized in parts, and then their summaries. Whatever the models do, a compaction
 //! waits for them no longer than [`Patience`] says.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,7 +130,7 @@ impl Summarizer {
     ///
     /// # Errors
     /// Only when the compaction is cancelled.
-    pub(super) async fn summarise(
+    pub(super) async fn summarize(
         &self,
         material: &Material<'_>,
         source_tokens: usize,
@@ -339,7 +339,7 @@ fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
         return Ok(reply);
     }
     let whose = reply.model.map(|model| format!("{model}: ")).unwrap_or_default();
-    let reason = format!("{whose}the answer is not smaller than what it summarises");
+    let reason = format!("{whose}the answer is not smaller than what it summarizes");
     // What it used is counted already.
     Err(Failure::useless(reason))
 }

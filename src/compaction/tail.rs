@@ -1,5 +1,5 @@
 //! Where a compaction would cut now: where Pi does, or in a lean context where a fold does, if that leaves less. What stands before
-//! that may be summarised ahead of time; what is cut otherwise in the end was summarised in vain, no more.
+//! that may be summarized ahead of time; what is cut otherwise in the end was summarized in vain, no more.
 
 use std::sync::Arc;
 

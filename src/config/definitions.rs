@@ -169,7 +169,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "redact",
         also: &[],
-        help: "Keys, tokens and passwords that can be told by their shape or their name are masked in what the summarising \
+        help: "Keys, tokens and passwords that can be told by their shape or their name are masked in what the summarizing \
                model is shown. They are stored as they are.",
         kind: Kind::Switch { default: true, field: |s| &mut s.redact },
     },
@@ -300,7 +300,7 @@ pub const DEFINITIONS: &[Definition] = &[
     Definition {
         key: "largeFileThresholdTokens",
         also: &["largFileThresholdTokens"],
-        help: "Of an output or a pasted text with more tokens than this the summarising model sees only a glimpse of both \
+        help: "Of an output or a pasted text with more tokens than this the summarizing model sees only a glimpse of both \
                ends. It is stored whole all the same.",
         kind: Kind::Number {
             default: 25_000,

@@ -9,7 +9,7 @@ use crate::ids::{EntryId, Hash, MessageId};
 pub enum MessageKind {
     /// Part of the conversation.
     Conversation,
-    /// Kept from the model by the person (`!!`): never summarised, invisible to the tools.
+    /// Kept from the model by the person (`!!`): never summarized, invisible to the tools.
     Private,
     /// Prompt and tool state.
     System,

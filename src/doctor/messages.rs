@@ -31,7 +31,7 @@ const NOT_ITS_TEXT: [&str; 3] = [
 
 /// What the other checks need to know of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bone {
+pub(super) struct Tombstone {
     pub hash: Hash,
     pub parent: Option<MessageId>,
     pub kind: MessageKind,
@@ -42,7 +42,7 @@ pub(super) struct Bone {
 pub(super) struct Walk {
     pub check: Check,
     pub index: Check,
-    pub bones: HashMap<MessageId, Bone>,
+    pub bones: HashMap<MessageId, Tombstone>,
     /// Messages whose text is not the one that came.
     pub damaged: HashSet<MessageId>,
     /// Messages of which other things are noted than their texts give, and those.
@@ -95,7 +95,7 @@ impl Walk {
         self.check.saw(1, "message");
         if let Some(hash) = message.lineage {
             let AuditedMessage { parent, kind, timestamp: time, .. } = *message;
-            self.bones.insert(message.id, Bone { hash, parent, kind, time });
+            self.bones.insert(message.id, Tombstone { hash, parent, kind, time });
         }
         if message.kind == MessageKind::Purged {
             self.purged(message);

@@ -1,6 +1,6 @@
 //! Session files: that every entry of a file that is still there is stored, in its place, with the very text it has there.
 //!
-//! Reading files and folding them in is the business of a neighbour, so both come from the floor above.
+//! Reading files and folding them in is the business of a neighbor, so both come from the floor above.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Findings;
-use super::messages::Bone;
+use super::messages::Tombstone;
 use super::report::{Check, Remedy};
 use crate::dag::MessageKind;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::store::{AuditedSummary, Horizon, Source, StoredSummary, View};
 struct Dag<'a> {
     summaries: HashMap<SummaryId, AuditedSummary>,
     sources: HashMap<SummaryId, Vec<(i64, Source)>>,
-    bones: &'a HashMap<MessageId, Bone>,
+    bones: &'a HashMap<MessageId, Tombstone>,
     /// Messages that an edit has hidden or replaced somewhere.
     edited: HashSet<MessageId>,
 }
@@ -31,7 +31,7 @@ struct Span {
 pub(super) fn check(
     view: &View<'_>,
     horizon: &Horizon,
-    bones: &HashMap<MessageId, Bone>,
+    bones: &HashMap<MessageId, Tombstone>,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
@@ -202,7 +202,7 @@ impl Dag<'_> {
 
     fn follows(&self, before: MessageId, after: MessageId) -> bool {
         let said = |message: MessageId| match self.bones.get(&message) {
-            Some(Bone { kind: MessageKind::Edited, parent, .. }) => *parent,
+            Some(Tombstone { kind: MessageKind::Edited, parent, .. }) => *parent,
             _ => Some(message),
         };
         let (Some(before), Some(after)) = (said(before), said(after)) else { return false };

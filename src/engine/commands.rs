@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Engine, lock, read_json};
 use crate::commands::rest::Rest;
-use crate::commands::{self, Answer, Asked, Doing, Manner};
+use crate::commands::{self, Answer, CommandContext, Doing, Style};
 use crate::config::{Context, Settings, Sources};
 use crate::error::Result;
 use crate::ingest::import::Folders;
@@ -80,7 +80,7 @@ impl Engine {
             now.cancel();
             self.background.give_way(&now).await;
         }
-        let asked = Asked {
+        let asked = CommandContext {
             home: &self.home,
             folders: &folders,
             scope: &self.scope(leaf_id),
@@ -92,7 +92,7 @@ impl Engine {
             window: context_window,
             viewer_template: viewer_template.as_deref(),
             live: &live,
-            manner: Manner::default(),
+            manner: Style::default(),
             cancel: CancellationToken::new(),
             rest: Rest::default(),
         };
@@ -128,7 +128,7 @@ impl Engine {
     /// When it is no such JSON.
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         let settings: Settings = read_json("the settings", settings)?;
-        self.standing.limit(&settings);
+        self.providers.limit(&settings);
         self.log.switch(settings.debug_mode);
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
         Ok(())

@@ -3,9 +3,9 @@
 
 mod background;
 mod boundary;
+mod cli;
 mod commands;
 mod elsewhere;
-mod outside;
 mod preamble;
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::Home;
 use crate::ingest::{Persistor, PiSession};
-use crate::llm::{Chain, Host, Standing};
+use crate::llm::{Chain, Host, ProviderState};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
 use crate::store::{Place, Store, View, project_of, real_path};
@@ -35,8 +35,8 @@ use crate::{text, tools};
 use background::Background;
 use boundary::Lean;
 pub use boundary::{Boundary, Report};
+pub use cli::{Cli, Reply};
 pub use commands::{command_specs, settings_command};
-pub use outside::{Outside, Reply};
 
 /// Which session to open.
 #[derive(Clone, Debug, Deserialize)]
@@ -85,7 +85,7 @@ pub struct Engine {
     importer: Importer,
     /// What to say of the history that was this project's under another setting.
     elsewhere: Option<String>,
-    standing: Arc<Standing>,
+    providers: Arc<ProviderState>,
     background: Background,
     /// A compaction at the end of a turn is being made.
     is_at_boundary: AtomicBool,
@@ -125,7 +125,7 @@ impl Engine {
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
         Ok(Self {
-            standing: Arc::new(Standing::new(&settings)),
+            providers: Arc::new(ProviderState::new(&settings)),
             persistor,
             store,
             settings: RwLock::new(Arc::new(settings)),
@@ -251,7 +251,7 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// Summarises ahead, if it is time for it, what the next compaction will ask for. `ahead` is [`Ahead`] as JSON. Returns when
+    /// Summarizes ahead, if it is time for it, what the next compaction will ask for. `ahead` is [`Ahead`] as JSON. Returns when
     /// that is done, or at once.
     ///
     /// # Errors
@@ -308,8 +308,8 @@ impl Engine {
         cancel: CancellationToken,
         progress: Arc<Progress>,
     ) -> Work<'a> {
-        let standing = Arc::clone(&self.standing);
-        let chain = Chain::new(host, settings, own_model, standing, self.log.clone());
+        let providers = Arc::clone(&self.providers);
+        let chain = Chain::new(host, settings, own_model, providers, self.log.clone());
         Work {
             store: &self.store,
             conversation: self.persistor.conversation(),
@@ -390,7 +390,7 @@ impl Engine {
             Err(error) => Status { text: "LCM: can't be read".into(), notice: Some(error.to_string()) },
         };
         let notice = self.persistor.take_notice().or_else(|| self.store.take_damage());
-        let notice = notice.or_else(|| self.standing.take_notice()).or(of_size);
+        let notice = notice.or_else(|| self.providers.take_notice()).or(of_size);
         Ok(Status { text, notice })
     }
 

@@ -7,21 +7,21 @@
 mod chain;
 mod cost;
 mod direct;
-mod facts;
 mod failure;
 mod health;
+mod model_info;
+mod provider_state;
 mod retry;
 mod secret;
 mod spend;
-mod standing;
 mod usage;
 
 pub use chain::{Chain, Host, Pending};
 pub use direct::{Direct, direct};
-pub use facts::{Auth, Facts, Headers, ModelFacts};
 pub use failure::{Failure, Kind};
+pub use model_info::{Auth, Facts, Headers, ModelFacts};
+pub use provider_state::ProviderState;
 pub use secret::Secret;
-pub use standing::Standing;
 pub use usage::add as add_usage;
 
 use std::future::Future;

@@ -1,6 +1,6 @@
 //! A message of any role, read as far as it can be: no message is ever refused.
 //!
-//! Three texts are made of it: what search looks at, what a reader of the message gets, and what the summariser is
+//! Three texts are made of it: what search looks at, what a reader of the message gets, and what the summarizer is
 //! shown. Thinking and system messages are stored, but stand in none but the second.
 
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ impl Role {
 pub enum Part {
     /// Words.
     Text(String),
-    /// The model's thoughts: kept, never searched, never summarised.
+    /// The model's thoughts: kept, never searched, never summarized.
     Thinking(String),
     /// A call of a tool.
     ToolCall {
@@ -111,7 +111,7 @@ pub struct Message {
     pub tool: Option<String>,
     /// The call whose result this is.
     pub tool_call_id: Option<String>,
-    /// The person kept it from the model (`!!`): never summarised, invisible to the tools.
+    /// The person kept it from the model (`!!`): never summarized, invisible to the tools.
     pub private: bool,
     /// The tool failed.
     pub is_error: bool,
@@ -286,7 +286,7 @@ impl Message {
         out
     }
 
-    /// What the summariser is shown, long tool output shortened to about `max` bytes head and tail with `handle`, the
+    /// What the summarizer is shown, long tool output shortened to about `max` bytes head and tail with `handle`, the
     /// id that brings back the whole.
     #[must_use]
     pub fn for_summary(&self, max: usize, handle: &str) -> String {

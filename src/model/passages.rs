@@ -50,7 +50,7 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
 }
 
 /// The pieces of `text` that a tokeniser of words does not see: humps of camelCase and letter-digit identifiers, and
-/// pairs of neighbouring ideographs.
+/// pairs of neighboring ideographs.
 #[must_use]
 pub fn parts(text: &str) -> String {
     let mut out = String::new();
@@ -114,7 +114,7 @@ pub fn humps(word: &str) -> Vec<&str> {
     humps
 }
 
-/// Neighbouring pairs of each run of ideographs; a single one stays single.
+/// Neighboring pairs of each run of ideographs; a single one stays single.
 #[must_use]
 pub fn bigrams(text: &str) -> Vec<String> {
     let mut pairs = Vec::new();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// used up in about the same proportions.
 const STAND_IN: Prices = Prices { input: 3.0, output: 15.0, read: 0.3, write: 3.75 };
 
-/// Prices as Pi's catalogue tells them, for a million tokens; what it does not tell is 0.
+/// Prices as Pi's catalog tells them, for a million tokens; what it does not tell is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cost {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_catalogue_does_not_tell_is_stood_in_for() {
+    fn what_the_catalog_does_not_tell_is_stood_in_for() {
         let of = |input, output, cache_read, cache_write| {
             let Prices { read, write, .. } = Prices::of(Cost { input, output, cache_read, cache_write });
             (read, write)

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::branch::Branch;
 use super::grep::Place;
 use super::resolve::{Target, resolve};
-use super::sight::Sight;
+use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
@@ -294,7 +294,7 @@ pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
 /// # Errors
 /// Also [`crate::error::Code::Invalid`] for an id that names nothing or several things.
 pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
-    let sight = Sight::new(view, scope)?;
+    let sight = Visibility::new(view, scope)?;
     match resolve(view, scope, id)? {
         Target::Summary(id) => summary(view, sight.branch()?, id).map(Portrait::Summary),
         Target::Message(id) => message(view, &sight, id).map(Portrait::Message),
@@ -385,7 +385,7 @@ fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPor
     })
 }
 
-fn message(view: &View<'_>, sight: &Sight<'_>, id: MessageId) -> Result<MessagePortrait> {
+fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<MessagePortrait> {
     let stored = view.message(id)?;
     let read = Message::parse(&stored.json);
     let (position, above, line) = match sight.bare_position(id)? {

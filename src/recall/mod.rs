@@ -12,8 +12,8 @@ mod branch;
 mod cards;
 mod page;
 mod resolve;
-mod sight;
 mod times;
+mod visibility;
 
 pub use cards::{MessageCard, SummaryCard};
 pub use page::Slice;

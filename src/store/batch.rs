@@ -334,7 +334,7 @@ impl<'t> Batch<'t> {
         }
         if summary.identity(&self.identities(&summary.sources)?) != summary.hash {
             return Err(Error::store(
-                "something that was being summarised has been purged meanwhile; the next compaction does without it",
+                "something that was being summarized has been purged meanwhile; the next compaction does without it",
             ));
         }
         let span = self.span_of(&summary.sources)?;

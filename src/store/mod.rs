@@ -5,7 +5,6 @@
 //! transaction), and neither can be held across an `await`.
 
 mod adopt;
-mod apart;
 mod audit;
 mod backup;
 mod batch;
@@ -15,7 +14,7 @@ mod calibration;
 mod claims;
 mod codec;
 mod connection;
-mod echoes;
+mod copies;
 mod export;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -26,25 +25,25 @@ mod packed;
 mod project;
 mod purge;
 mod purged;
+mod read_only;
 mod rebase;
 mod repair;
+mod row_ranges;
 mod salvage;
-mod scour;
 mod search;
 mod sessions;
 mod sizes;
+mod stemming;
 mod strange;
-mod stretches;
 mod summaries;
-mod tails;
 mod tree;
 mod trouble;
+mod vacuum;
 mod view;
 mod vocabulary;
 mod worker;
 
 pub use adopt::{OldNote, OldSummary, OldTimes};
-pub use apart::{Apart, places};
 pub use audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
     FileFacts, Horizon, Index, Source,
@@ -59,14 +58,15 @@ pub use packed::{Packed, Turn};
 pub use project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
 pub use purge::{Purge, PurgePlan, PurgedSession};
 pub use purged::beside_purged;
-pub use repair::{Bereft, Text};
+pub use read_only::{Apart, places};
+pub use repair::{Orphan, Text};
+pub use row_ranges::{Around, RowRanges};
 pub use salvage::{OldSession, OldStore};
 pub use search::{Filter, Hit, SummaryHit};
 pub use sessions::SessionFacts;
 pub use sizes::Sizes;
-pub use stretches::{Around, Stretches};
+pub use stemming::{Kept, holds};
 pub use summaries::{DepthCount, Edges, StoredSummary};
-pub use tails::{Kept, holds};
 pub use tree::Tree;
 pub use view::{Conversation, StoredMessage, Totals, View};
 pub use vocabulary::Pages;

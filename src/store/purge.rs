@@ -9,9 +9,9 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{OptionalExtension as _, params};
 use uuid::Uuid;
 
-use super::echoes::Echo;
+use super::copies::Echo;
 use super::view::{hash_at, kind_from_sql, reading};
-use super::{Batch, View, codec, scour};
+use super::{Batch, View, codec, vacuum};
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
@@ -60,7 +60,7 @@ pub struct PurgedSession {
 }
 
 /// A message without its text.
-pub(super) struct Bone {
+pub(super) struct Tombstone {
     pub id: i64,
     pub parent: Option<i64>,
     pub kind: MessageKind,
@@ -81,7 +81,7 @@ impl View<'_> {
     }
 
     /// All messages, those above before those below, renditions behind what they show.
-    pub(super) fn bones(&self) -> Result<Vec<Bone>> {
+    pub(super) fn bones(&self) -> Result<Vec<Tombstone>> {
         let mut query = self
             .connection
             .prepare_cached(
@@ -90,7 +90,7 @@ impl View<'_> {
             .map_err(reading)?;
         let bones = query
             .query_map([], |row| {
-                Ok(Bone {
+                Ok(Tombstone {
                     id: row.get(0)?,
                     parent: row.get(1)?,
                     kind: kind_from_sql(row.get(2)?),
@@ -101,7 +101,7 @@ impl View<'_> {
         bones.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    fn plan_over(&self, purge: Purge, bones: &[Bone]) -> Result<PurgePlan> {
+    fn plan_over(&self, purge: Purge, bones: &[Tombstone]) -> Result<PurgePlan> {
         let asked = self.purged_by(purge)?;
         if asked.is_empty() {
             return Ok(PurgePlan::default());
@@ -131,7 +131,7 @@ impl View<'_> {
     }
 
     /// What goes with these messages: what is shown of them, and what was made from them.
-    fn following(&self, messages: BTreeSet<MessageId>, bones: &[Bone]) -> Result<PurgePlan> {
+    fn following(&self, messages: BTreeSet<MessageId>, bones: &[Tombstone]) -> Result<PurgePlan> {
         let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
         let renditions =
             bones.iter().filter(|bone| bone.kind == MessageKind::Edited && is_among(bone.parent));
@@ -169,10 +169,10 @@ impl View<'_> {
 
     /// Leaf summaries whose model was told of one of these messages as what came before: the last few messages, and up to the
     /// last request.
-    fn told_of(&self, messages: &BTreeSet<MessageId>, bones: &[Bone]) -> Result<BTreeSet<SummaryId>> {
+    fn told_of(&self, messages: &BTreeSet<MessageId>, bones: &[Tombstone]) -> Result<BTreeSet<SummaryId>> {
         /// A little more than any version has told of.
         const BEFORE: usize = 8;
-        let bones: HashMap<i64, &Bone> = bones.iter().map(|bone| (bone.id, bone)).collect();
+        let bones: HashMap<i64, &Tombstone> = bones.iter().map(|bone| (bone.id, bone)).collect();
         let mut query = (self.connection)
             .prepare_cached("SELECT id, first_message FROM summaries WHERE depth = 0")
             .map_err(reading)?;
@@ -285,7 +285,7 @@ impl View<'_> {
 }
 
 impl Batch<'_> {
-    /// Purges, and notes that the file has yet to be scoured.
+    /// Purges, and notes that the file has yet to be vacuumed.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -326,7 +326,7 @@ impl Batch<'_> {
             // A row that was deleted leaves its words behind until segments are merged.
             self.run(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), params![])?;
         }
-        scour::note(self.connection).map_err(purging)?;
+        vacuum::note(self.connection).map_err(purging)?;
         Ok(plan)
     }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::params;
 
-use super::purge::Bone;
+use super::purge::Tombstone;
 use super::view::{hash_at, reading};
 use super::{Batch, StoredSummary, View};
 use crate::dag::{MessageKind, Sources};
@@ -76,7 +76,7 @@ impl Batch<'_> {
     /// `bones` are all messages, those above before those below; of these, `gone` are not there any more.
     pub(super) fn rebase(
         &self,
-        bones: &[Bone],
+        bones: &[Tombstone],
         gone: &BTreeSet<MessageId>,
         purged: &HashMap<i64, Nonce>,
     ) -> Result<()> {
@@ -103,7 +103,7 @@ impl Batch<'_> {
     /// The lineage of a message below `above`, the one it had and the one it has; None where its text can't be read.
     fn new_lineage(
         &self,
-        bone: &Bone,
+        bone: &Tombstone,
         old: Hash,
         (was, is): (Hash, Hash),
         nonce: Option<&Nonce>,

@@ -26,7 +26,7 @@ pub enum Text {
 
 /// An entry that shows a message which is not there.
 #[derive(Clone, Copy, Debug)]
-pub struct Bereft {
+pub struct Orphan {
     entry: EntryId,
     /// The row that the message had.
     message: Option<MessageId>,
@@ -97,7 +97,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// When the database can't be read.
-    pub fn bereft(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Bereft>> {
+    pub fn bereft(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Orphan>> {
         self.connection
             .prepare_cached(
                 "SELECT e.id, e.message_id, e.parent_id, above.head_id, m.id AS head
@@ -111,7 +111,7 @@ impl Batch<'_> {
             .and_then(|mut query| {
                 query
                     .query_row(params![conversation.0, entry_id], |row| {
-                        Ok(Bereft {
+                        Ok(Orphan {
                             entry: EntryId(row.get("id")?),
                             message: row.get::<_, Option<i64>>("message_id")?.map(MessageId),
                             parent: row.get::<_, Option<i64>>("parent_id")?.map(EntryId),
@@ -129,7 +129,7 @@ impl Batch<'_> {
     ///
     /// # Errors
     /// When the database can't be written.
-    pub fn bring_back(&self, bereft: &Bereft, message: &NewMessage<'_>) -> Result<bool> {
+    pub fn bring_back(&self, bereft: &Orphan, message: &NewMessage<'_>) -> Result<bool> {
         // What follows a message was mostly stored right after it.
         let after = |id: MessageId| -> rusqlite::Result<Option<i64>> {
             self.connection

@@ -153,7 +153,7 @@ impl View<'_> {
     }
 
     /// The messages said right before and right after one, where they are searchable and stored next to it.
-    pub fn neighbours(&self, message: MessageId) -> Result<Vec<MessageId>> {
+    pub fn neighbors(&self, message: MessageId) -> Result<Vec<MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT p.id FROM messages m JOIN messages p ON p.id = m.parent_id

@@ -18,7 +18,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::connection::{self, Damaged, Opened, Place};
-use super::{Batch, View, apart, claims, migrations, scour, trouble};
+use super::{Batch, View, claims, migrations, read_only, trouble, vacuum};
 use crate::error::{Code, Error, Result};
 
 /// Work for the writer.
@@ -123,7 +123,7 @@ impl Store {
             (Err(why), Some(dir)) if trouble::is_unwritable(&why) => (why, dir),
             (outcome, _) => return outcome,
         };
-        let Some(opened) = apart::open_to_wait(dir, name, cwd) else { return Err(why) };
+        let Some(opened) = read_only::open_to_wait(dir, name, cwd) else { return Err(why) };
         let (place, cwd) = (opened.place.clone(), cwd.to_owned());
         let reopen = move || connection::open_again(&place, &cwd);
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
@@ -132,12 +132,12 @@ impl Store {
     /// One that is written, or waits for its file to be `reopen`ed for that.
     fn begin(opened: Opened, passed: Vec<Damaged>, reopen: Option<Reopen>) -> Result<Self> {
         let Opened { connection, place, notice } = opened;
-        let is_to_be_scoured = reopen.is_none() && scour::is_pending(&connection);
+        let is_to_be_vacuumed = reopen.is_none() && vacuum::is_pending(&connection);
         let reads_in_turn = Arc::new(AtomicBool::new(reopen.is_some() || place == Place::Memory));
         let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
         let (jobs, writer) = start_writer(connection, waiting)?;
-        if is_to_be_scoured {
-            let work = Box::new(|connection: &mut Connection| drop(scour::scour(connection)));
+        if is_to_be_vacuumed {
+            let work = Box::new(|connection: &mut Connection| drop(vacuum::run(connection)));
             // The writer has only just begun to wait for work.
             let _ = jobs.send(Job { work, unhurried: true, writes: false });
         }
@@ -302,8 +302,8 @@ impl Store {
                 let _ = claims::end_expired(connection);
             }
             let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-            if scour::is_pending(connection) {
-                let _ = scour::scour(connection);
+            if vacuum::is_pending(connection) {
+                let _ = vacuum::run(connection);
             }
             let _ = connection.busy_timeout(connection::BUSY);
             let _ = answer.send(());
@@ -317,10 +317,10 @@ impl Store {
     ///
     /// # Errors
     /// When the store is closed, or the disk does not take it; then the next start tries again.
-    pub async fn scour(&self) -> Result<bool> {
+    pub async fn vacuum(&self) -> Result<bool> {
         let (answer, done) = oneshot::channel();
         let work = Box::new(move |connection: &mut Connection| {
-            let _ = answer.send(scour::scour(connection));
+            let _ = answer.send(vacuum::run(connection));
         });
         self.queue(Job { work, unhurried: false, writes: false })?;
         let outcome = done.await.map_err(|_| Error::closed())?;

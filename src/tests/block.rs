@@ -1,4 +1,4 @@
-//! What the block says beside summaries, and what the summariser is shown: focus, quotes, files, orientation, secrets.
+//! What the block says beside summaries, and what the summarizer is shown: focus, quotes, files, orientation, secrets.
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -182,7 +182,7 @@ async fn the_file_lists_are_cumulative_and_an_older_compaction_of_pis_and_a_left
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     let first = compacted(compact.run(&ScriptedModel::helpful()).await);
-    // What Pi compacted is summarised like everything else.
+    // What Pi compacted is summarized like everything else.
     assert!(first.summary.contains("covers 29 messages, none missing"), "{}", first.summary);
     let read = ["gone/read.rs", "left/read.rs", "src/first.rs"];
     assert_eq!(first.details.read_files, read);

@@ -236,7 +236,7 @@ async fn a_model_that_never_gives_a_usable_answer_is_given_up_too() {
     assert!(compaction.summary.contains("none missing"));
 }
 
-/// A model that summarises messages and fails to condense summaries.
+/// A model that summarizes messages and fails to condense summaries.
 fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
     let count = std::sync::atomic::AtomicUsize::new(0);
     ScriptedModel::new(move |request| {

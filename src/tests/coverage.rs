@@ -304,7 +304,7 @@ impl World {
         self.sittings.pop();
     }
 
-    /// An edit of something long summarised ends what covers it, and nothing else.
+    /// An edit of something long summarized ends what covers it, and nothing else.
     async fn edit_late(&mut self, asked: &Asked, compaction: &Compaction, dice: usize) {
         let kept = kept(compaction);
         self.store_sitting(asked.sitting).await;

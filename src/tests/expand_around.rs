@@ -1,4 +1,4 @@
-//! A message with its neighbours, and where it was said.
+//! A message with its neighbors, and where it was said.
 
 use serde_json::json;
 
@@ -52,7 +52,7 @@ async fn a_message_comes_with_those_before_and_after_it() {
 }
 
 #[tokio::test]
-async fn long_neighbours_leave_room_for_each_other_and_say_how_to_go_on() {
+async fn long_neighbors_leave_room_for_each_other_and_say_how_to_go_on() {
     let log = "a line of some log\n".repeat(200_000);
     let session = Session::new()
         .user("short")
@@ -84,7 +84,7 @@ async fn long_neighbours_leave_room_for_each_other_and_say_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn neighbours_are_those_of_the_branch_and_what_is_private_is_passed_over() {
+async fn neighbors_are_those_of_the_branch_and_what_is_private_is_passed_over() {
     let private =
         json!({"role": "bashExecution", "command": "env", "output": "zebra", "excludeFromContext": true});
     let session = Session::new()

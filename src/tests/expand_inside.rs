@@ -28,7 +28,7 @@ fn next(answer: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn of_a_message_only_the_lines_that_match_come_with_their_numbers_and_neighbours() {
+async fn of_a_message_only_the_lines_that_match_come_with_their_numbers_and_neighbors() {
     let asking = Asking::about(&Session::new().tool("bash", json!({"command": "x"}), &log(1_000, 400))).await;
     let id = asking.message(1).await;
     let answer = asking.expand(json!({"summary_id": id, "query": "needle broken"})).await;

@@ -10,8 +10,8 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use super::asking::Asking;
+use super::cli::Machine;
 use super::extent::cases;
-use super::outside::Machine;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::dag::visible;
 use crate::ids::{ConversationId, SummaryId};
@@ -240,10 +240,10 @@ impl Places {
     }
 }
 
-/// A terminal may have it: beside colours of ours there is nothing in it to obey.
+/// A terminal may have it: beside colors of ours there is nothing in it to obey.
 fn check_screen(shown: &str, arguments: &[&str]) {
-    let colours = ["[36m", "[1;31m", "[1m", "[2m", "[32m", "[0m"].map(|code| format!("\u{1b}{code}"));
-    let plain = colours.iter().fold(shown.to_owned(), |text, code| text.replace(code, ""));
+    let colors = ["[36m", "[1;31m", "[1m", "[2m", "[32m", "[0m"].map(|code| format!("\u{1b}{code}"));
+    let plain = colors.iter().fold(shown.to_owned(), |text, code| text.replace(code, ""));
     assert!(!plain.contains(is_unsafe), "{arguments:?}: {shown:?}");
 }
 
@@ -407,7 +407,7 @@ async fn check_commands(places: &Places) {
         let data: Value = serde_json::from_str(&data).unwrap();
         let said = data["text"].as_str().unwrap();
         assert!(places.session().entries.iter().any(|entry| entry["message"]["content"] == said), "{data}");
-        // What poses as a colour of ours becomes one.
+        // What poses as a color of ours becomes one.
         assert!(said.contains('\u{fdd1}') || shown.ends_with(legible(said).as_ref()), "{shown}");
     }
 }

@@ -1,10 +1,11 @@
-//! Tests by behaviour: through the store and the engine, on a real SQLite file, with a scripted model.
+//! Tests by behavior: through the store and the engine, on a real SQLite file, with a scripted model.
 
 #![expect(clippy::needless_pass_by_value, reason = "a test reads best when it hands its values over")]
 
 mod ahead;
 mod asking;
 mod block;
+mod cli;
 mod commands;
 mod compaction;
 mod coverage;
@@ -31,7 +32,6 @@ mod narrowing;
 mod notes;
 mod opening;
 mod outlines;
-mod outside;
 mod overflow;
 mod portable;
 mod private;

@@ -14,7 +14,7 @@ const BUDGET: usize = 4_500;
 /// Outlines that are made at most.
 const OUTLINES: usize = 8;
 
-/// A long session, of which nothing is summarised yet.
+/// A long session, of which nothing is summarized yet.
 struct Long {
     session: Session,
     store: TestStore,

@@ -18,11 +18,11 @@ use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::store::{Purge, PurgePlan, Store};
 
-/// What must be nowhere afterwards. The index cuts off what a word has in common with its neighbour, so its end counts.
+/// What must be nowhere afterwards. The index cuts off what a word has in common with its neighbor, so its end counts.
 const SECRET: &str = "quokka7741";
 const TAIL: &[u8] = b"okka7741";
 
-/// A store in a folder with the file of its one session, in which a secret was told, summarised and condensed.
+/// A store in a folder with the file of its one session, in which a secret was told, summarized and condensed.
 struct Told {
     dir: tempfile::TempDir,
     store: Store,
@@ -117,7 +117,7 @@ impl Told {
         let planned = self.store.read(move |view| view.purge_plan(purge)).await.unwrap();
         let plan = self.store.write(move |batch| batch.purge(purge)).await.unwrap();
         assert_eq!(plan, planned);
-        assert!(self.store.scour().await.unwrap());
+        assert!(self.store.vacuum().await.unwrap());
         plan
     }
 
@@ -391,7 +391,7 @@ async fn import(store: &Store, path: &Path) {
 async fn work_goes_on_around_it() {
     let mut told = Told::new().await;
     told.purge("e14").await;
-    // A late edit of it, one of its neighbour, a branch right below it, and a fork of that.
+    // A late edit of it, one of its neighbor, a branch right below it, and a fork of that.
     let late = json!({"targetId": "e14", "replacement": {"content": format!("again {SECRET}")}});
     told.session = told.session.entry("context_edit", late);
     let edit = json!({"targetId": "e15", "replacement": {"content": "put briefly"}});
@@ -422,7 +422,7 @@ async fn work_goes_on_around_it() {
 }
 
 #[tokio::test]
-async fn what_was_being_summarised_meanwhile_is_not_stored() {
+async fn what_was_being_summarized_meanwhile_is_not_stored() {
     let told = Told::new().await;
     let rows = told.store.read(|view| {
         let branch = view.branch(ConversationId(1), "e15")?;
@@ -466,7 +466,7 @@ async fn what_is_claimed_afterwards_does_not_stay() {
     told.store.write(move |batch| batch.purge(Purge::Message(message))).await.unwrap();
     claim(b"one").await.unwrap();
     assert_eq!(claims(), 1);
-    assert!(told.store.scour().await.unwrap());
+    assert!(told.store.vacuum().await.unwrap());
     assert_eq!(claims(), 0);
     claim(b"two").await.unwrap();
     told.store.checkpoint().await.unwrap();
@@ -509,7 +509,7 @@ async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
     reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
     let message = told.message_of("e14").await;
     told.store.write(move |batch| batch.purge(Purge::Message(message))).await.unwrap();
-    assert!(!told.store.scour().await.unwrap());
+    assert!(!told.store.vacuum().await.unwrap());
     let pending = told.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'");
     assert!(pending.starts_with("log:"), "{pending}");
     told.store.close().await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::import::Importer;
-use crate::commands::{self, Asked, Doing};
+use crate::commands::{self, CommandContext, Doing};
 use crate::compaction::{self, Compaction, Memory, Outcome, Work};
 use crate::config::{self, Settings};
 use crate::dag::visible;
@@ -277,7 +277,7 @@ pub async fn ask_in(
     line: &str,
 ) -> crate::error::Result<commands::Answer> {
     let folders = Folders { session_dir: sessions.to_owned(), all_sessions: sessions.join("none") };
-    let asked = Asked {
+    let asked = CommandContext {
         home,
         folders: &folders,
         scope,
@@ -289,7 +289,7 @@ pub async fn ask_in(
         window: None,
         viewer_template: Some(&sessions.join("viewer.html")),
         live: &Live::default(),
-        manner: commands::Manner::default(),
+        manner: commands::Style::default(),
         cancel: CancellationToken::new(),
         rest: commands::rest::Rest::default(),
     };

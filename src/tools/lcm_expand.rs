@@ -12,7 +12,7 @@ use super::{Block, lines};
 use crate::error::Result;
 use crate::frames::{Fence, Tags};
 use crate::recall::expand::{
-    DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighbourhood, Pictures,
+    DEFAULT_TOKENS, Excerpt, Expansion, Image, Inside, Left, MessagePage, Named, Neighborhood, Pictures,
     Request, Section, SummaryPage, TurnPage, expand,
 };
 use crate::recall::grep::Place;
@@ -106,7 +106,7 @@ pub(super) async fn answer(
                     let images = page.sections.iter_mut().flat_map(Section::take_images).collect();
                     with_images(turn(&page, &kept, &fence), images)
                 }
-                Expansion::Around(page) => neighbourhood(page, &request, &kept, &fence),
+                Expansion::Around(page) => neighborhood(page, &request, &kept, &fence),
                 Expansion::Inside(page) => vec![Block::Text(inside(&page, &request, &kept))],
             })
         })
@@ -279,7 +279,7 @@ fn end(page: &SummaryPage) -> String {
     }
 }
 
-fn neighbourhood(page: Neighbourhood, request: &Request, kept: &Kept, fence: &Fence) -> Vec<Block> {
+fn neighborhood(page: Neighborhood, request: &Request, kept: &Kept, fence: &Fence) -> Vec<Block> {
     let mut out = String::new();
     for message in &page.messages {
         let asked = if message.is_asked { " · asked for" } else { "" };

@@ -192,7 +192,7 @@ fn render(question: &Question, findings: &Findings, now: i64) -> String {
             covering = summary.as_ref();
             let _ = match covering {
                 Some(summary) => writeln!(out, "In {summary}:"),
-                None => writeln!(out, "Not summarised:"),
+                None => writeln!(out, "Not summarized:"),
             };
         }
         push_hit(&mut out, hit, now);

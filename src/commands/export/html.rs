@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{Output, Take, Written, file_name, in_folder, lines_of, sessions, write_entries};
-use crate::commands::{Answer, Asked};
+use crate::commands::{Answer, CommandContext};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ingest::export::header;
@@ -25,7 +25,12 @@ const FORMAT: u32 = 1;
 /// Entries of an element, and bytes after which no more are put in.
 const BLOCK: (usize, usize) = (500, 4 << 20);
 
-pub(super) async fn write(asked: &Asked<'_>, path: PathBuf, all: bool, force: bool) -> Result<Answer> {
+pub(super) async fn write(
+    asked: &CommandContext<'_>,
+    path: PathBuf,
+    all: bool,
+    force: bool,
+) -> Result<Answer> {
     let (head, tail) = template(asked.viewer_template)?;
     let mut sessions = sessions(asked, all).await?;
     let open = asked.scope.conversation;
@@ -69,7 +74,7 @@ fn template(path: Option<&Path>) -> Result<(String, String)> {
 }
 
 async fn write_session(
-    asked: &Asked<'_>,
+    asked: &CommandContext<'_>,
     number: usize,
     session: ExportedSession,
     mut output: Output,

@@ -1,6 +1,6 @@
 //! One branch with the summaries that hold on it: what every step of a compaction looks at, brought up to date after each.
 
-mod telling;
+mod render;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet};
@@ -16,7 +16,7 @@ use crate::ids::{ByRow, ConversationId, Hash, MessageId, SummaryId};
 use crate::model::{Files, Message, Notes};
 use crate::store::{StoredSummary, View};
 
-pub(super) use telling::HISTORY;
+pub(super) use render::HISTORY;
 
 /// The newest messages that are read where files are looked for.
 const MOST_READ: usize = 1_000;
@@ -290,7 +290,7 @@ impl Branch {
         self.forest.held_but(|id| self.carried.contains_key(&id))
     }
 
-    /// What to tell the summariser of what comes before the message at `start`: the user's last request, which may be far
+    /// What to tell the summarizer of what comes before the message at `start`: the user's last request, which may be far
     /// above, and the messages right before.
     pub(super) fn orientation(&self, start: usize, most: usize) -> Vec<Visible> {
         let before = &self.visible()[..start];

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::llm::{Chain, Facts, Host, Pending, Standing};
+use crate::llm::{Chain, Facts, Host, Pending, ProviderState};
 use crate::log::Log;
 
 type Answers = Box<dyn Fn(&Request) -> (Duration, Answer) + Send + Sync>;
@@ -57,7 +57,7 @@ fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send 
         ..Settings::defaults(std::path::Path::new("/nowhere"))
     };
     let host: Arc<dyn Host> = Arc::clone(&script) as _;
-    let chain = Chain::new(host, &settings, true, Arc::new(Standing::new(&settings)), Log::default());
+    let chain = Chain::new(host, &settings, true, Arc::new(ProviderState::new(&settings)), Log::default());
     let cancel = CancellationToken::new();
     let summarizer = Arc::new(Summarizer::new(Arc::new(chain), cancel.clone(), &settings));
     World { script, summarizer, cancel }
@@ -84,7 +84,7 @@ impl World {
             let summarizer = Arc::clone(&self.summarizer);
             tasks.spawn(async move {
                 let _turn = summarizer.turn().await.unwrap();
-                summarizer.summarise(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap().state
+                summarizer.summarize(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap().state
             });
         }
         let states = tasks.join_all().await;
@@ -145,13 +145,13 @@ async fn who_stops_it_waits_for_no_repetition() {
             tokio::time::sleep(Duration::from_millis(100)).await;
             world.cancel.cancel();
         },
-        world.summarizer.summarise(&said, 1_000, 300, |_| "extract".into())
+        world.summarizer.summarize(&said, 1_000, 300, |_| "extract".into())
     );
     assert!(outcome.is_err());
     assert_eq!((began.elapsed(), world.prompts().len()), (Duration::from_millis(100), 1));
 }
 
-/// So many messages of about so many tokens, as the summariser is shown them.
+/// So many messages of about so many tokens, as the summarizer is shown them.
 fn history(messages: usize, words: usize) -> String {
     let message =
         |at| format!("[m-{at:010x} user 2026-11-20 09:12]\nmessage{at}! {}\n\n", "word ".repeat(words));
@@ -166,7 +166,7 @@ async fn what_is_larger_than_the_window_is_asked_in_parts_and_all_of_it_is() {
     });
     let history = history(100, 300);
     let written =
-        world.summarizer.summarise(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
+        world.summarizer.summarize(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
     let prompts = world.prompts();
     assert!(prompts.len() >= 4, "{}", prompts.len());
     let (whole, parts) = prompts.split_last().unwrap();
@@ -186,7 +186,7 @@ async fn what_is_larger_than_the_window_is_asked_in_parts_and_all_of_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_no_model_summarises_makes_the_whole_an_extract() {
+async fn a_part_that_no_model_summarizes_makes_the_whole_an_extract() {
     let once = AtomicBool::new(false);
     let world = world(16_000, move |_| match once.swap(true, Ordering::Relaxed) {
         false => (SECOND, reply("short")),
@@ -194,7 +194,7 @@ async fn a_part_that_no_model_summarises_makes_the_whole_an_extract() {
     });
     let history = history(100, 300);
     let written =
-        world.summarizer.summarise(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
+        world.summarizer.summarize(&material(&history), 30_000, 600, |_| "extract".into()).await.unwrap();
     assert_eq!((written.state, written.text.as_str()), (State::Degraded, "extract"));
     assert_eq!(world.summarizer.last_failure().as_deref(), Some("a/one: the answer has no text"));
 }
@@ -204,7 +204,7 @@ async fn a_model_that_is_left_alone_is_told_of_by_what_it_said_when_it_was_asked
     let world = world(0, |_| (SECOND, Err(Failure::unreachable("oh dear"))));
     let mut asked = Vec::new();
     for _ in 0..4 {
-        let written = world.summarizer.summarise(&material("talk"), 30_000, 600, |_| "extract".into()).await;
+        let written = world.summarizer.summarize(&material("talk"), 30_000, 600, |_| "extract".into()).await;
         assert_eq!(written.unwrap().state, State::Degraded);
         assert_eq!(world.summarizer.last_failure().as_deref(), Some("own/model: oh dear"));
         asked.push(world.script.asked.lock().unwrap().len());
@@ -226,7 +226,7 @@ async fn what_failed_and_repeated_calls_used_is_part_of_the_summarys_usage() {
         }
     });
     let written =
-        world.summarizer.summarise(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap();
+        world.summarizer.summarize(&material("said"), 1_000, 300, |_| "extract".into()).await.unwrap();
     assert_eq!((written.state, written.usage), (State::Ok, Some(json!({"input": 201}))));
     assert_eq!((world.summarizer.usage(), world.summarizer.calls()), (Some(json!({"input": 201})), 4));
 }

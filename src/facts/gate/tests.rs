@@ -1,4 +1,4 @@
-//! Stretches with summaries that a person wrote. In a summary `[[key|words]]` is a mention of the fact `key` that a reader
+//! RowRanges with summaries that a person wrote. In a summary `[[key|words]]` is a mention of the fact `key` that a reader
 //! would call important; each fact is taken out once, and must then be reported.
 
 use super::*;

@@ -3,7 +3,7 @@
 //!
 //! Pi knows the models and their keys; a [`Host`] asks it. A model is looked up when its turn first comes, never before: a
 //! key may be the output of a command of the user's. A question that fails for a reason that may pass is put again, with a
-//! growing rest in between; then the next model has its turn. What is learnt of a model on the way is kept in [`Standing`],
+//! growing rest in between; then the next model has its turn. What is learnt of a model on the way is kept in [`ProviderState`],
 //! beyond this compaction.
 
 #[cfg(test)]
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use super::direct::WINDOW_MARGIN;
 use super::health::Pass;
 use super::{
-    Answer, Direct, Facts, Failure, InSession, Kind, Model, Reply, Request, Standing, add_usage, direct,
+    Answer, Direct, Facts, Failure, InSession, Kind, Model, ProviderState, Reply, Request, add_usage, direct,
     retry, size,
 };
 use crate::config::Settings;
@@ -69,7 +69,7 @@ pub struct Chain {
     direct: bool,
     /// How often a question is put again.
     retries: u32,
-    standing: Arc<Standing>,
+    providers: Arc<ProviderState>,
     calls: AtomicUsize,
     log: Log,
 }
@@ -110,7 +110,7 @@ impl Chain {
         host: Arc<dyn Host>,
         settings: &Settings,
         own: bool,
-        standing: Arc<Standing>,
+        providers: Arc<ProviderState>,
         log: Log,
     ) -> Self {
         let named = settings.compaction_models.iter().cloned();
@@ -124,7 +124,7 @@ impl Chain {
                 .collect(),
             direct: settings.direct_model_calls,
             retries: u32::try_from(settings.model_retries).unwrap_or(u32::MAX),
-            standing,
+            providers,
             calls: AtomicUsize::new(0),
             log,
         }
@@ -170,7 +170,7 @@ impl Chain {
             _ => unasked(&format!("{name}: {}", failure.reason)),
         })?;
         let anew = !candidate.met.swap(true, Ordering::Relaxed);
-        let pass = self.standing.health.enter(&found.key, anew).await;
+        let pass = self.providers.health.enter(&found.key, anew).await;
         let mut pass = pass.map_err(|rest| unasked(&alone(&name, rest)))?;
         let mut last = None;
         for attempt in 0..=if pass.is_trial() { 0 } else { self.retries } {
@@ -252,7 +252,7 @@ impl Chain {
         request: &Request,
         usage: &mut Option<Value>,
     ) -> Result<Option<Answer>, Failure> {
-        let may = candidate.name.is_none() && self.standing.asks_in_session();
+        let may = candidate.name.is_none() && self.providers.asks_in_session();
         let Some(question) = request.in_session.as_ref().filter(|_| may) else { return Ok(None) };
         let Some(cached) = self.host.cached(question).await else { return Ok(None) };
         let window = found.facts.model.context_window.unwrap_or(usize::MAX);
@@ -260,14 +260,14 @@ impl Chain {
         if !(fits && is_cheaper(&found.facts, cached, request, question)) {
             return Ok(None);
         }
-        let _trial = self.standing.trial_in_session().await;
-        if !self.standing.asks_in_session() {
+        let _trial = self.providers.trial_in_session().await;
+        if !self.providers.asks_in_session() {
             return Ok(None);
         }
         let answer = self.counted(request, usage, self.ask_host(candidate, found, request)).await?;
         match answer {
             Ok(reply) if reply.text.contains(&question.mark) => {
-                self.standing.asked_in_session(was_cached(&reply, cached));
+                self.providers.asked_in_session(was_cached(&reply, cached));
                 Ok(Some(Ok(reply)))
             }
             // A provider in trouble is in trouble beside the session too.
@@ -280,7 +280,7 @@ impl Chain {
                 Ok(Some(Err(failure)))
             }
             _ => {
-                self.standing.asked_in_session(false);
+                self.providers.asked_in_session(false);
                 Ok(None)
             }
         }
@@ -292,7 +292,7 @@ impl Chain {
         usage: &mut Option<Value>,
         asked: impl Future<Output = Answer>,
     ) -> Result<Answer, Failure> {
-        let spend = &self.standing.spend;
+        let spend = &self.providers.spend;
         spend.admit().map_err(|setting| {
             Failure::of(Kind::Spent, format!("the limit of the setting `{setting}` is reached"))
         })?;

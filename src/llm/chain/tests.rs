@@ -106,12 +106,12 @@ fn settings() -> Settings {
 }
 
 fn chain(script: &Arc<Script>) -> Chain {
-    chain_with(script, &settings(), Arc::new(Standing::new(&settings())))
+    chain_with(script, &settings(), Arc::new(ProviderState::new(&settings())))
 }
 
-fn chain_with(script: &Arc<Script>, settings: &Settings, standing: Arc<Standing>) -> Chain {
+fn chain_with(script: &Arc<Script>, settings: &Settings, providers: Arc<ProviderState>) -> Chain {
     let host: Arc<dyn Host> = Arc::clone(script) as _;
-    Chain::new(host, settings, true, standing, Log::default())
+    Chain::new(host, settings, true, providers, Log::default())
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own(
         let script = Script::new(move |name| (name == known).then(|| facts(name)), reply);
         let names = names.iter().map(ToString::to_string).collect();
         let settings = Settings { compaction_models: names, ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
         chain.ask(request("q")).await.unwrap();
         script.log()
     };
@@ -142,7 +142,10 @@ async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own(
     let refuse = |_: Option<&str>| Err(Failure::answered_with(400, None, "no"));
     let script = Script::new(|name| (name == "own/small").then(|| facts(name)), refuse);
     let settings = Settings { compaction_models: vec!["own/small".into()], ..settings() };
-    chain_with(&script, &settings, Arc::new(Standing::new(&settings))).ask(request("q")).await.unwrap_err();
+    chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)))
+        .ask(request("q"))
+        .await
+        .unwrap_err();
     assert_eq!(script.log().iter().filter(|line| line.starts_with("ask")).count(), 1);
 }
 
@@ -150,7 +153,7 @@ async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own(
 async fn a_model_whose_key_never_comes_gives_way_to_the_next() {
     let script = Script::new(|name| Some(facts(name)), reply);
     let settings = Settings { compaction_models: vec!["never/answers".into(), "b/two".into()], ..settings() };
-    let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+    let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
     let began = Instant::now();
     for _ in 0..2 {
         assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
@@ -172,7 +175,7 @@ async fn failing(
             other => reply(other),
         },
     );
-    let chain = chain_with(&script, settings, Arc::new(Standing::new(settings)));
+    let chain = chain_with(&script, settings, Arc::new(ProviderState::new(settings)));
     let began = Instant::now();
     let mut answers = Vec::new();
     for _ in 0..questions {
@@ -242,10 +245,10 @@ async fn a_model_found_dead_is_left_alone_beyond_the_compaction_and_tried_once_l
             other => reply(other),
         },
     );
-    let standing = Arc::new(Standing::new(&settings()));
+    let providers = Arc::new(ProviderState::new(&settings()));
     let mut dead = Vec::new();
     for _ in 0..3 {
-        let chain = chain_with(&script, &settings(), Arc::clone(&standing));
+        let chain = chain_with(&script, &settings(), Arc::clone(&providers));
         for _ in 0..4 {
             chain.ask(request("q")).await.unwrap();
         }
@@ -270,14 +273,14 @@ async fn a_new_key_is_a_new_chance() {
         0 => Err(Failure::late(Duration::from_secs(1))),
         _ => reply(name),
     });
-    let standing = Arc::new(Standing::new(&settings()));
+    let providers = Arc::new(ProviderState::new(&settings()));
     for _ in 0..4 {
-        let failed = chain_with(&script, &settings(), Arc::clone(&standing)).ask(request("q")).await;
+        let failed = chain_with(&script, &settings(), Arc::clone(&providers)).ask(request("q")).await;
         assert!(failed.is_err());
     }
     assert_eq!(times(&script.log(), "ask a/one"), 3);
     key.store(1, Ordering::Relaxed);
-    assert!(chain_with(&script, &settings(), standing).ask(request("q")).await.is_ok());
+    assert!(chain_with(&script, &settings(), providers).ask(request("q")).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -435,7 +438,7 @@ async fn asked_in_session(cached: Option<usize>, cost: Value, mark: &str, times:
     };
     let script = Arc::new(Script::with_cached(cached, model, reply));
     let settings = Settings { compaction_models: Vec::new(), ..settings() };
-    let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+    let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
     for _ in 0..times {
         assert_eq!(chain.ask(question_in_session(mark)).await.unwrap().text, "t");
     }
@@ -482,7 +485,7 @@ async fn of_questions_at_once_one_finds_out_whether_the_model_answers_within_the
         let answer = move |_: Option<&str>| Ok(Reply { usage: Some(usage.clone()), ..reply(None)? });
         let script = Arc::new(Script::with_cached(Some(5_000), cost, answer));
         let settings = Settings { compaction_models: Vec::new(), ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
         let ask = || async { chain.ask(question_in_session(mark)).await.unwrap() };
         tokio::join!(ask(), ask(), ask(), ask());
         let asked = script.log().into_iter().filter(|line| line == "ask in session").count();
@@ -506,7 +509,7 @@ async fn a_provider_in_trouble_has_its_rest_before_it_is_asked_beside_the_sessio
         let fail = move |_: Option<&str>| Err(Failure::answered_with(status, None, "no"));
         let script = Arc::new(Script::with_cached(Some(5_000), |name| Some(facts(name)), fail));
         let settings = Settings { compaction_models: Vec::new(), model_retries: 0, ..settings() };
-        let chain = chain_with(&script, &settings, Arc::new(Standing::new(&settings)));
+        let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
         chain.ask(question_in_session("t")).await.unwrap_err();
         assert_eq!(script.log(), log, "{status}");
     }

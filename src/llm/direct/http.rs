@@ -13,7 +13,7 @@ use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, Proxy, Url};
 
-use super::plain::Plan;
+use super::eligibility::Plan;
 use super::proxies::Proxies;
 use super::{retry_after, variable};
 use crate::files;

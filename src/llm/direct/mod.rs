@@ -5,9 +5,9 @@
 //! request is the one that Pi would send, but not streamed; where Pi knows of anything special, [`direct`] says no.
 
 mod completions;
+mod eligibility;
 mod http;
 mod messages;
-mod plain;
 mod proxies;
 mod retry_after;
 
@@ -46,7 +46,7 @@ enum Wire {
 /// The model, if it can be asked without Pi; none when anything about it is special.
 #[must_use]
 pub fn direct(facts: &Facts) -> Option<Direct> {
-    let plan = plain::plan(facts, variable)?;
+    let plan = eligibility::plan(facts, variable)?;
     let line = Line::new(&plan)?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
     // A short value is a word like any other, and no key.

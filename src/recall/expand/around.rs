@@ -1,10 +1,10 @@
-//! A message with what was said before and after it: one page, shared out so that a long neighbour leaves room for the others.
+//! A message with what was said before and after it: one page, shared out so that a long neighbor leaves room for the others.
 
 use super::{Budget, HEADER, Image, Place, Request, Slice, budget_tokens, images, read_message};
 use crate::error::{Error, Result};
 use crate::ids::MessageId;
 use crate::recall::MessageCard;
-use crate::recall::sight::Sight;
+use crate::recall::visibility::Visibility;
 use crate::store::View;
 use crate::tokens;
 
@@ -12,20 +12,20 @@ use crate::tokens;
 const MOST: usize = 20;
 /// What the line costs that says how to go on in a message that was cut.
 const GOING_ON: usize = 40;
-/// What a neighbour is worth showing for.
+/// What a neighbor is worth showing for.
 const WORTH_SHOWING: usize = 30;
-/// Room at least: with less not even the nearest neighbours could be shown.
+/// Room at least: with less not even the nearest neighbors could be shown.
 const LEAST_ROOM: usize = 400;
 /// A text beyond this many bytes wants all the room there is; it is not counted.
 const LONG: usize = 48_000;
 
-/// A message among its neighbours.
+/// A message among its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbourhood {
+pub struct Neighborhood {
     /// Where it was said.
     pub place: Place,
     /// The messages, the oldest first.
-    pub messages: Vec<Neighbour>,
+    pub messages: Vec<Neighbor>,
     /// There is more before the first.
     pub has_earlier: bool,
     /// There is more after the last.
@@ -36,7 +36,7 @@ pub struct Neighbourhood {
 
 /// One of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
+pub struct Neighbor {
     /// Which message.
     pub card: MessageCard,
     /// Its beginning, or all of it.
@@ -47,10 +47,10 @@ pub struct Neighbour {
 
 pub(super) fn show(
     view: &View<'_>,
-    sight: &Sight<'_>,
+    sight: &Visibility<'_>,
     id: MessageId,
     request: &Request,
-) -> Result<Neighbourhood> {
+) -> Result<Neighborhood> {
     let room = budget_tokens(request).max(LEAST_ROOM);
     let each = request.around.min(MOST).min(room / (2 * (HEADER + GOING_ON + WORTH_SHOWING)));
     let mut found = sight.around(id, each + 1)?;
@@ -69,9 +69,9 @@ pub(super) fn show(
     for (at, ((card, _, text), share)) in read.into_iter().zip(shares).enumerate() {
         let slice = Budget::part(share.max(1)).take(&text, 0);
         let slice = slice.ok_or_else(|| Error::store("a fresh page has no room"))?;
-        messages.push(Neighbour { card, slice, is_asked: at == asked });
+        messages.push(Neighbor { card, slice, is_asked: at == asked });
     }
-    Ok(Neighbourhood { place: sight.place(id)?, messages, has_earlier, has_later, images })
+    Ok(Neighborhood { place: sight.place(id)?, messages, has_earlier, has_later, images })
 }
 
 fn want(text: &str, room: usize) -> usize {

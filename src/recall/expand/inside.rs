@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::MessageId;
 use crate::recall::grep::{Lookup, Snippet};
 use crate::recall::resolve::Target;
-use crate::recall::sight::Sight;
+use crate::recall::visibility::Visibility;
 use crate::recall::{MessageCard, SummaryCard};
 use crate::store::View;
 use crate::tokens;
@@ -46,7 +46,7 @@ pub struct Inside {
     pub left: Option<(usize, String)>,
 }
 
-/// Of one text the lines that match, each with its neighbours.
+/// Of one text the lines that match, each with its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     /// Whose text.
@@ -97,7 +97,7 @@ struct Text {
 
 pub(super) fn find(
     view: &View<'_>,
-    sight: &Sight<'_>,
+    sight: &Visibility<'_>,
     target: Target,
     request: &Request,
     cancel: &CancellationToken,
@@ -131,7 +131,11 @@ pub(super) fn find(
 }
 
 /// What is looked into: a message, or the summaries and then the messages under one.
-fn texts_of(view: &View<'_>, sight: &Sight<'_>, target: Target) -> Result<(Vec<Heading>, Place, String)> {
+fn texts_of(
+    view: &View<'_>,
+    sight: &Visibility<'_>,
+    target: Target,
+) -> Result<(Vec<Heading>, Place, String)> {
     Ok(match target {
         Target::Message(id) => {
             let handle = view.message(id)?.lineage.message_handle();

@@ -4,7 +4,7 @@
 //! leaf summaries last. A cursor names a section and a byte in it, so a page reads only what it shows. The sections of
 //! a smaller depth are the first sections of a greater one.
 //!
-//! Beside that, a message is shown with its neighbours on the branch ([`around`]), and of a message or a whole summary only the
+//! Beside that, a message is shown with its neighbors on the branch ([`around`]), and of a message or a whole summary only the
 //! lines that match a query ([`inside`]).
 
 mod around;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::grep::Place;
 use super::page::{Budget, HEADER, Slice};
 use super::resolve::{Target, resolve};
-use super::sight::Sight;
+use super::visibility::Visibility;
 use super::{MessageCard, Scope, SummaryCard};
 use crate::dag::{Sources, Visible};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ use crate::model::{Message, Part};
 use crate::store::View;
 use crate::{text, tokens};
 
-pub use around::{Neighbour, Neighbourhood};
+pub use around::{Neighbor, Neighborhood};
 pub use inside::{Excerpt, Inside, Line, Named};
 
 /// Tokens of one page where the request does not say.
@@ -71,8 +71,8 @@ pub enum Expansion {
     Message(MessagePage),
     /// Of a summary and what it was made from.
     Summary(SummaryPage),
-    /// A message with its neighbours.
-    Around(Neighbourhood),
+    /// A message with its neighbors.
+    Around(Neighborhood),
     /// A turn, from the user's message to the next one.
     Turn(TurnPage),
     /// What matches inside a message or a summary.
@@ -187,7 +187,7 @@ pub fn expand(
 ) -> Result<Expansion> {
     contradictions(request)?;
     let target = resolve(view, scope, &request.id)?;
-    let sight = Sight::new(view, scope)?;
+    let sight = Visibility::new(view, scope)?;
     match target {
         _ if request.query.is_some() => {
             inside::find(view, &sight, target, request, cancel).map(Expansion::Inside)
@@ -261,7 +261,12 @@ fn only_of_messages(request: &Request) -> Result<()> {
     Ok(())
 }
 
-fn message_page(view: &View<'_>, sight: &Sight<'_>, id: MessageId, request: &Request) -> Result<MessagePage> {
+fn message_page(
+    view: &View<'_>,
+    sight: &Visibility<'_>,
+    id: MessageId,
+    request: &Request,
+) -> Result<MessagePage> {
     let (card, message, text) = read_message(view, id, request.raw)?;
     let wanted = match &request.lines {
         Some(lines) => lines::bytes_of(&text, lines)?,
@@ -280,7 +285,12 @@ fn message_page(view: &View<'_>, sight: &Sight<'_>, id: MessageId, request: &Req
     Ok(MessagePage { card, place: sight.place(id)?, bytes: text.len(), slice, images })
 }
 
-fn summary_page(view: &View<'_>, sight: &Sight<'_>, id: SummaryId, request: &Request) -> Result<SummaryPage> {
+fn summary_page(
+    view: &View<'_>,
+    sight: &Visibility<'_>,
+    id: SummaryId,
+    request: &Request,
+) -> Result<SummaryPage> {
     let depth = request.depth.clamp(1, DEEPEST);
     let (sections, left) = sections(view, &headings(view, id, depth)?, request)?;
     let root = view.summary(id)?;
@@ -288,7 +298,7 @@ fn summary_page(view: &View<'_>, sight: &Sight<'_>, id: SummaryId, request: &Req
     Ok(SummaryPage { handle, place, depth, deeper: root.depth >= depth, sections, left })
 }
 
-fn turn_page(view: &View<'_>, sight: &Sight<'_>, id: MessageId, request: &Request) -> Result<TurnPage> {
+fn turn_page(view: &View<'_>, sight: &Visibility<'_>, id: MessageId, request: &Request) -> Result<TurnPage> {
     let visible = &sight.branch()?.visible;
     let asked = view.original(id)?;
     let hash = view.message(asked)?.lineage;

@@ -1,5 +1,6 @@
 //! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
 
+mod candidates;
 mod inside;
 mod literal;
 mod narrow;
@@ -7,10 +8,9 @@ mod pattern;
 mod pieces;
 mod query;
 mod ranked;
-mod reach;
+mod rerank;
 mod scan;
 mod snippet;
-mod weigh;
 mod words;
 
 use std::collections::HashSet;
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Scope;
 use super::cards::{MessageCard, SummaryCard};
-pub use super::sight::Place;
-use super::sight::Sight;
+pub use super::visibility::Place;
+use super::visibility::Visibility;
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
@@ -229,7 +229,7 @@ pub fn grep(
             "the query is empty: give the words to look for, or a regular expression with mode \"regex\"",
         ));
     }
-    let sight = Sight::new(view, scope)?;
+    let sight = Visibility::new(view, scope)?;
     let request = if question.also_current { None } else { sight.current_request()? };
     let conversation = match &question.sessions {
         Sessions::This => Some(scope.conversation),
@@ -285,7 +285,7 @@ struct Search<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
     question: &'a Question,
-    sight: &'a Sight<'a>,
+    sight: &'a Visibility<'a>,
     /// The session that is searched, if it is only one.
     conversation: Option<ConversationId>,
     /// The messages about the file that was asked for.
@@ -347,8 +347,7 @@ impl Search<'_> {
         for (step, list) in [(-1, &mut before), (1, &mut after)] {
             let mut at = message;
             for _ in 0..self.question.context.min(MOST_BESIDE) {
-                let next =
-                    self.view.neighbours(at)?.into_iter().find(|next| (next.0 - at.0).signum() == step);
+                let next = self.view.neighbors(at)?.into_iter().find(|next| (next.0 - at.0).signum() == step);
                 let Some(next) = next else { break };
                 list.push(next);
                 at = next;

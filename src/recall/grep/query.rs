@@ -13,7 +13,7 @@ const LONGEST: usize = 2_000;
 const MOST_TERMS: usize = 40;
 /// Pieces of one term that are looked for.
 const MOST_PIECES: usize = 8;
-/// Terms of a query whose neighbours are also looked for as one word.
+/// Terms of a query whose neighbors are also looked for as one word.
 const MOST_JOINED: usize = 10;
 /// So many of them at most.
 const LONGEST_JOINED: usize = 5;
@@ -134,7 +134,7 @@ fn extra(text: &str, expression: String, weight: f64) -> Term {
     Term { text: text.to_owned(), expression, tokens, weight, role: Role::Extra }
 }
 
-/// Neighbouring plain words written as one, as identifiers do.
+/// Neighboring plain words written as one, as identifiers do.
 fn joined(terms: &[&str]) -> Vec<String> {
     let plain = |term: &&str| term.is_ascii() && term.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let mut words = Vec::new();
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_words_are_also_one_identifier() {
+    fn neighboring_words_are_also_one_identifier() {
         assert_eq!(expressions("get user name"), [r#""user""#, r#""name""#, r#""username""#]);
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::candidates::{Candidates, reach};
 use super::query::{Mark, Query, Term};
-use super::reach::{Reach, reach};
-use super::weigh::{closeness, frequent_words, role_weight};
+use super::rerank::{closeness, frequent_words, role_weight};
 use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
@@ -24,7 +24,7 @@ const WEIGHED_CLOSELY: usize = 150;
 /// Passages of one message that are weighed.
 const WEIGHED_PASSAGES: usize = 3;
 /// What a message takes over from the better of the two beside it.
-const FROM_NEIGHBOUR: f64 = 0.3;
+const FROM_NEIGHBOR: f64 = 0.3;
 /// After this many results, those far weaker than the best are left for the next page.
 const ALWAYS_SHOWN: usize = 5;
 /// How much weaker that is.
@@ -104,7 +104,7 @@ fn shown(candidates: &[Candidate], from: usize, limit: usize, wants_more: bool) 
 }
 
 /// All that fits, best first, the newer first where they are equal.
-fn candidates(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Candidate>> {
+fn candidates(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<Candidate>> {
     let kinds = search.question.kinds;
     let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, reach)? };
     let mut summaries = if search.takes_summaries() { summaries(search, query)? } else { Vec::new() };
@@ -130,7 +130,7 @@ fn rescale(candidates: &mut [Candidate], best: f64) {
     }
 }
 
-fn messages(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Candidate>> {
+fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<Candidate>> {
     let filter = search.filter();
     let mut found: Vec<(MessageId, Vec<(usize, f64)>)> = Vec::new();
     let mut places: HashMap<MessageId, usize> = HashMap::new();
@@ -158,7 +158,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Can
         search.go_on()?;
         candidates.push(weigh(search, query, reach, *message, passages)?);
     }
-    take_from_neighbours(search, &mut candidates)?;
+    take_from_neighbors(search, &mut candidates)?;
     candidates.sort_by(by_score);
     let unweighed = |(message, passages): (MessageId, Vec<(usize, f64)>)| {
         let (passage, score) = passages[0];
@@ -169,7 +169,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Vec<Can
 }
 
 /// A question and its answer stand side by side: each lends the other some of its score.
-fn take_from_neighbours(search: &Search<'_>, candidates: &mut [Candidate]) -> Result<()> {
+fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Result<()> {
     let message = |candidate: &Candidate| match candidate.target {
         Target::Message(message, _) => Some(message),
         Target::Summary(_) => None,
@@ -178,9 +178,9 @@ fn take_from_neighbours(search: &Search<'_>, candidates: &mut [Candidate]) -> Re
         candidates.iter().filter_map(|candidate| Some((message(candidate)?, candidate.score))).collect();
     for candidate in candidates {
         let Some(message) = message(candidate) else { continue };
-        let neighbours = search.view.neighbours(message)?;
-        let best = neighbours.iter().filter_map(|beside| scores.get(beside)).copied().fold(0.0, f64::max);
-        candidate.score += FROM_NEIGHBOUR * best;
+        let neighbors = search.view.neighbors(message)?;
+        let best = neighbors.iter().filter_map(|beside| scores.get(beside)).copied().fold(0.0, f64::max);
+        candidate.score += FROM_NEIGHBOR * best;
     }
     Ok(())
 }
@@ -189,7 +189,7 @@ fn take_from_neighbours(search: &Search<'_>, candidates: &mut [Candidate]) -> Re
 fn weigh(
     search: &Search<'_>,
     query: &Query,
-    reach: &Reach,
+    reach: &Candidates,
     message: MessageId,
     found: &[(usize, f64)],
 ) -> Result<Candidate> {
@@ -251,7 +251,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
 }
 
 /// What wider bounds would find of a query that found nothing.
-fn elsewhere(search: &Search<'_>, query: &Query, reach: &Reach) -> Result<Elsewhere> {
+fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Elsewhere> {
     let mut elsewhere = Elsewhere::default();
     if search.question.kinds == Kinds::Messages && !search.is_of_messages() {
         elsewhere.summaries = summaries(search, query)?.len();

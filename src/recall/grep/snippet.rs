@@ -54,17 +54,17 @@ impl Snippet {
             }
         }
         let ranges = sightings.into_iter().map(|sighting| sighting.range).collect();
-        // What stands together is pointed out as one: neighbouring words, the pieces of a path.
+        // What stands together is pointed out as one: neighboring words, the pieces of a path.
         let one = |between: &str| between.len() <= TOGETHER && !between.contains(char::is_alphanumeric);
         Self::around(text, &best.1, joined(ranges, |gap| one(&text[gap])), width)
     }
 
-    /// The window of `text` around `centre`, with those of `marks` that stand in it pointed out.
-    pub(super) fn around(text: &str, centre: &Range<usize>, marks: Vec<Range<usize>>, width: usize) -> Self {
-        let centre = centre.start..centre.end.min(forward(text, centre.start, width));
-        let spare = width.saturating_sub(text[centre.clone()].chars().count());
-        let start = at_word(text, back(text, centre.start, spare / 2), centre.start);
-        let end = forward(text, start, width).max(centre.end);
+    /// The window of `text` around `center`, with those of `marks` that stand in it pointed out.
+    pub(super) fn around(text: &str, center: &Range<usize>, marks: Vec<Range<usize>>, width: usize) -> Self {
+        let center = center.start..center.end.min(forward(text, center.start, width));
+        let spare = width.saturating_sub(text[center.clone()].chars().count());
+        let start = at_word(text, back(text, center.start, spare / 2), center.start);
+        let end = forward(text, start, width).max(center.end);
         let start = if end == text.len() { back(text, end, width).min(start) } else { start };
         fold(text, start..end, marks)
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::needless_pass_by_value, reason = "what a case is made of is written where it is used")]
 
 mod bodies;
-mod plainness;
+mod eligibility;
 mod replies;
 mod serving;
 

@@ -4,7 +4,7 @@
 //! file is written anew from what is left, into the log, and the log into the file, and cut off. Another process that reads
 //! holds the last step up; it is noted in the database what is still to be done, and the next start does it.
 //!
-//! Another process may purge meanwhile, or scour for a purge before. Each purge has a note of its own, and who has done what one
+//! Another process may purge meanwhile, or vacuum for a purge before. Each purge has a note of its own, and who has done what one
 //! asks for changes that one only: what was noted meanwhile stands, and is done.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -19,7 +19,7 @@ const REWRITE: &str = "rewrite";
 /// The log has to be put away; behind it the same.
 const EMPTY_LOG: &str = "log";
 
-/// Notes that the file has to be scoured.
+/// Notes that the file has to be vacuumed.
 pub(super) fn note(connection: &Connection) -> rusqlite::Result<()> {
     connection
         .execute(
@@ -35,7 +35,7 @@ pub(super) fn is_pending(connection: &Connection) -> bool {
 }
 
 /// Does what is still to be done, as far as other processes allow; says whether nothing is left.
-pub(super) fn scour(connection: &Connection) -> rusqlite::Result<bool> {
+pub(super) fn run(connection: &Connection) -> rusqlite::Result<bool> {
     while let Some(pending) = pending(connection)? {
         if !finish(connection, &pending)? {
             return Ok(false);
@@ -99,7 +99,7 @@ mod tests {
             let meanwhile = pending(&other).unwrap();
             assert!(finish(&ours, &before).unwrap());
             assert_eq!(pending(&ours).unwrap(), meanwhile, "after {before}");
-            assert!(scour(&other).unwrap() && pending(&ours).unwrap().is_none());
+            assert!(run(&other).unwrap() && pending(&ours).unwrap().is_none());
         }
     }
 }

@@ -7,7 +7,7 @@ use super::Scope;
 use super::branch::Branch;
 use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
-use crate::store::{Around, Stretches, View};
+use crate::store::{Around, RowRanges, View};
 
 /// Where something stands, as seen from the current branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,18 +21,18 @@ pub enum Place {
 }
 
 /// A branch, looked at from afar.
-pub(super) struct Sight<'a> {
+pub(super) struct Visibility<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
-    stretches: Stretches,
+    stretches: RowRanges,
     branch: OnceCell<Branch>,
 }
 
-impl<'a> Sight<'a> {
+impl<'a> Visibility<'a> {
     pub fn new(view: &'a View<'a>, scope: &'a Scope) -> Result<Self> {
         let stretches = match &scope.leaf {
             Some(leaf) => view.stretches(scope.conversation, leaf)?,
-            None => Stretches::default(),
+            None => RowRanges::default(),
         };
         Ok(Self { view, scope, stretches, branch: OnceCell::new() })
     }

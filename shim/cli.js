@@ -45,14 +45,14 @@ function here() {
 
 /** @returns {Promise<number>} how the process ends */
 async function answer() {
-  const { Outside } = loadEngine();
-  const outside = Outside.begin();
+  const { Cli } = loadEngine();
+  const cli = Cli.begin();
   let interrupted = false;
   const stop = () => {
     // Who says it twice does not wait for anything.
     if (interrupted) process.exit(INTERRUPTED);
     interrupted = true;
-    void outside.stop();
+    void cli.stop();
     // A lock may be held and a file may have no end: nobody is to wait for those.
     setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
   };
@@ -68,7 +68,7 @@ async function answer() {
     viewerTemplate,
   };
   /** @type {{ output: string, complaint: string, code: number }} */
-  const { output, complaint, code } = unwrap(await outside.run(JSON.stringify(request)));
+  const { output, complaint, code } = unwrap(await cli.run(JSON.stringify(request)));
   for (const signal of signals) process.off(signal, stop);
   if (interrupted) return INTERRUPTED;
   if (output) process.stdout.write(`${output}\n`);

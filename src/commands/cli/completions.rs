@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{COMMANDS, COMMON, JSON, Outside, Takes};
+use super::{COMMANDS, COMMON, CliCommand, JSON, Takes};
 use crate::commands::args::Valued;
 use crate::error::{Error, Result};
 use crate::text::one_line;
@@ -25,9 +25,9 @@ pub(super) fn of(shell: &str) -> Result<String> {
 }
 
 /// The options of a command, each with a line and what is known of its value.
-fn options(outside: &Outside) -> Vec<(&'static str, Option<&'static Valued>, &'static str)> {
-    let flags = outside.flags().map(|(name, help)| (name, None, help));
-    let valued = outside.valued.iter().chain(&COMMON).map(|option| (option.name, Some(option), option.help));
+fn options(entry: &CliCommand) -> Vec<(&'static str, Option<&'static Valued>, &'static str)> {
+    let flags = entry.flags().map(|(name, help)| (name, None, help));
+    let valued = entry.valued.iter().chain(&COMMON).map(|option| (option.name, Some(option), option.help));
     flags.chain(valued).chain([(JSON, None, "the answer as JSON"), ("--help", None, "help")]).collect()
 }
 
@@ -46,8 +46,8 @@ fn names() -> String {
     COMMANDS.iter().map(|command| command.name).collect::<Vec<_>>().join(" ")
 }
 
-fn takes_path(outside: &Outside) -> bool {
-    matches!(outside.takes, Takes::Path { .. })
+fn takes_path(entry: &CliCommand) -> bool {
+    matches!(entry.takes, Takes::Path { .. })
 }
 
 fn bash() -> String {

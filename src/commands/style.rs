@@ -1,21 +1,21 @@
-//! Where an answer is read, and its colours there: marks around words while a text is made, a terminal's own codes at its end.
+//! Where an answer is read, and its colors there: marks around words while a text is made, a terminal's own codes at its end.
 //!
-//! In between, what was said and a terminal would obey is taken out, which must not take the colours along.
+//! In between, what was said and a terminal would obey is taken out, which must not take the colors along.
 
 use crate::text::legible;
 
 /// Where an answer is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Manner {
+pub struct Style {
     /// In a shell, not in Pi.
     pub is_shell: bool,
     /// By somebody at a terminal.
     pub is_terminal: bool,
-    /// In colours.
-    pub has_colours: bool,
+    /// In colors.
+    pub has_colors: bool,
 }
 
-/// What a word is, for its colour: a mark that no text has, and the terminal's code.
+/// What a word is, for its color: a mark that no text has, and the terminal's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
     /// A name to go on with.
@@ -42,10 +42,10 @@ const INKS: [(Ink, char, &str); 6] = [
 ];
 const END: (char, &str) = ('\u{fdd6}', "\u{1b}[0m");
 
-impl Manner {
-    /// `text` in a colour, if there are any.
+impl Style {
+    /// `text` in a color, if there are any.
     pub(super) fn paint(self, ink: Ink, text: &str) -> String {
-        let mark = INKS.iter().find(|(known, ..)| *known == ink).filter(|_| self.has_colours);
+        let mark = INKS.iter().find(|(known, ..)| *known == ink).filter(|_| self.has_colors);
         mark.map_or_else(|| text.to_owned(), |(_, mark, _)| format!("{mark}{text}{}", END.0))
     }
 
@@ -53,12 +53,12 @@ impl Manner {
     #[must_use]
     pub fn shown(self, text: String) -> String {
         let text = if self.is_terminal { legible(&text).into_owned() } else { text };
-        if self.has_colours { coloured(&text) } else { text }
+        if self.has_colors { colored(&text) } else { text }
     }
 }
 
-/// `text` with a terminal's codes for the marks. No colour goes beyond its line, not even one that somebody else put there.
-fn coloured(text: &str) -> String {
+/// `text` with a terminal's codes for the marks. No color goes beyond its line, not even one that somebody else put there.
+fn colored(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_open = false;
     for c in text.chars() {
@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn what_was_said_can_do_nothing_to_a_terminal_and_is_left_alone_elsewhere() {
         let said = "a\u{1b}[2J\u{9b}31m\tb\u{202e}\r\n";
-        let at = |is_terminal, has_colours| Manner { is_shell: true, is_terminal, has_colours };
+        let at = |is_terminal, has_colors| Style { is_shell: true, is_terminal, has_colors };
         assert_eq!(at(true, false).shown(said.to_owned()), "a�[2J�31m\tb�\n");
         assert_eq!(at(false, false).shown(said.to_owned()), said);
-        let painted = |manner: Manner| manner.shown(format!("{}{said}", manner.paint(Ink::Id, "m-1")));
+        let painted = |manner: Style| manner.shown(format!("{}{said}", manner.paint(Ink::Id, "m-1")));
         assert_eq!(painted(at(true, true)), "\u{1b}[36mm-1\u{1b}[0ma�[2J�31m\tb�\n");
         assert_eq!(painted(at(false, true)), format!("\u{1b}[36mm-1\u{1b}[0m{said}"));
         assert_eq!(painted(at(false, false)), format!("m-1{said}"));

@@ -1,7 +1,7 @@
 //! `pi-lcm`: the same commands in a shell, for scripts and for the history of any project.
 //!
 //! What a command can do stands in its own file; here is only how a shell calls it: the name, what it takes, which of its
-//! options make sense outside Pi, and what the exit code says.
+//! options make sense entry Pi, and what the exit code says.
 
 mod completions;
 mod help;
@@ -15,7 +15,9 @@ use serde_json::Value;
 
 use super::args::Valued;
 use super::rest::Rest;
-use super::{Answer, Asked, Command, backup, doctor, export, import, search, sessions, show, stats, tree};
+use super::{
+    Answer, Command, CommandContext, backup, doctor, export, import, search, sessions, show, stats, tree,
+};
 use crate::error::Result;
 
 /// Found, or all is well.
@@ -49,7 +51,7 @@ enum Takes {
 }
 
 /// A command of `pi-lcm`.
-pub struct Outside {
+pub struct CliCommand {
     name: &'static str,
     command: &'static Command,
     /// Instead of the command's own line.
@@ -57,7 +59,7 @@ pub struct Outside {
     /// How it is called, without the options.
     form: &'static str,
     takes: Takes,
-    /// Its options that are none outside Pi, or are called otherwise.
+    /// Its options that are none entry Pi, or are called otherwise.
     without: &'static [&'static str],
     /// Options that it has in a shell alone, each with a line.
     more: &'static [(&'static str, &'static str)],
@@ -67,7 +69,7 @@ pub struct Outside {
 }
 
 /// What is the same for most of them.
-const PLAIN: Outside = Outside {
+const PLAIN: CliCommand = CliCommand {
     name: "",
     command: &stats::COMMAND,
     help: None,
@@ -81,15 +83,15 @@ const PLAIN: Outside = Outside {
 };
 
 /// Every command, in the order in which help lists them.
-const COMMANDS: &[Outside] = &[
-    Outside {
+const COMMANDS: &[CliCommand] = &[
+    CliCommand {
         name: "stats",
         command: &stats::COMMAND,
         more: &[(stats::FULL, "also of a long history what takes reading all of it")],
         ..PLAIN
     },
-    Outside { name: "sessions", command: &sessions::COMMAND, ..PLAIN },
-    Outside {
+    CliCommand { name: "sessions", command: &sessions::COMMAND, ..PLAIN },
+    CliCommand {
         name: "grep",
         command: &search::COMMAND,
         help: Some("find what was said, in all sessions; --session: in one"),
@@ -100,9 +102,9 @@ const COMMANDS: &[Outside] = &[
         short: &[('e', "--regex"), ('i', "--ignore-case"), ('n', "--limit")],
         ..PLAIN
     },
-    Outside { name: "show", command: &show::COMMAND, form: "ID", takes: Takes::Id, ..PLAIN },
-    Outside { name: "tree", command: &tree::COMMAND, ..PLAIN },
-    Outside {
+    CliCommand { name: "show", command: &show::COMMAND, form: "ID", takes: Takes::Id, ..PLAIN },
+    CliCommand { name: "tree", command: &tree::COMMAND, ..PLAIN },
+    CliCommand {
         name: "export",
         command: &export::COMMAND,
         help: Some("a branch as Markdown; --html: a page; --jsonl: Pi's own file"),
@@ -110,8 +112,8 @@ const COMMANDS: &[Outside] = &[
         takes: Takes::Path { or_here: true },
         ..PLAIN
     },
-    Outside { name: "doctor", command: &doctor::COMMAND, ..PLAIN },
-    Outside {
+    CliCommand { name: "doctor", command: &doctor::COMMAND, ..PLAIN },
+    CliCommand {
         name: "import",
         command: &import::COMMAND,
         help: Some("keep this project's older sessions; PATH: those of a file or folder"),
@@ -121,7 +123,7 @@ const COMMANDS: &[Outside] = &[
         access: Access::Adds,
         ..PLAIN
     },
-    Outside {
+    CliCommand {
         name: "backup",
         command: &backup::COMMAND,
         form: "[PATH]",
@@ -136,7 +138,7 @@ const COMMON: [Valued; 4] = [
     Valued::any(DATABASE, "FILE", "a database or a backup, wherever it lies"),
     Valued::any(SESSION, "ID", "the session, by the beginning of its id, or `last`, which holds without it"),
     Valued::one_of(
-        COLOUR,
+        COLOR,
         "WHEN",
         "always, never, or auto: where somebody reads it",
         &["always", "never", "auto"],
@@ -145,14 +147,14 @@ const COMMON: [Valued; 4] = [
 const PROJECT: &str = "--project";
 const DATABASE: &str = "--db";
 const SESSION: &str = "--session";
-const COLOUR: &str = "--color";
+const COLOR: &str = "--color";
 const JSON: &str = "--json";
 const HELP: &str = "--help";
 const VERSION: &str = "--version";
 
-/// Colours, or none.
+/// Colors, or none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Colour {
+pub enum Color {
     /// Where somebody reads it.
     #[default]
     Auto,
@@ -163,7 +165,7 @@ pub enum Colour {
 }
 
 /// What the arguments of `pi-lcm` come to.
-pub enum Wish {
+pub enum ParsedArgs {
     /// A text: help, the version, completions.
     Text(String),
     /// A command.
@@ -172,7 +174,7 @@ pub enum Wish {
 
 /// A command with all that was said to it.
 pub struct Invocation {
-    outside: &'static Outside,
+    entry: &'static CliCommand,
     /// The project's folder.
     pub project: Option<PathBuf>,
     /// A database instead.
@@ -181,8 +183,8 @@ pub struct Invocation {
     pub session: Option<String>,
     /// The answer is wanted as JSON.
     pub as_json: bool,
-    /// In colours?
-    pub colour: Colour,
+    /// In colors?
+    pub color: Color,
     rest: Rest,
 }
 
@@ -192,27 +194,27 @@ impl Invocation {
     /// What it needs of the history.
     #[must_use]
     pub fn access(&self) -> Access {
-        let is_mending = self.outside.name == doctor::COMMAND.name && self.rest.contains("--fix");
-        if is_mending { Access::Changes } else { self.outside.access }
+        let is_mending = self.entry.name == doctor::COMMAND.name && self.rest.contains("--fix");
+        if is_mending { Access::Changes } else { self.entry.access }
     }
 
     /// Its name.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.outside.name
+        self.entry.name
     }
 
     /// Answers.
     ///
     /// # Errors
     /// What the user should read.
-    pub async fn answer(&self, asked: Asked<'_>) -> Result<Answer> {
+    pub async fn answer(&self, asked: CommandContext<'_>) -> Result<Answer> {
         let mut rest = self.rest.clone();
         // Who names no session means all of them.
-        if self.outside.name == "grep" && self.session.is_none() {
+        if self.entry.name == "grep" && self.session.is_none() {
             rest = rest.and(search::PROJECT);
         }
-        (self.outside.command.answer)(&Asked { rest, ..asked }).await
+        (self.entry.command.answer)(&CommandContext { rest, ..asked }).await
     }
 
     /// What the exit code says of an answer.
@@ -220,7 +222,7 @@ impl Invocation {
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
         let is_sound = |report: &Value| report["sound"] == true;
-        match self.outside.name {
+        match self.entry.name {
             "grep" if is_empty("hits") => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if !is_sound(answer) && !is_sound(&answer["report"]) => NOTHING,
@@ -233,13 +235,13 @@ impl Invocation {
     /// Is it about a session? What is about the database alone is answered also where no session can be read.
     #[must_use]
     pub fn is_of_session(&self) -> bool {
-        self.session.is_some() || !matches!(self.outside.name, "doctor" | "import" | "backup")
+        self.session.is_some() || !matches!(self.entry.name, "doctor" | "import" | "backup")
     }
 
     /// Does the answer repeat what was said in a session?
     #[must_use]
     pub fn quotes(&self) -> bool {
-        matches!(self.outside.name, "grep" | "show" | "tree" | "sessions")
+        matches!(self.entry.name, "grep" | "show" | "tree" | "sessions")
     }
 }
 
@@ -268,13 +270,13 @@ mod tests {
 
     #[test]
     fn a_sentence_names_commands_as_a_shell_knows_them() {
-        for (in_pi, outside) in [
+        for (in_pi, entry) in [
             ("/lcm search takes the words", "pi-lcm grep takes the words"),
             ("it is so; /lcm help export tells more", "it is so; pi-lcm export --help tells more"),
             ("/a/lcm import and (/lcm import)", "/a/lcm import and (pi-lcm import)"),
             ("/lcm settings maxDepth=4", "/lcm settings maxDepth=4"),
         ] {
-            assert_eq!(in_a_shell(in_pi), outside);
+            assert_eq!(in_a_shell(in_pi), entry);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::config::Settings;
 const IN_VAIN: u32 = 2;
 
 /// How things stand with the models; one for each open session.
-pub struct Standing {
+pub struct ProviderState {
     pub(super) health: Health,
     pub(super) spend: Spend,
     /// Questions in a row within the session that its model did not answer.
@@ -24,7 +24,7 @@ pub struct Standing {
     trial: Mutex<()>,
 }
 
-impl Standing {
+impl ProviderState {
     /// Nothing has been asked yet.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
 
 use super::View;
-use super::purge::{Bone, PurgePlan};
+use super::purge::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
@@ -97,7 +97,7 @@ impl View<'_> {
     }
 
     /// The messages that stay, and name something by a short id that it has no more after the purge.
-    pub(super) fn keeping_names(&self, plan: &PurgePlan, bones: &[Bone]) -> Result<BTreeSet<MessageId>> {
+    pub(super) fn keeping_names(&self, plan: &PurgePlan, bones: &[Tombstone]) -> Result<BTreeSet<MessageId>> {
         let mut below: HashSet<i64> = HashSet::new();
         for bone in bones {
             if plan.messages.contains(&MessageId(bone.id))

@@ -4,10 +4,10 @@ use super::query::{Query, squeezed};
 use super::words::{are_kin, words};
 use crate::model::humps;
 
-/// Two words of the query with at most this many others between them are neighbours.
+/// Two words of the query with at most this many others between them are neighbors.
 const NEAR: usize = 6;
-/// What all neighbours together add.
-const NEIGHBOURS: f64 = 1.5;
+/// What all neighbors together add.
+const NEIGHBORS: f64 = 1.5;
 /// What the query gains as it stands, word by word or sign by sign.
 const AS_IT_STANDS: f64 = 1.5;
 /// Letters of a query that is looked for without what stands between its words.
@@ -26,7 +26,7 @@ pub(super) fn role_weight(role: &str) -> f64 {
 pub(super) fn closeness(query: &Query, passage: &str) -> f64 {
     let lower = passage.to_lowercase();
     let plain: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
-    let mut gain = 1.0 + NEIGHBOURS * share_of_neighbours(&query.words, &pieces(passage));
+    let mut gain = 1.0 + NEIGHBORS * share_of_neighbors(&query.words, &pieces(passage));
     if !query.phrase.is_empty() && plain.windows(query.phrase.len()).any(|window| window == query.phrase) {
         gain *= AS_IT_STANDS;
     }
@@ -65,8 +65,8 @@ fn pieces(passage: &str) -> Vec<(usize, String)> {
     pieces
 }
 
-/// The share of neighbouring words of the query that are near each other in `pieces` too.
-fn share_of_neighbours(query: &[String], pieces: &[(usize, String)]) -> f64 {
+/// The share of neighboring words of the query that are near each other in `pieces` too.
+fn share_of_neighbors(query: &[String], pieces: &[(usize, String)]) -> f64 {
     let places = |wanted: &String| -> Vec<usize> {
         pieces.iter().filter(|(_, piece)| are_kin(piece, wanted)).map(|(at, _)| *at).collect()
     };

@@ -1,4 +1,4 @@
-//! A branch as stretches of neighbouring rows, to say of a few messages whether they stand on it without reading it.
+//! A branch as stretches of neighboring rows, to say of a few messages whether they stand on it without reading it.
 //!
 //! A session that nobody branched off is stored row after row, each the child of the one before. So a branch is told by where
 //! that is not so.
@@ -23,14 +23,14 @@ pub struct Around {
 
 /// The entries of a branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stretches {
+pub struct RowRanges {
     /// Rows of entries, from the leaf's stretch to the root's.
     rows: Vec<RangeInclusive<i64>>,
     /// Is there a context edit among them? Then what the model sees is not what was said.
     pub is_edited: bool,
 }
 
-impl Stretches {
+impl RowRanges {
     fn hold(&self, entry: i64) -> bool {
         self.rows.iter().any(|rows| rows.contains(&entry))
     }
@@ -51,8 +51,8 @@ impl View<'_> {
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
-    pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<Stretches> {
-        let mut found = Stretches::default();
+    pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
+        let mut found = RowRanges::default();
         let mut next = self.entry(conversation, leaf).map_err(reading)?.map(|entry| entry.0);
         let mut query = (self.connection)
             .prepare_cached(
@@ -82,7 +82,7 @@ impl View<'_> {
     /// Does the branch show this message?
     pub fn is_on(
         &self,
-        branch: &Stretches,
+        branch: &RowRanges,
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<bool> {
@@ -104,7 +104,7 @@ impl View<'_> {
     /// Which of the messages that an unedited branch shows this one is, from 1, and how many there are; 0 where it is not on it.
     pub fn position_on(
         &self,
-        branch: &Stretches,
+        branch: &RowRanges,
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<(usize, usize)> {
@@ -133,7 +133,7 @@ impl View<'_> {
     /// of its session, or of another, that was stored next to it. What is kept from the model is passed over.
     pub fn around(
         &self,
-        branch: &Stretches,
+        branch: &RowRanges,
         conversation: ConversationId,
         message: MessageId,
         most: usize,
@@ -173,7 +173,7 @@ impl View<'_> {
     /// An entry that shows a message: of the branch, else of the session, else of any.
     fn entry_showing(
         &self,
-        branch: &Stretches,
+        branch: &RowRanges,
         conversation: ConversationId,
         message: MessageId,
     ) -> Result<Option<i64>> {
@@ -199,7 +199,7 @@ impl View<'_> {
     }
 
     /// The last thing that the person said on the branch.
-    pub fn last_request(&self, branch: &Stretches) -> Result<Option<MessageId>> {
+    pub fn last_request(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT m.id, m.role = 'user' AND m.kind = 0 FROM entries e JOIN messages m ON m.id = e.message_id

@@ -44,7 +44,7 @@ const PAGES: usize = 1_500;
 
 /// What a query reaches.
 #[derive(Debug, Default)]
-pub(super) struct Reach {
+pub(super) struct Candidates {
     /// Rows of passages with their scores, best first, the newer first where they are equal.
     pub passages: Vec<(i64, f64)>,
     /// What to point out besides the query's own words.
@@ -64,8 +64,8 @@ struct Known<'a> {
 }
 
 /// Finds what `query` reaches among all passages.
-pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Reach> {
-    let mut reach = Reach::default();
+pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
+    let mut reach = Candidates::default();
     let mut counter = Counter {
         view: search.view,
         left: COUNTED_IN_ALL,
@@ -123,7 +123,7 @@ fn take(left: &mut usize, wanted: usize) -> bool {
     fits
 }
 
-impl Reach {
+impl Candidates {
     fn add_tier(&mut self, expression: String, weight: f64) {
         #[expect(clippy::float_cmp, reason = "equal weights come from the same constant")]
         match self.tiers.iter_mut().find(|(_, other)| *other == weight) {

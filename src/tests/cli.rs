@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::support::Session;
-use crate::engine::{Outside, Reply};
+use crate::engine::{Cli, Reply};
 use crate::store::real_path;
 
 /// A machine with a project, and Pi's folder.
@@ -40,7 +40,7 @@ impl Machine {
         let request = json!({
             "arguments": arguments, "cwd": folder, "agentDir": self.at("agent"), "environment": {}, "columns": columns
         });
-        Outside::default().run(&request.to_string()).await.unwrap()
+        Cli::default().run(&request.to_string()).await.unwrap()
     }
 
     async fn say(&self, arguments: &[&str]) -> Reply {

@@ -1,7 +1,7 @@
 //! What `--help` says, made from the tables of commands and options.
 
 use super::super::columns::hanging;
-use super::{COMMANDS, COMMON, HELP, JSON, Outside, VERSION};
+use super::{COMMANDS, COMMON, CliCommand, HELP, JSON, VERSION};
 
 /// Columns of a line.
 const WIDTH: usize = 80;
@@ -12,7 +12,7 @@ const NAMES: usize = 22;
 pub(super) fn all() -> String {
     let commands = COMMANDS.iter().map(|command| (command.name.to_owned(), command.line()));
     format!(
-        "pi-lcm: the lossless history of Pi's sessions, outside Pi\n\n\
+        "pi-lcm: the lossless history of Pi's sessions, entry Pi\n\n\
          Usage: pi-lcm COMMAND [OPTIONS] …\n\n\
          Commands:\n{}\n\
          Options of every command:\n{}\n\
@@ -26,27 +26,27 @@ pub(super) fn all() -> String {
 }
 
 /// Of one.
-pub(super) fn of(outside: &Outside) -> String {
-    let Outside { name, form, valued, short, .. } = outside;
+pub(super) fn of(entry: &CliCommand) -> String {
+    let CliCommand { name, form, valued, short, .. } = entry;
     let form = if form.is_empty() { String::new() } else { format!(" {form}") };
     let letter = |option: &str| short.iter().find(|(_, name)| *name == option).map(|(letter, _)| *letter);
     let named = |option: &str, value: &str| match letter(option) {
         Some(letter) => format!("-{letter}, {option}{value}"),
         None => format!("{option}{value}"),
     };
-    let flags = outside.flags().map(|(option, help)| (named(option, ""), help));
+    let flags = entry.flags().map(|(option, help)| (named(option, ""), help));
     let valued = valued.iter().map(|option| (named(option.name, &format!(" {}", option.value)), option.help));
     let own: Vec<_> = flags.chain(valued).collect();
     let own = if own.is_empty() { String::new() } else { format!("Options:\n{}\n", rows(own.into_iter())) };
     let all = rows(common());
-    let title = hanging(&format!("pi-lcm {name}: {}", outside.line()), 0, Some(WIDTH));
+    let title = hanging(&format!("pi-lcm {name}: {}", entry.line()), 0, Some(WIDTH));
     format!(
         "{title}\n\nUsage: pi-lcm {name} [OPTIONS]{form}\n\n{own}Options of every command:\n{}",
         all.trim_end()
     )
 }
 
-impl Outside {
+impl CliCommand {
     /// What it does.
     pub(super) fn line(&self) -> &'static str {
         self.help.unwrap_or(self.command.help)

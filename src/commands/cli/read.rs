@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{
-    COLOUR, COMMANDS, COMMON, Colour, DATABASE, HELP, Invocation, JSON, Outside, PROJECT, SESSION, Takes,
-    VERSION, Wish, completions, help,
+    COLOR, COMMANDS, COMMON, CliCommand, Color, DATABASE, HELP, Invocation, JSON, PROJECT, ParsedArgs,
+    SESSION, Takes, VERSION, completions, help,
 };
 use crate::commands::args;
 use crate::commands::rest::{Given, Rest};
@@ -17,7 +17,7 @@ type Known = (&'static str, bool);
 /// What was read so far.
 #[derive(Default)]
 struct Reading {
-    outside: Option<&'static Outside>,
+    entry: Option<&'static CliCommand>,
     options: Vec<(&'static str, String)>,
     words: Vec<String>,
     wants_completions: bool,
@@ -29,7 +29,7 @@ struct Reading {
 ///
 /// # Errors
 /// For what is unknown or missing, with what would be right.
-pub fn read(arguments: &[String], here: &Path) -> Result<Wish> {
+pub fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
     let mut reading = Reading::default();
     let mut left = arguments.iter();
     while let Some(argument) = left.next() {
@@ -46,7 +46,7 @@ pub fn read(arguments: &[String], here: &Path) -> Result<Wish> {
     reading.wish(here)
 }
 
-impl Outside {
+impl CliCommand {
     /// Its own options and those of all commands.
     pub(super) fn options(&self) -> impl Iterator<Item = Known> {
         let flags = self.flags().map(|(name, _)| (name, false));
@@ -66,22 +66,22 @@ fn common() -> impl Iterator<Item = Known> {
 
 impl Reading {
     fn known(&self) -> Vec<Known> {
-        self.outside.map_or_else(|| common().collect(), |outside| outside.options().collect())
+        self.entry.map_or_else(|| common().collect(), |entry| entry.options().collect())
     }
 
     fn called(&self) -> String {
-        self.outside.map_or_else(|| "pi-lcm".to_owned(), |outside| format!("pi-lcm {}", outside.name))
+        self.entry.map_or_else(|| "pi-lcm".to_owned(), |entry| format!("pi-lcm {}", entry.name))
     }
 
     fn word(&mut self, word: &str) -> Result<()> {
-        if self.outside.is_some() || self.wants_completions {
+        if self.entry.is_some() || self.wants_completions {
             self.words.push(word.to_owned());
             return Ok(());
         }
         match word {
             "help" => self.options.push((HELP, String::new())),
             "completions" => self.wants_completions = true,
-            _ => self.outside = Some(command(word)?),
+            _ => self.entry = Some(command(word)?),
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl Reading {
     fn short(&mut self, argument: &str, next: &mut dyn FnMut() -> Option<String>) -> Result<()> {
         let mut letters = argument.trim_start_matches('-').chars();
         while let Some(letter) = letters.next() {
-            let own = self.outside.map_or(&[][..], |outside| outside.short);
+            let own = self.entry.map_or(&[][..], |entry| entry.short);
             let all = own.iter().chain(&[('h', HELP), ('V', VERSION)]);
             let name = all.copied().find(|(known, _)| *known == letter).map(|(_, name)| name);
             let Some(name) = name else { return Err(self.unknown(argument)) };
@@ -144,26 +144,26 @@ impl Reading {
         Error::invalid(format!("{called} knows no {}{meant} ({called} --help tells all)", one_line(name, 40)))
     }
 
-    fn wish(mut self, here: &Path) -> Result<Wish> {
+    fn wish(mut self, here: &Path) -> Result<ParsedArgs> {
         let has = |name| self.options.iter().any(|(known, _)| *known == name);
         if has(VERSION) {
-            return Ok(Wish::Text(env!("CARGO_PKG_VERSION").to_owned()));
+            return Ok(ParsedArgs::Text(env!("CARGO_PKG_VERSION").to_owned()));
         }
         if self.wants_completions {
             let shell = self.words.first().map_or("", String::as_str);
-            return completions::of(shell).map(Wish::Text);
+            return completions::of(shell).map(ParsedArgs::Text);
         }
         let (wants_help, as_json) = (has(HELP), has(JSON));
-        let outside = match (self.outside, wants_help) {
-            (None, true) => return Ok(Wish::Text(help::all())),
+        let entry = match (self.entry, wants_help) {
+            (None, true) => return Ok(ParsedArgs::Text(help::all())),
             (None, false) => {
                 return Err(Error::invalid(format!(
                     "pi-lcm takes a command: {} (pi-lcm --help tells of each)",
                     names()
                 )));
             }
-            (Some(outside), true) => return Ok(Wish::Text(help::of(outside))),
-            (Some(outside), false) => outside,
+            (Some(entry), true) => return Ok(ParsedArgs::Text(help::of(entry))),
+            (Some(entry), false) => entry,
         };
         let mut take = |name: &str| {
             let last = self.options.iter().rfind(|(known, _)| *known == name).map(|(_, value)| value.clone());
@@ -178,35 +178,32 @@ impl Reading {
             )));
         }
         let session = take(SESSION).filter(|session| session != "last");
-        let colour = take(COLOUR).map(|when| colour(&when)).transpose()?.unwrap_or_default();
+        let color = take(COLOR).map(|when| color(&when)).transpose()?.unwrap_or_default();
         take(JSON);
-        let words = outside.takes.words(outside, self.words, here)?;
+        let words = entry.takes.words(entry, self.words, here)?;
         let rest = Rest::of(Given { options: self.options, words });
-        Ok(Wish::Run(Box::new(Invocation { outside, project, database, session, as_json, colour, rest })))
+        Ok(ParsedArgs::Run(Box::new(Invocation { entry, project, database, session, as_json, color, rest })))
     }
 }
 
 impl Takes {
     /// Sees to it that it is as much as a command takes. Paths are made whole: where they begin is the shell's folder.
-    fn words(self, outside: &Outside, mut words: Vec<String>, here: &Path) -> Result<Vec<String>> {
+    fn words(self, entry: &CliCommand, mut words: Vec<String>, here: &Path) -> Result<Vec<String>> {
         let most = match self {
             Self::Nothing => 0,
             Self::Id | Self::Path { .. } => 1,
             Self::Words => usize::MAX,
         };
-        let called = format!("pi-lcm {}", outside.name);
+        let called = format!("pi-lcm {}", entry.name);
         if let Some(word) = words.get(most) {
-            let takes = if most == 0 { "nothing beside its options" } else { outside.form };
+            let takes = if most == 0 { "nothing beside its options" } else { entry.form };
             return Err(Error::invalid(format!(
                 "{called} takes {takes}, so {} is too much ({called} --help tells all)",
                 one_line(word, 40)
             )));
         }
         if matches!(self, Self::Id | Self::Words) && words.is_empty() {
-            return Err(Error::invalid(format!(
-                "{called} takes {} ({called} --help tells all)",
-                outside.form
-            )));
+            return Err(Error::invalid(format!("{called} takes {} ({called} --help tells all)", entry.form)));
         }
         if let Self::Path { or_here } = self {
             let path = words.pop().or_else(|| or_here.then(String::new));
@@ -221,19 +218,19 @@ impl Takes {
     }
 }
 
-fn colour(when: &str) -> Result<Colour> {
+fn color(when: &str) -> Result<Color> {
     match when {
-        "auto" => Ok(Colour::Auto),
-        "always" => Ok(Colour::Always),
-        "never" => Ok(Colour::Never),
+        "auto" => Ok(Color::Auto),
+        "always" => Ok(Color::Always),
+        "never" => Ok(Color::Never),
         _ => Err(Error::invalid(format!(
-            "{COLOUR} is not {}: it takes always, never, auto",
+            "{COLOR} is not {}: it takes always, never, auto",
             one_line(when, 40)
         ))),
     }
 }
 
-fn command(name: &str) -> Result<&'static Outside> {
+fn command(name: &str) -> Result<&'static CliCommand> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
         if let Some(inside) = super::super::COMMANDS.iter().find(|command| command.name == name) {

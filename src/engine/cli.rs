@@ -9,10 +9,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::{aside, read_json};
+use crate::commands::cli::{self, Access, Color, FAILED, FOUND, Invocation, ParsedArgs, in_a_shell};
 use crate::commands::import::Importer;
-use crate::commands::outside::{self, Access, Colour, FAILED, FOUND, Invocation, Wish, in_a_shell};
 use crate::commands::rest::Rest;
-use crate::commands::{Answer, Asked, Doing, Manner, json_text};
+use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
@@ -48,13 +48,13 @@ pub struct Reply {
     pub output: String,
     /// For stderr, likewise.
     pub complaint: String,
-    /// How the process ends: [`outside`] says what it means.
+    /// How the process ends: [`cli`] says what it means.
     pub code: i32,
 }
 
 /// Somebody in a shell, who may stop what takes long.
 #[derive(Default)]
-pub struct Outside {
+pub struct Cli {
     cancel: CancellationToken,
     importer: Importer,
 }
@@ -71,7 +71,7 @@ struct Opened {
     notice: Option<String>,
 }
 
-impl Outside {
+impl Cli {
     /// Answers a line. `request` is JSON: `arguments`, `cwd`, `agentDir`, `environment`, and where there are any `viewerTemplate`
     /// and `columns`, those of the terminal that reads it.
     ///
@@ -80,9 +80,9 @@ impl Outside {
     pub async fn run(&self, request: &str) -> Result<Reply> {
         let line: Line = read_json("the command", request)?;
         let as_json = line.arguments.iter().any(|argument| argument == "--json");
-        let reply = match outside::read(&line.arguments, &line.cwd) {
-            Ok(Wish::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
-            Ok(Wish::Run(invocation)) => self.answer(&line, &invocation).await,
+        let reply = match cli::read(&line.arguments, &line.cwd) {
+            Ok(ParsedArgs::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
+            Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
         };
         Ok(reply.unwrap_or_else(|error| complaint(&error, as_json)))
@@ -125,14 +125,14 @@ impl Outside {
         line: &Line,
         invocation: &Invocation,
         opened: &Opened,
-        manner: Manner,
+        manner: Style,
     ) -> Result<Answer> {
         let Opened { home, settings, sources, folders, .. } = opened;
         let scope = match scope(&home.store, invocation.session.clone()).await {
             Err(_) if !invocation.is_of_session() => NOBODY,
             scope => scope?,
         };
-        let asked = Asked {
+        let asked = CommandContext {
             home,
             folders,
             scope: &scope,
@@ -161,17 +161,17 @@ fn complaint(error: &Error, as_json: bool) -> Reply {
     Reply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
 }
 
-/// Colours are for somebody at a terminal, unless told otherwise: <https://no-color.org>.
-fn manner(line: &Line, invocation: &Invocation) -> Manner {
+/// Colors are for somebody at a terminal, unless told otherwise: <https://no-color.org>.
+fn manner(line: &Line, invocation: &Invocation) -> Style {
     let is_set = |name: &str| line.environment.get(name).is_some_and(|value| !value.is_empty());
     let is_terminal = line.columns.is_some();
     let is_dumb = line.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
-    let has_colours = match invocation.colour {
-        Colour::Always => true,
-        Colour::Never => false,
-        Colour::Auto => is_terminal && !is_set("NO_COLOR") && !is_dumb,
+    let has_colors = match invocation.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => is_terminal && !is_set("NO_COLOR") && !is_dumb,
     };
-    Manner { is_shell: true, is_terminal, has_colours }
+    Style { is_shell: true, is_terminal, has_colors }
 }
 
 async fn open(line: &Line, invocation: &Invocation, cancel: &CancellationToken) -> Result<Opened> {

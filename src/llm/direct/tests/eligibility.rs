@@ -3,7 +3,7 @@
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
-use super::super::plain::{Plan, plan};
+use super::super::eligibility::{Plan, plan};
 use super::{facts, glm, haiku, keyed, with};
 
 fn planned(json: Value) -> Option<Plan> {

@@ -99,7 +99,7 @@ async function spent(times, work) {
  * @returns {number} bytes of JSON that were parsed
  */
 function readAll(file) {
-  const dictionary = readFileSync(path.join(root, "src", "store", "messages.dictionary"));
+  const dictionary = readFileSync(path.join(root, "src", "store", "messages", "messages.dictionary"));
   const database = new DatabaseSync(file, { readOnly: true });
   let bytes = 0;
   for (const { json, codec } of database.prepare("SELECT json, codec FROM messages").iterate()) {

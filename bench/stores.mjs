@@ -23,7 +23,7 @@ export const SESSION = 100_000;
 const SLICE = 256 * 1024;
 
 /** What decides a store's bytes. */
-const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/codec.rs", "src/store/migrations"];
+const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/messages/codec.rs", "src/store/db/migrations"];
 
 const kept = path.join(root, "target", "bench");
 

@@ -5,14 +5,15 @@ use std::ops::{Deref, Range};
 use rusqlite::{Transaction, named_params, params};
 use serde_json::value::RawValue;
 
-use super::beside::Beside;
-use super::view::{kind_to_sql, reading};
-use super::{View, codec};
+use super::messages::codec;
+use super::summaries::beside::Beside;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
 use crate::model::{Quote, Role, State, SummaryRecord, parts, passages};
+use crate::store::View;
+use crate::store::view::{kind_to_sql, reading};
 
 /// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
 pub struct Batch<'t> {

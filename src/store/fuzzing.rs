@@ -1,7 +1,7 @@
 //! Rows of a database that another has made: packed texts with whatever coding and length.
 
-use super::beside::Beside;
-use super::codec::{decode, decode_from, encode, encode_quickly, seal, unseal};
+use super::messages::codec::{decode, decode_from, encode, encode_quickly, seal, unseal};
+use super::summaries::beside::Beside;
 
 /// Unpacks `bytes` as a message's row and as a column beside a summary, and packs what is text in them: all of it must come back.
 #[expect(clippy::unwrap_used, reason = "a target panics where a promise is broken")]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, RowIndex, named_params, params};
 
-use super::codec;
+use super::messages::codec;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId};

@@ -127,10 +127,11 @@ fn no_code_path_changes_or_removes_a_message() {
         for line in code(&text) {
             let touches = ["UPDATE messages", "DELETE FROM messages", "REPLACE INTO messages", "DROP TABLE"];
             // The doctor puts a damaged text back, which the row's own hash proves, and notes again what follows from it.
-            let mends = name.ends_with("store/repair.rs")
+            let mends = name.ends_with("store/upkeep/repair.rs")
                 && ["SET json = ?2,", "SET role = ?2,"].iter().any(|mending| line.contains(mending));
             // What the user has confirmed to be removed, and the identities that follow from that.
-            let purges = ["store/purge.rs", "store/rebase.rs"].iter().any(|file| name.ends_with(file));
+            let purges =
+                ["store/upkeep/purge.rs", "store/upkeep/rebase.rs"].iter().any(|file| name.ends_with(file));
             assert!(mends || purges || !touches.iter().any(|words| line.contains(words)), "{name}: {line}");
         }
     }

@@ -1,0 +1,351 @@
+//! Opening: where the file is, whose it is, and how SQLite is told to treat it.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::migrations;
+use super::trouble;
+use crate::error::{Code, Error, Result};
+use crate::files;
+
+/// Marks a database as ours (`PRAGMA application_id`): "LCM1".
+pub(in crate::store) const APPLICATION_ID: i64 = 0x4c43_4d31;
+/// How long a statement waits for another process's transaction.
+pub(in crate::store) const BUSY: Duration = Duration::from_secs(5);
+/// The same where waiting is not worth while.
+pub(in crate::store) const BRIEFLY: Duration = Duration::from_millis(50);
+/// Pages of an index that are merged at once: 2 MB, tens of milliseconds.
+const MERGED: usize = 500;
+/// Free pages up to one in this many are left for what comes next.
+const TRIFLE: usize = 50;
+/// Pages that are given back at once: 8 MB, tens of milliseconds.
+const GIVEN_BACK: usize = 2_000;
+/// How many names beside an occupied one are tried.
+const NAMES: usize = 9;
+
+/// Where a store lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this process's memory: for sessions that must leave no trace.
+    Memory,
+    /// In a file.
+    File(PathBuf),
+}
+
+/// A file that could be opened, but then not be read.
+#[derive(Clone, Debug)]
+pub(in crate::store) struct Damaged {
+    pub path: PathBuf,
+    pub why: String,
+}
+
+/// An opened writer, where it lies, and what the user should be told about it.
+pub(in crate::store) struct Opened {
+    pub connection: Connection,
+    pub place: Place,
+    pub notice: Option<String>,
+}
+
+/// Opens the store of the project `cwd` in `dir`, making what is missing.
+///
+/// A file of another program or of a newer version of this one, one that is damaged, and whatever else lies there is left
+/// untouched, and another beside it is used. That is told when the other is made; of a newer version's file and a damaged
+/// one always, since there is a history that is not seen. `damaged` are those that were opened and turned out to be so.
+pub(in crate::store) fn open_project(
+    dir: &Path,
+    name: &str,
+    cwd: &str,
+    damaged: &[Damaged],
+) -> Result<Opened> {
+    make_dir(dir)?;
+    let mut passed: Option<Error> = None;
+    // Those that are there come first: a history that had to go beside something is found also when that has gone.
+    let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
+    for path in there.into_iter().chain(free) {
+        let known = damaged.iter().find(|known| known.path == path);
+        let opened = match known {
+            Some(Damaged { why, .. }) => {
+                Err(Error::damaged(format!("{} is damaged", path.display()), why.as_str()))
+            }
+            None => open_file(&path, cwd),
+        };
+        match opened {
+            Ok((connection, is_new)) => {
+                let notice = passed.and_then(|why| notice(&why, &path, is_new));
+                return Ok(Opened { connection, place: Place::File(path), notice });
+            }
+            Err(error) if matches!(error.code(), Code::Foreign | Code::Newer | Code::Damaged) => {
+                passed = passed.or(Some(error));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::foreign(format!(
+        "{}, and {} more beside it can't be used either: move them away, or name another folder in the setting dbDir",
+        passed.map(|error| error.to_string()).unwrap_or_default(),
+        NAMES - 1
+    )))
+}
+
+/// What the user should know of a file that was passed over for the one in `path`.
+fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
+    let path = path.display();
+    match why.code() {
+        Code::Damaged => Some(format!(
+            "{why}; the history goes to {path} instead, made anew from Pi's session files (/lcm import brings the older \
+             ones), and this is told until you move that away"
+        )),
+        code if is_new || code == Code::Newer => Some(format!("{why}; the history goes to {path} instead")),
+        _ => None,
+    }
+}
+
+/// Where the database called `name` may lie, in the order in which it is looked for.
+pub(in crate::store) fn names(dir: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
+    (1..=NAMES).map(move |number| match number {
+        1 => dir.join(format!("{name}.db")),
+        _ => dir.join(format!("{name}-{number}.db")),
+    })
+}
+
+/// Opens a file for writing that could only be read before, where that is possible now.
+pub(in crate::store) fn open_again(place: &Place, cwd: &str) -> Result<Connection> {
+    match place {
+        Place::File(path) => {
+            let (connection, _) = open_file(path, cwd)?;
+            // What was to be read before may still come.
+            list_words(&connection).map_err(|error| unread(path, error))?;
+            Ok(connection)
+        }
+        Place::Memory => Err(Error::closed()),
+    }
+}
+
+/// A store in memory.
+pub(in crate::store) fn open_memory(cwd: &str) -> Result<Opened> {
+    let failed = |error| Error::storing("failed to open a history store in memory", error);
+    let mut connection = Connection::open_in_memory().map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(failed)?;
+    migrations::run(&mut connection)?;
+    claim(&connection, cwd).map_err(failed)?;
+    list_words(&connection).map_err(failed)?;
+    Ok(Opened { connection, place: Place::Memory, notice: None })
+}
+
+/// A connection that only reads.
+pub(in crate::store) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    reading(path).and_then(that_looks)
+}
+
+/// What to say of a file that can't be opened to be read.
+pub(in crate::store) fn unread(path: &Path, error: rusqlite::Error) -> Error {
+    Error::storing(format!("failed to read {}", path.display()), error)
+}
+
+/// The same before anything is looked at. It is opened for writing all the same: the last connection to close takes the log along,
+/// which one that may not write would leave behind.
+pub(in crate::store) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    distrust(&connection)?;
+    Ok(connection)
+}
+
+/// Lets a connection that reads run nothing that stands in the file: no view, no trigger, no function of the schema's.
+pub(in crate::store) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
+    for trusting in [
+        DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+    ] {
+        connection.set_db_config(trusting, false)?;
+    }
+    // Pages that say what no page of SQLite's does are damage, and not read on.
+    connection.pragma_update(None, "cell_size_check", true)
+}
+
+/// One that is ready, and writes nothing from now on.
+pub(in crate::store) fn that_looks(connection: Connection) -> rusqlite::Result<Connection> {
+    list_words(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Makes it readable where the index's words stand, as a table of this connection's own.
+pub(in crate::store) fn list_words(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
+    )
+}
+
+/// The connection, and whether the database was made just now.
+fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
+    let failed = |error: rusqlite::Error| {
+        let remedy = "if it stays so, move that file away: the history is made anew from the session files";
+        let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
+        trouble::explained_at_opening(error, path)
+    };
+    check_own(path)?;
+    make_file(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY).map_err(failed)?;
+    let is_new = check_owner(&connection, path, failed)?;
+    set_up(&connection).map_err(failed)?;
+    migrations::run(&mut connection).map_err(|error| trouble::explained_at_opening(error, path))?;
+    claim(&connection, cwd).map_err(failed)?;
+    check_project(&connection, path, cwd).map_err(failed)??;
+    Ok((connection, is_new))
+}
+
+/// Refuses a database that is not ours before anything is written to it, and says whether there is nothing in it yet.
+fn check_owner(
+    connection: &Connection,
+    path: &Path,
+    failed: impl Fn(rusqlite::Error) -> Error,
+) -> Result<bool> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let tables = number("SELECT count(*) FROM sqlite_schema").map_err(&failed)?;
+    if tables == 0 {
+        return Ok(true);
+    }
+    // Under the first migration of another process the tables may be there before the mark: both commit together, so
+    // what is seen here is either nothing or all.
+    if number("PRAGMA application_id").map_err(&failed)? != APPLICATION_ID {
+        return Err(Error::foreign(format!("{} belongs to another program", path.display())));
+    }
+    let version = migrations::version(connection).map_err(&failed)?;
+    if version > migrations::current() {
+        return Err(newer(path, version));
+    }
+    Ok(false)
+}
+
+pub(in crate::store) fn newer(path: &Path, version: i64) -> Error {
+    Error::newer(format!(
+        "{} was written by a newer version of pi-lossless-context (format {version}, this one knows {})",
+        path.display(),
+        migrations::current()
+    ))
+}
+
+fn set_up(connection: &Connection) -> rusqlite::Result<()> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 {
+        // Before anything is written, and without effect afterwards. What index merges leave free goes back to the disk now
+        // and then. Pages of 8 KB made a store of 1 MB a tenth larger.
+        connection.pragma_update(None, "page_size", 4096)?;
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        // Also the mark: written with the header, before any table.
+        patiently(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
+    }
+    patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "secure_delete", true)?;
+    // Pages of 4 KB: the log goes into the database every 2 MB, and never stays large.
+    connection.pragma_update(None, "wal_autocheckpoint", 512)?;
+    connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)?;
+    Ok(())
+}
+
+/// Merges what was indexed bit by bit, then gives free pages back to the disk where they are more than a trifle; of both a
+/// bounded number at a time. A file that was made without a list of where its pages belong keeps them, and fills them again.
+pub(in crate::store) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {
+    for index in ["messages_fts", "summaries_fts"] {
+        connection.execute(&format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', {MERGED})"), [])?;
+    }
+    let number = |name| connection.query_row(name, [], |row| row.get::<_, usize>(0));
+    let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
+    if free * TRIFLE > all {
+        // It gives a row for each page, and stops where its reader does.
+        let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({GIVEN_BACK})"))?;
+        let mut pages = vacuum.query([])?;
+        while pages.next()?.is_some() {}
+    }
+    Ok(())
+}
+
+/// SQLite does not wait for locks when it changes the journal mode; two processes that start at once need it to.
+fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    for _ in 0..100 {
+        match step() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            done => return done,
+        }
+    }
+    step()
+}
+
+/// Writes down which project the database belongs to, if none is written yet.
+fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
+}
+
+fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::Result<Result<()>> {
+    let owner: String =
+        connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0))?;
+    if owner == cwd {
+        return Ok(Ok(()));
+    }
+    Ok(Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display()))))
+}
+
+/// The folder, for its owner only.
+fn make_dir(dir: &Path) -> Result<()> {
+    let failed = |error| {
+        let remedy = "make it yourself, or name another in the setting dbDir";
+        Error::storing(format!("failed to make the folder {} ({remedy})", dir.display()), error)
+    };
+    if !dir.is_dir() {
+        files::make_private_dir(dir).map_err(failed)?;
+    }
+    // Another user may have been first.
+    files::check_own(dir)
+}
+
+/// Sees to it that a database, and what SQLite reads beside it, is the user's alone.
+pub(in crate::store) fn check_own(path: &Path) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let all = ["", "-wal", "-shm", "-journal"].map(|ending| path.with_file_name(format!("{name}{ending}")));
+    all.iter().try_for_each(|path| files::check_own(path))
+}
+
+/// The file, for its owner only; SQLite gives its log the same rights.
+///
+/// An existing one must not even be opened here: when a process closes a file, POSIX drops all locks it has on it, those
+/// of SQLite in another session of the same process included.
+fn make_file(path: &Path) -> Result<()> {
+    match (path.metadata(), path.is_symlink()) {
+        (Ok(there), _) if there.is_file() => return Ok(()),
+        (Ok(there), _) => {
+            let what = if there.is_dir() { "a folder" } else { "no file" };
+            return Err(Error::foreign(format!("{} is {what}", path.display())));
+        }
+        // What it should lead to may be a disk that is not there now.
+        (Err(error), true) => {
+            return Err(Error::damaged(format!("{} is a link that leads nowhere", path.display()), error));
+        }
+        (Err(_), false) => {}
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        // Another process that started at the same instant was faster.
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => {
+            let remedy = "let it be written, or name another folder in the setting dbDir";
+            Err(Error::storing(format!("failed to make {} ({remedy})", path.display()), error))
+        }
+        Ok(_) => Ok(()),
+    }
+}

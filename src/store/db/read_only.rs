@@ -1,0 +1,336 @@
+//! Reading a history that no session is open in: a project's, or a database wherever it lies. Nothing is written to it, and none
+//! is made by asking for it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::connection::{self, Opened, Place};
+use super::migrations;
+use super::project::{name_of, project_in};
+use super::strange;
+use super::trouble;
+use crate::error::{Code, Error, Result};
+use crate::files;
+use crate::store::upkeep::backup::{self, open_unchanged};
+use crate::store::{Batch, Store};
+
+/// A history that was opened to be read.
+pub struct Apart {
+    /// Its store.
+    pub store: Store,
+    /// The project it belongs to.
+    pub project: String,
+    /// What the user should know of files that were passed over for it.
+    pub notice: Option<String>,
+}
+
+impl Store {
+    /// Opens the history of a project, as [`crate::store::project_of`] names it, in the folder `dir`, to read it; none where there is none.
+    ///
+    /// # Errors
+    /// When there is something, and nothing of it can be read.
+    pub fn apart(dir: &Path, project: &str) -> Result<Option<Apart>> {
+        files::check_own(dir)?;
+        let mut passed: Option<Error> = None;
+        for path in places(dir, project).into_iter().filter(|path| path.is_file()) {
+            connection::check_own(&path)?;
+            match Self::of_apart(&path, open, |_| Ok(())) {
+                Ok(found) if found.project == project => {
+                    let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
+                    let notice = told.map(|why| format!("{why}; what is shown is from {}", path.display()));
+                    return Ok(Some(Apart { notice, ..found }));
+                }
+                Ok(_) => {}
+                Err(why) => passed = passed.or(Some(why)),
+            }
+        }
+        passed.map_or(Ok(None), Err)
+    }
+
+    /// Opens a database of ours to read it, wherever it lies and whoever made it, until `cancel` is raised. One of an older format is
+    /// read as today's, from a copy in memory.
+    ///
+    /// # Errors
+    /// When it is none, when a newer version wrote it, or when it can't be read.
+    pub fn apart_in(path: &Path, cancel: &CancellationToken) -> Result<Apart> {
+        if !path.exists() {
+            return Err(Error::invalid(format!("there is no {}", path.display())));
+        }
+        if path.is_dir() {
+            return Err(Error::invalid(format!(
+                "{} is a folder, and no database: name a file in it",
+                path.display()
+            )));
+        }
+        if !path.is_file() {
+            return Err(Error::invalid(format!("{} is no file, and no database", path.display())));
+        }
+        let guard = |copy: &mut Connection| strange::guard(copy, path, cancel);
+        let cancel = cancel.clone();
+        let opens = move |path: &Path| strange::open(path, &cancel).and_then(looked_into);
+        Self::of_apart(path, opens, guard)
+    }
+
+    fn of_apart(
+        path: &Path,
+        opens: impl Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync + 'static,
+        guard: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+    ) -> Result<Apart> {
+        let (connection, version, project) = look(path, &opens)?;
+        let place = Place::File(path.to_owned());
+        let store = if version < migrations::current() {
+            Self::of_copy(place, as_todays(&connection, guard)?)?
+        } else {
+            Self::of_reader(place, connection, Box::new(opens))
+        };
+        Ok(Apart { store, project, notice: None })
+    }
+
+    /// Notes in the database, which was opened to be read, where a backup of it was written; where it can't be, it can't.
+    pub fn note_backup_apart(&self, backup: &Path) {
+        let Place::File(path) = self.place() else { return };
+        let note = || {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let mut connection = Connection::open_with_flags(path, flags).ok()?;
+            connection.busy_timeout(connection::BUSY).ok()?;
+            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).ok()?;
+            if migrations::version(&tx).ok()? != migrations::current() {
+                return None;
+            }
+            Batch::new(&tx).note_backup(backup).ok()?;
+            tx.commit().ok()
+        };
+        let _ = note();
+    }
+}
+
+/// Where a project's database may lie, in the order in which it is looked for.
+#[must_use]
+pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
+    connection::names(dir, &name_of(project)).collect()
+}
+
+/// Opens the database called `name` of the project `cwd` to be read until it can be written; none where none can be read either.
+pub(in crate::store) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
+    connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
+        connection::check_own(&path).ok()?;
+        let (connection, version, project) = look(&path, open).ok()?;
+        if project != cwd {
+            return None;
+        }
+        let connection = if version < migrations::current() {
+            as_todays(&connection, |_| Ok(())).ok()?
+        } else {
+            connection
+        };
+        Some(Opened { connection, place: Place::File(path), notice: None })
+    })
+}
+
+/// Opens a database of ours, of this format or an older one, and says which, and whose it is.
+fn look(
+    path: &Path,
+    opens: impl Fn(&Path) -> rusqlite::Result<Connection>,
+) -> Result<(Connection, i64, String)> {
+    let failed = |error: rusqlite::Error| {
+        let error = Error::storing(format!("{} can't be read", path.display()), error);
+        trouble::explained_at_opening(error, path)
+    };
+    let connection = opens(path).map_err(|error| foreign_or(path, error, failed))?;
+    let version = migrations::version(&connection).map_err(failed)?;
+    if version > migrations::current() {
+        return Err(connection::newer(path, version));
+    }
+    if !migrations::is_ours(&connection).map_err(failed)? {
+        return Err(foreign_or(path, rusqlite::Error::InvalidQuery, failed));
+    }
+    let project = project_in(&connection).map_err(failed)?.unwrap_or_default();
+    Ok((connection, version, project))
+}
+
+/// Bytes that are read by looking at the file's pages where the system has them: none is cut off while somebody reads it.
+const MAPPED: i64 = 1 << 40;
+
+/// A connection that reads, and leaves everything as it found it.
+pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+    // An empty one may be that of our own other connection.
+    let had_log = log.metadata().is_ok_and(|log| log.len() > 0);
+    let opened = connection::reading(path).and_then(|connection| {
+        // The last one to close would put the log of a session that was killed into the database.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
+        looked_into(connection)
+    });
+    match opened {
+        // Also where there is no room for what SQLite keeps beside it.
+        Err(error) if is_out_of_reach(&error) || is_of_the_disk(&error) => {
+            let opened = open_unchanged(path).and_then(looked_into);
+            // An empty log may be left of an attempt to write.
+            if had_log { opened } else { opened.or_else(|_| looked_into(backup::open_alone(path)?)) }
+        }
+        opened => opened,
+    }
+}
+
+/// Sees to it that it is a database of ours, before anything else is asked of it.
+fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
+    let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let _: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if mark != connection::APPLICATION_ID {
+        return Err(rusqlite::Error::InvalidQuery);
+    }
+    connection.pragma_update(None, "mmap_size", MAPPED)?;
+    connection::that_looks(connection)
+}
+
+/// Can only somebody with more rights open it like that?
+fn is_out_of_reach(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+    )
+}
+
+fn is_of_the_disk(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
+}
+
+fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Error) -> Error) -> Error {
+    match error {
+        rusqlite::Error::InvalidQuery => Error::foreign(format!(
+            "{} belongs to another program, or another program has changed it",
+            path.display()
+        )),
+        error if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Error::damaged(format!("{} is no database, or damaged", path.display()), error)
+        }
+        error if is_out_of_reach(&error) => Error::storing(
+            format!("{} can't be read (let it be read by you)", path.display()),
+            error.to_string(),
+        ),
+        error => failed(error),
+    }
+}
+
+/// A copy in memory, `guard`ed, brought to today's format, that is only read.
+fn as_todays(
+    connection: &Connection,
+    guard: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
+) -> Result<Connection> {
+    let failed = |error| Error::storing("failed to read the history", error);
+    let mut copy = backup::in_memory(connection).map_err(failed)?;
+    guard(&mut copy).map_err(failed)?;
+    migrations::run(&mut copy)?;
+    connection::that_looks(copy).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::OldStore;
+
+    #[tokio::test]
+    async fn a_database_of_an_older_format_is_read_as_todays_and_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("old.db");
+        let old = Connection::open(&path).unwrap();
+        old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
+        migrations::lay_out(&old, 5);
+        old.execute_batch(
+            "INSERT INTO _metadata VALUES ('cwd', '/project');
+             INSERT INTO conversations VALUES (1, 'one', NULL, NULL, 0, 0)",
+        )
+        .unwrap();
+        old.close().unwrap();
+        let before = std::fs::read(&path).unwrap();
+        let Apart { store, project, .. } = Store::apart_in(&path, &CancellationToken::new()).unwrap();
+        let known = store.read(|view| Ok((view.session_ids()?, view.rewritten()?))).await.unwrap();
+        assert_eq!((project.as_str(), known), ("/project", (vec!["one".to_owned()], 0)));
+        assert!(store.write(|_| Ok(())).await.is_err());
+        store.close().await;
+        assert!(std::fs::read(&path).unwrap() == before);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    /// A database of ours that somebody has changed with these statements.
+    fn crafted(path: &Path, statements: &str) {
+        let old = Connection::open(path).unwrap();
+        old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
+        migrations::lay_out(&old, usize::try_from(migrations::current()).unwrap());
+        old.execute_batch("INSERT INTO _metadata VALUES ('cwd', '/project')").unwrap();
+        old.execute_batch(statements).unwrap();
+        old.close().unwrap();
+    }
+
+    #[test]
+    fn what_somebody_has_put_into_a_database_is_never_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let endless =
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
+        let crafts = [
+            format!("ALTER TABLE claims RENAME TO gone; CREATE VIEW claims AS {endless}"),
+            format!("CREATE VIEW more AS {endless}"),
+            format!("CREATE TRIGGER evil AFTER INSERT ON _metadata BEGIN SELECT ({endless}); END"),
+            "DROP TRIGGER messages_changed; CREATE TRIGGER messages_changed AFTER INSERT ON messages BEGIN SELECT 1; END".into(),
+            "CREATE VIRTUAL TABLE more USING fts5 (x)".into(),
+        ];
+        for (at, craft) in crafts.iter().enumerate() {
+            let path = dir.path().join(format!("{at}.db"));
+            crafted(&path, craft);
+            let before = std::fs::read(&path).unwrap();
+            let why = Store::apart_in(&path, &CancellationToken::new()).err().unwrap().to_string();
+            let told =
+                format!("{} belongs to another program, or another program has changed it", path.display());
+            assert_eq!(why, told, "{craft}");
+            let why = OldStore::open(&path, &CancellationToken::new()).err().unwrap().to_string();
+            assert!(why.starts_with("another program has changed it"), "{craft}: {why}");
+            assert!(std::fs::read(&path).unwrap() == before);
+        }
+        // What a database tool leaves behind harms nobody.
+        let harmless = ["", "ANALYZE", "CREATE TABLE more (x); CREATE INDEX other ON entries (entry_id)"];
+        for (at, craft) in harmless.iter().enumerate() {
+            let plain = dir.path().join(format!("plain-{at}.db"));
+            crafted(&plain, craft);
+            assert!(
+                Store::apart_in(&plain, &CancellationToken::new()).is_ok()
+                    && OldStore::open(&plain, &CancellationToken::new()).is_ok(),
+                "{craft}"
+            );
+        }
+        // Whoever reads one before that has been looked at runs none of it either.
+        let seen = open_unchanged(&dir.path().join("1.db")).unwrap();
+        assert!(seen.query_row("SELECT * FROM more", [], |_| Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_row_of_an_absurd_number_is_found_without_counting_up_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("wide.db");
+        let row = |id: i64, name: &str| {
+            format!("INSERT INTO conversations VALUES ({id}, '{name}', NULL, NULL, 0, 0);")
+        };
+        crafted(&path, &[row(3, "a"), row(1 << 62, "b"), row(i64::MAX, "c")].concat());
+        let sessions = OldStore::open(&path, &CancellationToken::new()).unwrap().sessions().unwrap();
+        let names: Vec<&str> = sessions.iter().map(|session| session.session_id.as_str()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_device_is_no_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe.db");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let why = Store::apart_in(path, &CancellationToken::new()).err().unwrap().to_string();
+            assert_eq!(why, format!("{} is no file, and no database", path.display()));
+            assert_eq!(
+                OldStore::open(path, &CancellationToken::new()).err().unwrap().to_string(),
+                "it is not a regular file"
+            );
+        }
+    }
+}

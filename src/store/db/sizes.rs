@@ -1,0 +1,89 @@
+//! How large the store is, what takes the room, and when the user was last told.
+
+use rusqlite::{OptionalExtension as _, params};
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::store::view::reading;
+use crate::store::{Batch, View};
+
+/// The key under which stands how large the store was when the user was warned.
+const WARNED_AT: &str = "size_warned_at";
+
+/// What takes the room, in bytes of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sizes {
+    /// The messages, packed.
+    pub messages: u64,
+    /// The same, unpacked: this is not in the file.
+    pub unpacked: u64,
+    /// By which messages are found: their identities and the rows of their passages.
+    pub identities: u64,
+    /// The full-text index over the messages.
+    pub full_text: u64,
+    /// Which session shows which message where.
+    pub entries: u64,
+    /// Summaries with their edges and their full-text index.
+    pub summaries: u64,
+    /// Sessions, and what the database says of itself.
+    pub other: u64,
+    /// Pages that wait to be filled again.
+    pub free: u64,
+}
+
+impl View<'_> {
+    /// What takes the room. This reads the whole file.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn sizes(&self) -> Result<Sizes> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT d.name, coalesce(s.tbl_name, d.name), d.pgsize
+                   FROM dbstat d LEFT JOIN sqlite_schema s ON s.name = d.name
+                  WHERE d.aggregate = TRUE",
+            )
+            .map_err(reading)?;
+        let mut sizes = Sizes::default();
+        let mut rows = query.query([]).map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            let (name, table, bytes): (String, String, u64) = row.try_into().map_err(reading)?;
+            let part = match table.as_str() {
+                "messages" if name == "messages" => &mut sizes.messages,
+                "messages" => &mut sizes.identities,
+                table if table.starts_with("messages_fts") => &mut sizes.full_text,
+                "entries" => &mut sizes.entries,
+                table if table.starts_with("summar") || table == "carried" => &mut sizes.summaries,
+                _ => &mut sizes.other,
+            };
+            *part += bytes;
+        }
+        let number = |sql| self.connection.query_row(sql, [], |row| row.get::<_, u64>(0)).map_err(reading);
+        sizes.unpacked = number("SELECT coalesce(sum(bytes), 0) FROM messages")?;
+        sizes.free = number("PRAGMA freelist_count")? * number("PRAGMA page_size")?;
+        Ok(sizes)
+    }
+
+    /// How many bytes the store had when the user was last warned of its size.
+    pub fn size_warned_at(&self) -> Result<Option<u64>> {
+        self.connection
+            .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = ?1")
+            .and_then(|mut query| query.query_row([WARNED_AT], |row| row.get(0)).optional())
+            .map_err(reading)
+    }
+}
+
+impl Batch<'_> {
+    /// Notes that the user was warned when the store had this many bytes.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn note_size_warned_at(&self, bytes: u64) -> Result<()> {
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute(params![WARNED_AT, bytes.to_string()]))
+            .map(drop)
+            .map_err(|error| Error::storing("failed to write to the history store", error))
+    }
+}

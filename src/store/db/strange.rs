@@ -1,0 +1,291 @@
+//! Databases of which nobody knows who made them: named with `--db`, or brought along to be imported.
+//!
+//! Nothing is written to such a one or beside it, a transaction that was broken off included: that is undone in a copy. And reading
+//! it ends, in whatever way its pages point at each other.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::raw::c_int;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, ffi};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::connection;
+use crate::files;
+use crate::store::upkeep::backup;
+
+/// Steps of SQLite's machine between two looks at whether to go on.
+const STEPS: c_int = 10_000;
+/// Looks at a file of any size, and bytes for which there is one more. What reads all of a sound history takes a tenth.
+const LOOKS: (u64, u64) = (1_000, 100);
+/// What a rollback journal ends with that names another file, which SQLite would look for, and remove.
+const NAMES_ANOTHER: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+/// Opens one to read it, until `cancel` is raised.
+pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
+    let has = |ending| beside(path, ending).metadata().is_ok_and(|file| file.len() > 0);
+    // A second name may be that of somebody's file, which would be written through this one.
+    let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
+    let mut connection = if has("-journal") || (has("-wal") && !there("-shm")) {
+        in_memory(path)?
+    } else if there("-wal") && there("-shm") {
+        // Somebody may be writing.
+        backup::open_unchanged(path)?
+    } else {
+        backup::open_alone(path)?
+    };
+    guard(&mut connection, path, cancel)?;
+    Ok(connection)
+}
+
+fn has_one_name(file: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::nlink(file) == 1;
+    #[cfg(not(unix))]
+    return file.is_file();
+}
+
+/// Lets what is asked of a database end when `cancel` is raised, and when it takes longer than one of its size can.
+pub(in crate::store) fn guard(
+    connection: &mut Connection,
+    path: &Path,
+    cancel: &CancellationToken,
+) -> rusqlite::Result<()> {
+    let bytes = ["", "-wal"].map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len()));
+    let mut left = LOOKS.0 + bytes.iter().sum::<u64>() / LOOKS.1;
+    let cancel = cancel.clone();
+    let is_over = move || {
+        left = left.saturating_sub(1);
+        left == 0 || cancel.is_cancelled()
+    };
+    connection.progress_handler(STEPS, Some(is_over))
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}{ending}"))
+}
+
+/// What the file holds once what was broken off is undone, and what stands in its log is put into it.
+fn in_memory(path: &Path) -> rusqlite::Result<Connection> {
+    let copy = Copy::of(path).map_err(|error| {
+        let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
+        rusqlite::Error::SqliteFailure(code, Some(format!("it can't be copied: {error}")))
+    })?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let copied = Connection::open_with_flags(copy.0.join(NAME), flags)?;
+    connection::distrust(&copied)?;
+    let memory = backup::in_memory(&copied)?;
+    connection::distrust(&memory)?;
+    Ok(memory)
+}
+
+/// What the copy is called in its folder.
+const NAME: &str = "copy.db";
+
+/// A folder that nobody else can look into, as long as it is needed.
+struct Copy(PathBuf);
+
+impl Copy {
+    fn of(path: &Path) -> io::Result<Self> {
+        let copy = Self(std::env::temp_dir().join(format!("pi-lcm-{}", Uuid::new_v4())));
+        files::make_private_dir(&copy.0)?;
+        for ending in ["", "-wal", "-journal"] {
+            let from = beside(path, ending);
+            if from.exists() {
+                let mut to = File::create_new(copy.0.join(format!("{NAME}{ending}")))?;
+                io::copy(&mut files::open(&from)?, &mut to)?;
+            }
+        }
+        let journal = copy.0.join(format!("{NAME}-journal"));
+        if journal.exists() {
+            name_no_other(&journal)?;
+        }
+        Ok(copy)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        // There is nothing better to be done about it.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Takes out of a journal the name of another file. Ours has none: our transactions are of one database.
+fn name_no_other(journal: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(journal)?;
+    let mut end = [0; NAMES_ANOTHER.len()];
+    // A made one may have several behind each other.
+    loop {
+        let before = file.metadata()?.len().saturating_sub(end.len() as u64);
+        file.seek(SeekFrom::Start(before))?;
+        if file.read_exact(&mut end).is_err() || end != NAMES_ANOTHER {
+            return Ok(());
+        }
+        file.set_len(before)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::store::db::connection;
+    use crate::store::db::migrations;
+    use crate::store::{OldStore, Store};
+
+    /// A database of ours with so many sessions, in a folder of its own.
+    fn history(sessions: usize) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let ours = Connection::open(&path).unwrap();
+        ours.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
+        migrations::lay_out(&ours, usize::try_from(migrations::current()).unwrap());
+        ours.execute_batch("INSERT INTO _metadata VALUES ('cwd', '/project')").unwrap();
+        say(&ours, 0, sessions);
+        (dir, path)
+    }
+
+    fn say(ours: &Connection, after: usize, sessions: usize) {
+        for id in after + 1..=after + sessions {
+            let name = format!("{id:0>200}");
+            ours.execute("INSERT INTO conversations VALUES (?1, ?2, NULL, NULL, 0, 0)", (id, name)).unwrap();
+        }
+    }
+
+    /// The files of a folder, with their bytes. What those share who have a database open tells of each of them.
+    fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let files = dir.read_dir().unwrap().map(|file| file.unwrap().path());
+        let is_shared = |path: &Path| path.to_string_lossy().ends_with("-shm");
+        let of = |path: &Path| if is_shared(path) { Vec::new() } else { fs::read(path).unwrap() };
+        files.map(|path| (path.clone(), of(&path))).collect()
+    }
+
+    /// What is left of a database when the process that writes to it is killed, in another folder.
+    fn killed(path: &Path, endings: &[&str]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        for ending in endings {
+            fs::copy(beside(path, ending), dir.path().join(format!("killed.db{ending}"))).unwrap();
+        }
+        let there = dir.path().join("killed.db");
+        (dir, there)
+    }
+
+    /// How many sessions are found in it, by those who look and by those who import; it stays as it is.
+    async fn sessions_in(path: &Path) -> [usize; 2] {
+        let before = bytes(path.parent().unwrap());
+        let cancel = CancellationToken::new();
+        let apart = Store::apart_in(path, &cancel).unwrap();
+        let seen = apart.store.read(|view| Ok(view.session_ids()?.len())).await.unwrap();
+        apart.store.close().await;
+        let old = OldStore::open(path, &cancel).unwrap().sessions().unwrap().len();
+        assert!(bytes(path.parent().unwrap()) == before, "something was written");
+        [seen, old]
+    }
+
+    #[tokio::test]
+    async fn what_was_broken_off_is_undone_in_a_copy() {
+        let (_dir, path) = history(100);
+        let mut writer = Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA cache_size = 5; PRAGMA cache_spill = 1").unwrap();
+        let tx = writer.transaction().unwrap();
+        say(&tx, 100, 2_000);
+        let (dir, left) = killed(&path, &["", "-journal"]);
+        assert!(fs::read(&left).unwrap().len() > 400_000, "half of it stands in the file");
+        assert_eq!(sessions_in(&left).await, [100, 100]);
+
+        // The journal may name a file that SQLite would take for one of its own, and remove.
+        let victim = dir.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        let name = victim.to_str().unwrap().as_bytes();
+        let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
+        let length = u32::try_from(name.len()).unwrap();
+        let journal = beside(&left, "-journal");
+        let lock_page = u32::try_from((1_u64 << 30) / 4096 + 1).unwrap();
+        let [page, length, sum] = [lock_page, length, sum].map(u32::to_be_bytes);
+        let named = [&page[..], name, &length, &sum, &NAMES_ANOTHER].concat();
+        fs::write(&journal, [fs::read(&journal).unwrap(), named].concat()).unwrap();
+        assert_eq!(sessions_in(&left).await, [100, 100]);
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+    }
+
+    #[tokio::test]
+    async fn what_stands_in_a_log_is_seen_and_nothing_is_made_beside_it() {
+        let (_dir, path) = history(10);
+        let writer = Connection::open(&path).unwrap();
+        writer.execute_batch("PRAGMA journal_mode = wal").unwrap();
+        say(&writer, 10, 20);
+        let (_kept, left) = killed(&path, &["", "-wal"]);
+        assert_eq!(sessions_in(&left).await, [30, 30]);
+        // While somebody writes.
+        assert_eq!(sessions_in(&path).await, [30, 30]);
+        writer.close().unwrap();
+        assert_eq!(sessions_in(&path).await, [30, 30]);
+    }
+
+    /// A page of a table's tree that says that `child` stands below it, many times over.
+    fn forking(child: u32) -> Vec<u8> {
+        let cells: u16 = 400;
+        let mut page = vec![0; 4096];
+        page[0] = 5;
+        page[3..5].copy_from_slice(&cells.to_be_bytes());
+        page[8..12].copy_from_slice(&child.to_be_bytes());
+        for cell in 0..cells {
+            // A child, and the largest number below it in two bytes.
+            let at = 4096 - 6 * (cell + 1);
+            let pointer = usize::from(12 + 2 * cell);
+            page[pointer..pointer + 2].copy_from_slice(&at.to_be_bytes());
+            let number = u8::try_from(cell / 128).unwrap();
+            let [high, low] = [0x80 | number, u8::try_from(cell % 128).unwrap()];
+            let at = usize::from(at);
+            page[at..at + 4].copy_from_slice(&child.to_be_bytes());
+            page[at + 4..at + 6].copy_from_slice(&[high, low]);
+        }
+        page[5..7].copy_from_slice(&(4096 - 6 * cells).to_be_bytes());
+        page
+    }
+
+    #[tokio::test]
+    async fn reading_ends_however_the_pages_point_at_each_other() {
+        let (_dir, path) = history(300);
+        let ours = Connection::open(&path).unwrap();
+        let root = |name: &str| -> u32 {
+            ours.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?1", [name], |row| row.get(0))
+                .unwrap()
+        };
+        let (messages, entries, last) = (root("messages"), root("entries"), root("conversations"));
+        let pages: u32 = ours.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+        ours.close().unwrap();
+        let mut file = fs::read(&path).unwrap();
+        let leaf = file[4096 * (last as usize - 1) + 8..][..4].try_into().map(u32::from_be_bytes).unwrap();
+        // Ten floors of four hundred doors each.
+        for table in [messages, entries] {
+            file[4096 * (table as usize - 1)..][..4096].copy_from_slice(&forking(pages + 1));
+        }
+        for floor in 1..=10 {
+            let below = if floor == 10 { leaf } else { pages + floor + 1 };
+            file.extend(forking(below));
+        }
+        file[28..32].copy_from_slice(&(pages + 10).to_be_bytes());
+        fs::write(&path, &file).unwrap();
+
+        let cancel = CancellationToken::new();
+        let store = Store::apart_in(&path, &cancel).unwrap().store;
+        let sum = |connection: &Connection| {
+            connection.query_row("SELECT sum(tokens) FROM messages", [], |row| row.get::<_, Option<i64>>(0))
+        };
+        let why = store.read(move |view| sum(view.connection).map_err(crate::store::view::reading)).await;
+        let told = why.unwrap_err().to_string();
+        assert!(told.contains("was stopped: it takes longer than a sound history of its size can"), "{told}");
+        store.close().await;
+        // Row by row there is nothing to wait for either.
+        drop(OldStore::open(&path, &cancel));
+        cancel.cancel();
+        assert!(OldStore::open(&path, &cancel).is_err());
+        assert!(fs::read(&path).unwrap() == file);
+    }
+}

@@ -1,0 +1,101 @@
+//! What a failure of SQLite means to the user: what happened to which file, and what helps.
+
+use std::fmt;
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::error::Error;
+
+/// The same failure, as a sentence with a remedy where SQLite's own words have none.
+pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
+    let Some(cause) = cause(&error) else { return error };
+    if is_damage(cause) {
+        return Error::damaged(format!("{} (/lcm doctor says what helps)", said(path)), cause.to_string());
+    }
+    let path = path.display();
+    let sentence = match cause.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => format!("there is no room for {path} (make some on its disk)"),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            format!("another program holds {path} (let it finish, or end it)")
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            format!(
+                "{path} can't be written (let it be written, or name another folder in the setting dbDir)"
+            )
+        }
+        // See `strange`.
+        Some(ErrorCode::OperationInterrupted) => {
+            format!("reading {path} was stopped: it takes longer than a sound history of its size can")
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            format!("the disk does not take {path} (see whether it is there, whole, and has room)")
+        }
+        _ => return error,
+    };
+    Error::storing(sentence, Said { code: cause.sqlite_error_code(), words: cause.to_string() })
+}
+
+/// What SQLite said, without the sentence that went before it.
+#[derive(Debug)]
+struct Said {
+    code: Option<ErrorCode>,
+    words: String,
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl std::error::Error for Said {}
+
+/// The same of a file that is being opened: what is damaged there is passed over, and the doctor will not see it.
+pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error {
+    match cause(&error) {
+        Some(cause) if is_damage(cause) => Error::damaged(said(path), cause.to_string()),
+        _ => explained(error, path),
+    }
+}
+
+/// What is said of a damaged file in any case.
+fn said(path: &Path) -> String {
+    format!("{} is damaged", path.display())
+}
+
+/// Did the work wait for another program's lock in vain?
+pub(in crate::store) fn is_busy(error: &Error) -> bool {
+    cause(error).and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::DatabaseBusy)
+}
+
+/// Was it [`explained`], and is the reason that the system keeps the file from being written or has no room for it? Then it may be
+/// read all the same.
+pub(in crate::store) fn is_unwritable(error: &Error) -> bool {
+    let said = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Said>());
+    matches!(
+        said.and_then(|said| said.code),
+        Some(
+            ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::CannotOpen
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+        )
+    )
+}
+
+fn is_damage(cause: &rusqlite::Error) -> bool {
+    matches!(cause.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+fn cause(error: &Error) -> Option<&rusqlite::Error> {
+    let mut next = std::error::Error::source(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}

@@ -1,0 +1,478 @@
+//! The handle: a thread that owns the writing connection, and a few connections that read.
+//!
+//! Jobs reach the writer through a queue, in order, so whoever hands over messages does not wait. A reader sees what
+//! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
+//!
+//! A file that can't be written is read all the same, by the writer alone, which tries to open it anew whenever something is to be
+//! written.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::oneshot;
+
+use super::connection::{self, Damaged, Opened, Place};
+use super::migrations;
+use super::read_only;
+use super::trouble;
+use crate::error::{Code, Error, Result};
+use crate::store::summaries::claims;
+use crate::store::upkeep::vacuum;
+use crate::store::{Batch, View};
+
+/// Work for the writer.
+struct Job {
+    work: Box<dyn FnOnce(&mut Connection) + Send>,
+    /// Nobody waits for it.
+    unhurried: bool,
+    /// It is a writing transaction.
+    writes: bool,
+}
+
+/// Opens one more connection that reads.
+pub(in crate::store) type Opens = Box<dyn Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync>;
+
+/// Opens a file that could not be written, where it can be now.
+type Reopen = Box<dyn Fn() -> Result<Connection> + Send>;
+
+/// How long the writer lets whoever brought unhurried work go on first. A thread that is woken may be given the core of the one
+/// that woke it: then Pi's thread would stand still for a whole transaction.
+const BREATH: Duration = Duration::from_millis(1);
+
+/// Idle reading connections that are kept open.
+const READERS: usize = 4;
+
+/// A store, cheap to clone; the writer ends when the last job is done after [`Store::close`].
+#[derive(Clone)]
+pub struct Store(Arc<Shared>);
+
+/// What all handles of one store have in common.
+struct Shared {
+    place: Place,
+    jobs: Mutex<Option<Sender<Job>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    readers: Mutex<Vec<Connection>>,
+    notice: Option<String>,
+    /// Damaged files that were passed over for this one.
+    passed: Vec<Damaged>,
+    trouble: Mutex<Trouble>,
+    /// Opens one more connection that reads.
+    opens: Opens,
+    /// It was opened to be read, and nothing is ever written.
+    is_apart: bool,
+    /// What is read is what the writer has: a copy in memory, or a file that can't be written.
+    reads_in_turn: Arc<AtomicBool>,
+}
+
+/// What went wrong with the file.
+#[derive(Default)]
+struct Trouble {
+    /// What the user should hear of damage; none when it was said.
+    damage: Option<String>,
+    /// Was it seen before?
+    is_known: bool,
+}
+
+impl Shared {
+    fn reading(place: Place, opens: Opens) -> Self {
+        Self {
+            place,
+            jobs: Mutex::default(),
+            writer: Mutex::default(),
+            readers: Mutex::default(),
+            notice: None,
+            passed: Vec::new(),
+            trouble: Mutex::default(),
+            opens,
+            is_apart: true,
+            reads_in_turn: Arc::default(),
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store of the project `cwd`, a file called `<name>.db` in `dir`, or one in memory if `dir` is `None`.
+    ///
+    /// # Errors
+    /// When the folder or the file can't be made or read.
+    pub fn open(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
+        Self::open_past(dir, name, cwd, Vec::new())
+    }
+
+    /// Opens another beside this one, which can't be read for the reason `why`.
+    pub(in crate::store) fn open_beside(
+        &self,
+        dir: &Path,
+        name: &str,
+        cwd: &str,
+        why: &Error,
+    ) -> Result<Self> {
+        let mut passed = self.0.passed.clone();
+        if let Place::File(path) = &self.0.place {
+            passed.push(Damaged { path: path.clone(), why: why.cause() });
+        }
+        Self::open_past(Some(dir), name, cwd, passed)
+    }
+
+    fn open_past(dir: Option<&Path>, name: &str, cwd: &str, passed: Vec<Damaged>) -> Result<Self> {
+        let opened = match dir {
+            Some(dir) => connection::open_project(dir, name, cwd, &passed)?,
+            None => connection::open_memory(cwd)?,
+        };
+        Self::begin(opened, passed, None)
+    }
+
+    /// The same; where the file can't be written, it is read until it can be.
+    pub(in crate::store) fn open_or_wait(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
+        let (why, dir) = match (Self::open(dir, name, cwd), dir) {
+            (Err(why), Some(dir)) if trouble::is_unwritable(&why) => (why, dir),
+            (outcome, _) => return outcome,
+        };
+        let Some(opened) = read_only::open_to_wait(dir, name, cwd) else { return Err(why) };
+        let (place, cwd) = (opened.place.clone(), cwd.to_owned());
+        let reopen = move || connection::open_again(&place, &cwd);
+        Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
+    }
+
+    /// One that is written, or waits for its file to be `reopen`ed for that.
+    fn begin(opened: Opened, passed: Vec<Damaged>, reopen: Option<Reopen>) -> Result<Self> {
+        let Opened { connection, place, notice } = opened;
+        let is_to_be_vacuumed = reopen.is_none() && vacuum::is_pending(&connection);
+        let reads_in_turn = Arc::new(AtomicBool::new(reopen.is_some() || place == Place::Memory));
+        let waiting = reopen.map(|reopen| (reopen, Arc::clone(&reads_in_turn)));
+        let (jobs, writer) = start_writer(connection, waiting)?;
+        if is_to_be_vacuumed {
+            let work = Box::new(|connection: &mut Connection| drop(vacuum::run(connection)));
+            // The writer has only just begun to wait for work.
+            let _ = jobs.send(Job { work, unhurried: true, writes: false });
+        }
+        Ok(Self(Arc::new(Shared {
+            jobs: Mutex::new(Some(jobs)),
+            writer: Mutex::new(Some(writer)),
+            notice,
+            passed,
+            is_apart: false,
+            reads_in_turn,
+            ..Shared::reading(place, Box::new(connection::open_reader))
+        })))
+    }
+
+    /// One that is only read, with its first connection, and what opens more.
+    pub(in crate::store) fn of_reader(place: Place, connection: Connection, opens: Opens) -> Self {
+        let shared = Shared::reading(place, opens);
+        lock(&shared.readers).push(connection);
+        Self(Arc::new(shared))
+    }
+
+    /// The same of a copy in memory.
+    pub(in crate::store) fn of_copy(place: Place, copy: Connection) -> Result<Self> {
+        let (jobs, writer) = start_writer(copy, None)?;
+        // The writer has the only connection there is.
+        let shared = Shared {
+            reads_in_turn: Arc::new(AtomicBool::new(true)),
+            ..Shared::reading(place, Box::new(|_| Err(rusqlite::Error::InvalidQuery)))
+        };
+        (*lock(&shared.jobs), *lock(&shared.writer)) = (Some(jobs), Some(writer));
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// Where the store lies.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.0.place
+    }
+
+    /// Can it only be read?
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.0.is_apart
+    }
+
+    /// What the user should know about where the store lies.
+    #[must_use]
+    pub fn notice(&self) -> Option<&str> {
+        self.0.notice.as_deref()
+    }
+
+    /// What the user should hear when the file turned out to be damaged, once.
+    #[must_use]
+    pub fn take_damage(&self) -> Option<String> {
+        lock(&self.0.trouble).damage.take()
+    }
+
+    /// Queues one writing transaction and returns at once; `done` hears on the writer's thread how it ended.
+    ///
+    /// # Errors
+    /// When the store is closed: then the work was not queued and `done` is not called.
+    pub fn post<T: 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+        done: impl FnOnce(Result<T>) + Send + 'static,
+    ) -> Result<()> {
+        self.queue(Job { work: transaction(self.clone(), work, done), unhurried: true, writes: true })
+    }
+
+    /// Runs one writing transaction: all of `work`, or nothing of it.
+    ///
+    /// # Errors
+    /// What `work` or the database said.
+    ///
+    /// # Cancel safety
+    /// Dropping the future does not stop work that is queued.
+    pub async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if self.0.is_apart {
+            return Err(Error::invalid("this history was opened to be read: nothing is written to it"));
+        }
+        let (answer, result) = oneshot::channel();
+        // Nobody may be left to hear it.
+        let work = transaction(self.clone(), work, move |outcome| drop(answer.send(outcome)));
+        self.queue(Job { work, unhurried: false, writes: true })?;
+        result.await.map_err(|_| Error::closed())?
+    }
+
+    /// Reads with the writer's own connection.
+    async fn read_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, result) = oneshot::channel();
+        let work = Box::new(move |connection: &mut Connection| drop(answer.send(in_view(connection, work))));
+        self.queue(Job { work, unhurried: false, writes: false })?;
+        result.await.map_err(|_| Error::closed())?.map_err(|error| self.explain(error))
+    }
+
+    /// Runs `work` over a consistent view, on a thread where waiting for the disk does no harm.
+    ///
+    /// # Errors
+    /// What `work` or the database said.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let path = match &self.0.place {
+            Place::File(path) if !self.0.reads_in_turn.load(Ordering::Acquire) => path,
+            _ => return self.read_in_turn(work).await,
+        };
+        if self.is_closed() {
+            return Err(Error::closed());
+        }
+        let (path, store) = (path.clone(), self.clone());
+        let task = tokio::task::spawn_blocking(move || {
+            let idle = lock(&store.0.readers).pop();
+            let mut connection = match idle {
+                Some(connection) => connection,
+                None => {
+                    (store.0.opens)(&path).map_err(|error| store.explain(connection::unread(&path, error)))?
+                }
+            };
+            let outcome = in_view(&mut connection, work).map_err(|error| store.explain(error));
+            let closed = store.is_closed();
+            let mut idle = lock(&store.0.readers);
+            if !closed && idle.len() < READERS {
+                idle.push(connection);
+            }
+            outcome
+        });
+        task.await.map_err(|error| Error::storing("reading the history store failed", error))?
+    }
+
+    /// Waits until everything queued before stands on the disk.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub async fn flush(&self) -> Result<()> {
+        let (answer, done) = oneshot::channel();
+        let work = Box::new(move |_: &mut Connection| answer.send(()).unwrap_or_default());
+        self.queue(Job { work, unhurried: false, writes: false })?;
+        done.await.map_err(|_| Error::closed())
+    }
+
+    /// Tidies the index and the file up, moves the log into the database and empties it, as far as other processes
+    /// allow.
+    ///
+    /// # Errors
+    /// When the store is closed.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let (answer, done) = oneshot::channel();
+        let is_damaged = lock(&self.0.trouble).is_known;
+        let work = Box::new(move |connection: &mut Connection| {
+            // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
+            let _ = connection.busy_timeout(connection::BRIEFLY);
+            // What is damaged is left as it is.
+            if !is_damaged {
+                let _ = connection::tidy_up(connection);
+                let _ = claims::end_expired(connection);
+            }
+            let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            if vacuum::is_pending(connection) {
+                let _ = vacuum::run(connection);
+            }
+            let _ = connection.busy_timeout(connection::BUSY);
+            let _ = answer.send(());
+        });
+        self.queue(Job { work, unhurried: false, writes: false })?;
+        done.await.map_err(|_| Error::closed())
+    }
+
+    /// Writes the file anew after a purge, so that nothing is left in it or in its log of what was removed; says whether that is
+    /// done. If another process holds it up, the next start does it.
+    ///
+    /// # Errors
+    /// When the store is closed, or the disk does not take it; then the next start tries again.
+    pub async fn vacuum(&self) -> Result<bool> {
+        let (answer, done) = oneshot::channel();
+        let work = Box::new(move |connection: &mut Connection| {
+            let _ = answer.send(vacuum::run(connection));
+        });
+        self.queue(Job { work, unhurried: false, writes: false })?;
+        let outcome = done.await.map_err(|_| Error::closed())?;
+        match outcome.map_err(|error| Error::storing("failed to write the history store anew", error)) {
+            Err(error) if trouble::is_busy(&error) => Ok(false),
+            outcome => outcome.map_err(|error| self.explain(error)),
+        }
+    }
+
+    /// Does what is queued, empties the log, and lets go of the file. Closing twice is fine.
+    pub async fn close(&self) {
+        lock(&self.0.readers).clear();
+        if self.0.is_apart {
+            return;
+        }
+        if self.checkpoint().await.is_ok() {
+            // Dropping the last sender ends the writer's loop.
+            lock(&self.0.jobs).take();
+            let writer = lock(&self.0.writer).take();
+            if let Some(writer) = writer {
+                // With the thread its connection ends, and with that the log beside the file.
+                let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+            }
+        }
+        lock(&self.0.readers).clear();
+    }
+
+    /// Bytes of the database. Its log comes and goes, and is not counted.
+    ///
+    /// # Errors
+    /// When the store is closed or can't be read.
+    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
+    pub async fn bytes(&self) -> Result<u64> {
+        self.read(|view| view.page_bytes()).await
+    }
+
+    /// Puts a failure into words, and notes the first sign of damage.
+    fn explain(&self, error: Error) -> Error {
+        let Place::File(path) = &self.0.place else { return error };
+        let error = trouble::explained(error, path);
+        if error.code() == Code::Damaged {
+            let mut trouble = lock(&self.0.trouble);
+            if !std::mem::replace(&mut trouble.is_known, true) {
+                trouble.damage = Some(error.to_string());
+            }
+        }
+        error
+    }
+
+    fn is_closed(&self) -> bool {
+        !self.0.is_apart && lock(&self.0.jobs).is_none()
+    }
+
+    fn queue(&self, job: Job) -> Result<()> {
+        match &*lock(&self.0.jobs) {
+            Some(jobs) => jobs.send(job).map_err(|_| Error::closed()),
+            None => Err(Error::closed()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn start_writer(
+    mut connection: Connection,
+    waiting: Option<(Reopen, Arc<AtomicBool>)>,
+) -> Result<(Sender<Job>, JoinHandle<()>)> {
+    let (jobs, queue) = channel::<Job>();
+    std::thread::Builder::new()
+        .name("lcm-writer".into())
+        .spawn(move || work_off(&queue, &mut connection, waiting))
+        .map(|writer| (jobs, writer))
+        .map_err(|error| Error::storing("failed to start the writer of the history store", error))
+}
+
+/// Does one job after the other until no more can come.
+fn work_off(
+    queue: &Receiver<Job>,
+    connection: &mut Connection,
+    mut waiting: Option<(Reopen, Arc<AtomicBool>)>,
+) {
+    let mut next = None;
+    while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
+        if job.unhurried {
+            // Whatever comes meanwhile ends the wait: somebody may be waiting for that.
+            next = queue.recv_timeout(BREATH).ok();
+        }
+        if job.writes
+            && let Some((reopen, reads_in_turn)) = &waiting
+            && let Ok(writing) = reopen()
+        {
+            *connection = writing;
+            reads_in_turn.store(false, Ordering::Release);
+            waiting = None;
+        }
+        let _ = catch_unwind(AssertUnwindSafe(|| (job.work)(connection)));
+    }
+}
+
+fn transaction<T: 'static>(
+    store: Store,
+    work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
+    done: impl FnOnce(Result<T>) + Send + 'static,
+) -> Box<dyn FnOnce(&mut Connection) + Send> {
+    Box::new(move |connection| {
+        // A panic is a bug; it must take neither the jobs behind it along nor the news of it.
+        let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));
+        // Who holds the file for long: what waits behind this job shall not wait as long again, each for itself.
+        let patience = if outcome.as_ref().is_err_and(trouble::is_busy) {
+            Some(connection::BRIEFLY)
+        } else {
+            outcome.is_ok().then_some(connection::BUSY)
+        };
+        if let Some(patience) = patience {
+            let _ = connection.busy_timeout(patience);
+        }
+        done(outcome.map_err(|error| store.explain(error)));
+    })
+}
+
+fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) -> Result<T>) -> Result<T> {
+    let failed = |error| Error::storing("failed to write to the history store", error);
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    // Another process may have upgraded the file since we opened it.
+    if migrations::version(&tx).map_err(failed)? != migrations::current() {
+        return Err(Error::newer(
+            "the history store was upgraded by a newer version of pi-lossless-context: restart Pi",
+        ));
+    }
+    let outcome = work(&Batch::new(&tx))?;
+    tx.commit().map_err(failed)?;
+    Ok(outcome)
+}
+
+fn in_view<T>(connection: &mut Connection, work: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
+    // One transaction, so that several queries of one piece of work see the same store.
+    let tx = connection
+        .transaction()
+        .map_err(|error| Error::storing("failed to read the history store", error))?;
+    work(&View::new(&tx))
+}

@@ -1,0 +1,280 @@
+//! The words of the full-text index, read from its leaf pages.
+//!
+//! SQLite's own list of them (`fts5vocab`) walks the passages of each word, and so costs the length of the index. The pages on
+//! which words begin are listed by the index itself, and are a fraction of it; their layout is part of SQLite's file format. What
+//! is not of that layout is said to be unread, never guessed.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::error::Result;
+use crate::ids::MessageId;
+use crate::store::View;
+use crate::store::view::reading;
+
+/// The layouts this can read: since 2015, and the same with what secure deletion leaves.
+const LAYOUTS: std::ops::RangeInclusive<i64> = 4..=5;
+/// What the words of the main index begin with; prefix indexes, which there are none of, have other signs.
+const MAIN: u8 = b'0';
+/// Where the number of a page's segment begins in its row.
+const SEGMENT_BIT: u32 = 37;
+/// Bytes in front of a page's content.
+const HEADER: usize = 4;
+
+/// A pool of pages to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Pages(pub usize);
+
+impl View<'_> {
+    /// Calls `visit` with the words of the index from `from` up to, not including, `to`, until it returns `false`. They are
+    /// stems; one may come several times. Each page that is read is taken off `pages`; says whether all were read.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn index_words(
+        &self,
+        from: &str,
+        to: Option<&str>,
+        pages: &mut Pages,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<bool> {
+        let layout: i64 = (self.connection)
+            .prepare_cached("SELECT v FROM messages_fts_config WHERE k = 'version'")
+            .and_then(|mut query| query.query_row([], |row| row.get(0)))
+            .map_err(reading)?;
+        if !LAYOUTS.contains(&layout) {
+            return Ok(false);
+        }
+        // One more than words have: what no word begins with is behind all of them.
+        let key = |word: &str| [&[MAIN], word.as_bytes()].concat();
+        let (first, last) = (key(from), to.map_or_else(|| vec![MAIN + 1], key));
+        let mut listed = (self.connection)
+            .prepare_cached(
+                "WITH RECURSIVE s (segid) AS (
+                     SELECT min(segid) FROM messages_fts_idx
+                     UNION ALL
+                     SELECT (SELECT min(segid) FROM messages_fts_idx WHERE segid > s.segid) FROM s
+                      WHERE s.segid IS NOT NULL)
+                 SELECT i.segid, i.pgno >> 1
+                   FROM s
+                   JOIN messages_fts_idx i ON i.segid = s.segid
+                  WHERE i.term < ?2
+                    AND i.term >= coalesce((SELECT max(term) FROM messages_fts_idx
+                                             WHERE segid = s.segid AND term <= ?1), x'')",
+            )
+            .map_err(reading)?;
+        let mut block = (self.connection)
+            .prepare_cached("SELECT block FROM messages_fts_data WHERE id = ?1")
+            .map_err(reading)?;
+        let mut rows = listed.query(params![first, last]).map_err(reading)?;
+        let mut word = Vec::new();
+        while let Some(row) = rows.next().map_err(reading)? {
+            let (segment, page): (i64, i64) =
+                row.get(0).and_then(|segment| Ok((segment, row.get(1)?))).map_err(reading)?;
+            if pages.0 == 0 {
+                return Ok(false);
+            }
+            pages.0 -= 1;
+            let mut found = block.query([(segment << SEGMENT_BIT) + page]).map_err(reading)?;
+            // What a merge under way has copied into another segment is listed here until it ends.
+            let Some(row) = found.next().map_err(reading)? else { continue };
+            let page = row.get_ref(0).and_then(|page| Ok(page.as_blob()?)).map_err(reading)?;
+            let mut goes_on = true;
+            let read = words_on(page, &mut word, |word| {
+                let begins = from.is_empty() || word >= first.as_slice();
+                if goes_on && begins && (to.is_none() || word < last.as_slice()) {
+                    goes_on = visit(&word[1..]);
+                }
+            });
+            if read.is_none() || !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rows of passages with a word of the index, as the index writes it, each once, and whether these
+    /// are all: no more than `most` places are looked at.
+    pub fn passages_with(&self, word: &str, most: usize) -> Result<(Vec<i64>, bool)> {
+        let mut rows = Vec::new();
+        // Asked before equal ones are dropped: a word often stands in one passage more than once.
+        let are_all = self.places_of(word, most, |row, _| rows.push(row))? <= most;
+        rows.sort_unstable();
+        rows.dedup();
+        Ok((rows, are_all))
+    }
+
+    /// Calls `visit` with the places of a word of the index, as the index writes it: the passage's row, and how many words stand
+    /// before it there. No more than `most` are visited; says how many there are, counted up to one more.
+    pub fn places_of(&self, word: &str, most: usize, mut visit: impl FnMut(i64, i64)) -> Result<usize> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT doc, offset FROM temp.index_places WHERE term = ?1 LIMIT ?2")
+            .map_err(reading)?;
+        let mut rows = query.query(params![word, most + 1]).map_err(reading)?;
+        let mut count = 0;
+        while let Some(row) = rows.next().map_err(reading)? {
+            count += 1;
+            if count <= most {
+                let place = row.get(0).and_then(|doc| Ok((doc, row.get(1)?))).map_err(reading)?;
+                visit(place.0, place.1);
+            }
+        }
+        Ok(count)
+    }
+
+    /// The message that a passage belongs to.
+    pub fn message_at(&self, passage: i64) -> Result<Option<MessageId>> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT id FROM messages WHERE first_passage <= ?1 ORDER BY first_passage DESC LIMIT 1",
+            )
+            .and_then(|mut query| query.query_row([passage], |row| row.get(0).map(MessageId)).optional())
+            .map_err(reading)
+    }
+
+    /// The messages with a line so long that it was cut between two passages: a word may stand in neither.
+    pub fn with_broken_lines(&self) -> Result<Vec<MessageId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id FROM messages INDEXED BY messages_marked WHERE broken_line = 1")
+            .map_err(reading)?;
+        let ids = query.query_map([], |row| row.get(0).map(MessageId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+}
+
+/// The words that begin on a page, each with its sign in front; `None` where it is no such page.
+fn words_on(page: &[u8], word: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) -> Option<()> {
+    let footer = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
+    let (mut behind, mut at) = (page.get(footer..)?, 0);
+    word.clear();
+    let mut is_first = true;
+    while !behind.is_empty() {
+        at += varint(&mut behind)?;
+        let mut entry = page.get(at..footer).filter(|_| at >= HEADER)?;
+        // The first of a page stands whole, the others share the beginning of the one before.
+        let kept = if is_first { 0 } else { varint(&mut entry)? };
+        let new = varint(&mut entry)?;
+        if kept > word.len() {
+            return None;
+        }
+        word.truncate(kept);
+        word.extend_from_slice(entry.get(..new)?);
+        is_first = false;
+        visit(word);
+    }
+    Some(())
+}
+
+/// A number of seven bits a byte, the highest first. None that stands on a page is longer than four bytes.
+fn varint(bytes: &mut &[u8]) -> Option<usize> {
+    let mut value = 0;
+    for length in 1..=4 {
+        let byte = *bytes.get(length - 1)?;
+        value = (value << 7) | usize::from(byte & 0x7f);
+        if byte < 0x80 {
+            *bytes = &bytes[length..];
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rusqlite::Connection;
+
+    use super::*;
+
+    fn read(connection: &Connection, from: &str, to: Option<&str>) -> BTreeSet<String> {
+        let mut words = BTreeSet::new();
+        let visit = |word: &[u8]| {
+            words.insert(String::from_utf8(word.to_vec()).unwrap());
+            true
+        };
+        assert!(View::new(connection).index_words(from, to, &mut Pages(10_000), visit).unwrap());
+        words
+    }
+
+    #[test]
+    fn the_words_are_those_that_sqlite_lists() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        connection.execute_batch("CREATE VIRTUAL TABLE listed USING fts5vocab (messages_fts, row)").unwrap();
+        let word = |n: usize| ["é", "the", "x", "日本"][n % 4].to_owned() + &(n * n * 7919).to_string();
+        for batch in 0..40 {
+            connection.execute_batch("BEGIN").unwrap();
+            for row in batch * 50..batch * 50 + 50 {
+                let body: Vec<String> =
+                    (row * 3..row * 3 + 40).map(|n| format!("{} the é", word(n))).collect();
+                let insert = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, 'p')";
+                connection.execute(insert, params![row, body.join(" ")]).unwrap();
+            }
+            connection.execute_batch("COMMIT").unwrap();
+        }
+        let mut listed = connection.prepare("SELECT term FROM listed").unwrap();
+        let listed: BTreeSet<String> =
+            listed.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap();
+        assert!(listed.len() > 5_000);
+        let words = listed.clone();
+        assert_eq!(read(&connection, "", None), listed);
+        for (from, to) in
+            [("the", "thf"), ("", "2"), ("the2", "the21"), ("x", "x9"), ("日", "\u{10ffff}"), ("y", "z")]
+        {
+            let expected: BTreeSet<String> = listed.range(from.to_owned()..to.to_owned()).cloned().collect();
+            assert_eq!(read(&connection, from, Some(to)), expected, "{from} to {to}");
+        }
+        // A merge that is not at its end leaves pages listed that it has taken away.
+        connection
+            .execute("INSERT INTO messages_fts (messages_fts, rank) VALUES ('usermerge', 2)", [])
+            .unwrap();
+        for _ in 0..30 {
+            connection
+                .execute("INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', 2)", [])
+                .unwrap();
+            assert_eq!(read(&connection, "", None), words);
+        }
+        let mut one = Pages(1);
+        assert!(!View::new(&connection).index_words("", None, &mut one, |_| true).unwrap());
+    }
+
+    #[test]
+    fn a_list_of_places_that_was_cut_says_so() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
+        connection
+            .execute_batch(
+                "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance)",
+            )
+            .unwrap();
+        for row in 1..=20 {
+            let insert = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, 'word word word', '')";
+            connection.execute(insert, [row]).unwrap();
+        }
+        let view = View::new(&connection);
+        // Sixty places in twenty passages.
+        assert_eq!(view.passages_with("word", 57).unwrap(), ((1..=19).collect(), false));
+        assert_eq!(view.passages_with("word", 59).unwrap(), ((1..=20).collect(), false));
+        assert_eq!(view.passages_with("word", 60).unwrap(), ((1..=20).collect(), true));
+        assert_eq!(view.passages_with("other", 60).unwrap(), (Vec::new(), true));
+    }
+
+    #[test]
+    fn what_is_no_page_of_words_is_not_guessed() {
+        let mut seen = Vec::new();
+        for page in [
+            &b""[..],
+            b"\0\0\0",
+            b"\0\0\0\x09abc",
+            b"\0\0\0\x04\x04",
+            b"\0\0\0\x08\x02000\x04\x04",
+            b"\0\0\0\x06\x7f0\x04",
+        ] {
+            assert_eq!(words_on(page, &mut Vec::new(), |word| seen.push(word.to_vec())), None, "{page:?}");
+        }
+        let page = b"\0\0\0\x0e\x030ab..\x02\x01c.\x04\x06";
+        let mut words = Vec::new();
+        assert_eq!(words_on(page, &mut Vec::new(), |word| words.push(word.to_vec())), Some(()));
+        assert_eq!(words, [b"0ab".to_vec(), b"0ac".to_vec()]);
+    }
+}

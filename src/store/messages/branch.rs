@@ -1,0 +1,171 @@
+//! The entries of a branch, and what of it is new since it was read last.
+
+use std::collections::HashSet;
+
+use rusqlite::{OptionalExtension as _, Row};
+
+use crate::dag::{BranchEntry, BranchMessage, Step};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::store::view::{kind_from_sql, reading, tokens_at};
+use crate::store::{Store, View};
+
+/// So many rows of others are passed before the next of a branch is looked for.
+const PASSED: usize = 16;
+
+/// The columns of [`branch_entry`], in its order, of `entries e` and its message `m`.
+pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.parent_id, e.stub_tokens";
+
+/// An entry row of the columns that [`BRANCH_ENTRY`] names.
+pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
+    let message = match row.get::<_, Option<i64>>(4)? {
+        Some(id) => Some(BranchMessage {
+            id: MessageId(id),
+            hash: row.get::<_, [u8; 32]>(5).map(Hash)?,
+            kind: kind_from_sql(row.get(6)?),
+            role: row.get(7)?,
+            tokens: tokens_at(row, 8)?,
+            timestamp: row.get(9)?,
+        }),
+        None => None,
+    };
+    let step = match (row.get::<_, i64>(2)?, message) {
+        (1, Some(message)) => Step::Message(message),
+        (2, rendition) => Step::Edit { target: row.get(3)?, rendition },
+        (3, _) => Step::Compaction,
+        (4, _) => Step::Stub { target: row.get(3)?, tokens: tokens_at(row, 11)? },
+        _ => Step::Link,
+    };
+    Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(1)?, step })
+}
+
+impl View<'_> {
+    /// The entries from the root to `leaf`; empty when the store doesn't know `leaf`.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn branch(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<BranchEntry>> {
+        self.branch_since(conversation, leaf, |_| false).map(|(_, entries)| entries)
+    }
+
+    /// The row of an entry, if it is stored.
+    pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
+        self.entry(conversation, entry_id).map_err(reading)
+    }
+
+    /// The last entry at or above `leaf` that `is_known`, and the entries below it, down to `leaf`.
+    ///
+    /// # Errors
+    /// Also when entries hang from each other in a circle.
+    pub fn branch_since(
+        &self,
+        conversation: ConversationId,
+        leaf: &str,
+        is_known: impl Fn(EntryId) -> bool,
+    ) -> Result<(Option<EntryId>, Vec<BranchEntry>)> {
+        // A session that nobody branched off lies row after row: those are read one after the other, and looked for where
+        // others stand in between.
+        let sql = format!(
+            "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
+              WHERE e.id <= ?1 ORDER BY e.id DESC"
+        );
+        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
+        let mut next = self.entry(conversation, leaf).map_err(reading)?;
+        let mut found = Vec::new();
+        let mut sought = HashSet::new();
+        while let Some(from) = next.filter(|entry| !is_known(*entry)) {
+            if !sought.insert(from) {
+                return Err(Error::store("entries of the history store hang from each other in a circle"));
+            }
+            let mut rows = query.query([from.0]).map_err(reading)?;
+            let mut passed = 0;
+            while let Some(row) = rows.next().map_err(reading)? {
+                let id = EntryId(row.get(0).map_err(reading)?);
+                if next == Some(id) {
+                    found.push(branch_entry(row).map_err(reading)?);
+                    next = row.get::<_, Option<i64>>(10).map_err(reading)?.map(EntryId);
+                    passed = 0;
+                    if next.is_none_or(&is_known) {
+                        break;
+                    }
+                } else if passed == PASSED || next > Some(id) {
+                    break;
+                } else {
+                    passed += 1;
+                }
+            }
+            drop(rows);
+            // The entry above is not there.
+            if next == Some(from) {
+                next = None;
+            }
+        }
+        found.reverse();
+        Ok((next, found))
+    }
+
+    /// How often a row was changed or removed that was to stay as it is: see `migrations/007_rewritten.sql`.
+    pub fn rewritten(&self) -> Result<i64> {
+        self.connection
+            .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = 'rewritten'")
+            .and_then(|mut query| query.query_row([], |row| row.get(0)).optional())
+            .map(Option::unwrap_or_default)
+            .map_err(reading)
+    }
+
+    /// How many entries of a session are stored.
+    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM entries WHERE conversation_id = ?1")
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The last entry that is stored, of whatever session.
+    pub fn newest_entry(&self) -> Result<EntryId> {
+        self.connection
+            .prepare_cached("SELECT coalesce(max(id), 0) FROM entries")
+            .and_then(|mut query| query.query_row([], |row| row.get(0).map(EntryId)))
+            .map_err(reading)
+    }
+
+    /// The last entry that is stored, and how many messages [`View::said_in`] counts that no entry up to `before` shows; costs the
+    /// entries after that.
+    pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
+        // Of the whole session, its own index tells which entries those are, and nothing comes before them.
+        let sql = match before.0 {
+            0 => {
+                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.id > ?2 AND m.kind IN (0, 1)"
+            }
+            _ => {
+                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.id > ?2 AND +e.conversation_id = ?1 AND m.kind IN (0, 1)
+                    AND NOT EXISTS (SELECT 1 FROM entries o
+                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
+            }
+        };
+        (self.connection)
+            .prepare_cached(sql)
+            .and_then(|mut query| {
+                query.query_row([conversation.0, before.0], |row| Ok((EntryId(row.get(0)?), row.get(1)?)))
+            })
+            .map_err(reading)
+    }
+}
+
+impl Store {
+    /// As [`View::rewritten`], now.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub async fn rewritten(&self) -> Result<i64> {
+        #[expect(
+            clippy::redundant_closure_for_method_calls,
+            reason = "the method itself is of one lifetime, and a view of any"
+        )]
+        self.read(|view| view.rewritten()).await
+    }
+}

@@ -1,0 +1,208 @@
+//! How a message's JSON lies in its row: plain, or zstd where that pays.
+//!
+//! Most messages are a kilobyte or less, too short for a compressor to learn anything from. What they have in common stands
+//! in a dictionary that ships with the engine. A dictionary that was shipped never changes.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io;
+use std::sync::LazyLock;
+use std::thread::LocalKey;
+
+use zstd::bulk::{Compressor, Decompressor};
+use zstd::dict::{DecoderDictionary, EncoderDictionary};
+use zstd::zstd_safe::CParameter;
+
+use crate::error::{Error, Result};
+
+/// Made by `examples/dictionary.rs` from texts of this project's own.
+const DICTIONARY: &[u8] = include_bytes!("messages.dictionary");
+/// Below this many bytes nothing is gained.
+const WORTH_TRYING: usize = 48;
+/// Higher levels cost more than they save: see docs/storage.md.
+const LEVEL: i32 = 7;
+/// For what is needed at once and not kept for long.
+const QUICK_LEVEL: i32 = 1;
+/// No string of JavaScript takes more bytes of UTF-8, so no message does. Room for a length that only a damaged row can note is not even asked
+/// for: where there is none, the process would end.
+const LONGEST: usize = 3 * 512 * 1024 * 1024;
+
+const PLAIN: i64 = 0;
+/// Without a dictionary, as the first versions did.
+const ZSTD: i64 = 1;
+const ZSTD_WITH_DICTIONARY: i64 = 2;
+/// Nothing that was said: a random number in its place.
+pub(in crate::store) const PURGED: i64 = -1;
+
+static ENCODER: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
+static QUICK_ENCODER: LazyLock<EncoderDictionary<'static>> =
+    LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, QUICK_LEVEL));
+static DECODER: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
+
+thread_local! {
+    // Making a context costs more than packing a message with it.
+    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static QUICK_COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The bytes to store and the code that tells how to read them.
+pub(in crate::store) fn encode(json: &str) -> (Vec<u8>, i64) {
+    encode_with(&COMPRESSOR, &ENCODER, json)
+}
+
+/// The same in a quarter of the time, and a little larger.
+pub(in crate::store) fn encode_quickly(json: &str) -> (Vec<u8>, i64) {
+    encode_with(&QUICK_COMPRESSOR, &QUICK_ENCODER, json)
+}
+
+fn encode_with(
+    compressor: &'static Packer,
+    encoder: &'static EncoderDictionary<'static>,
+    json: &str,
+) -> (Vec<u8>, i64) {
+    if json.len() >= WORTH_TRYING
+        && let Ok(packed) = pack(compressor, encoder, json.as_bytes())
+        && packed.len() < json.len()
+    {
+        return (packed, ZSTD_WITH_DICTIONARY);
+    }
+    (json.as_bytes().to_vec(), PLAIN)
+}
+
+/// Text with all that is needed to read it again before it: its coding, a byte, and its length, four of them.
+pub(in crate::store) fn seal(text: &str) -> Vec<u8> {
+    let (packed, codec) = encode(text);
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let mut sealed = vec![codec as u8];
+    sealed.extend(length.to_le_bytes());
+    sealed.extend(packed);
+    sealed
+}
+
+/// What [`seal`] was given.
+pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
+    let Some(((head, length), packed)) =
+        sealed.split_first_chunk::<5>().map(|([head, length @ ..], rest)| ((*head, *length), rest))
+    else {
+        return Err(Error::store("what was stored is cut off"));
+    };
+    decode(packed.to_vec(), i64::from(head), i64::from(u32::from_le_bytes(length)))
+}
+
+/// The JSON of `length` bytes that was stored.
+pub(in crate::store) fn decode(stored: Vec<u8>, codec: i64, length: i64) -> Result<String> {
+    decode_with(Cow::Owned(stored), codec, length)
+}
+
+/// The same of bytes that belong to another.
+pub(in crate::store) fn decode_from(stored: &[u8], codec: i64, length: i64) -> Result<String> {
+    decode_with(Cow::Borrowed(stored), codec, length)
+}
+
+fn decode_with(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<String> {
+    let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST);
+    let length = length.ok_or_else(|| Error::store("a stored message has an impossible length"))?;
+    let bytes = match codec {
+        PLAIN => Ok(stored.into_owned()),
+        ZSTD => zstd::bulk::decompress(&stored, length),
+        ZSTD_WITH_DICTIONARY => unpack(&stored, length),
+        PURGED => return Err(Error::store("a message that was purged has no text")),
+        other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
+    };
+    let bytes = bytes.map_err(|error| Error::storing("a stored message cannot be unpacked", error))?;
+    String::from_utf8(bytes).map_err(|error| Error::storing("a stored message is not UTF-8", error))
+}
+
+type Packer = LocalKey<RefCell<Option<Compressor<'static>>>>;
+
+fn pack(
+    packer: &'static Packer,
+    encoder: &'static EncoderDictionary<'static>,
+    bytes: &[u8],
+) -> io::Result<Vec<u8>> {
+    packer.with_borrow_mut(|compressor| match compressor {
+        Some(compressor) => compressor.compress(bytes),
+        None => {
+            let mut new = Compressor::with_prepared_dictionary(encoder)?;
+            // The row says which dictionary it is and how long the text.
+            new.set_parameter(CParameter::DictIdFlag(false))?;
+            new.set_parameter(CParameter::ContentSizeFlag(false))?;
+            compressor.insert(new).compress(bytes)
+        }
+    })
+}
+
+fn unpack(stored: &[u8], length: usize) -> io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|decompressor| match decompressor {
+        Some(decompressor) => decompressor.decompress(stored, length),
+        None => {
+            decompressor.insert(Decompressor::with_prepared_dictionary(&DECODER)?).decompress(stored, length)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<String> {
+        let message =
+            r#"{"role":"user","content":[{"type":"text","text":"go on"}],"timestamp":1763629920000}"#;
+        vec![
+            String::new(),
+            "{}".into(),
+            message.into(),
+            "x".repeat(10_000),
+            "é\u{0}\u{1f600}".repeat(500),
+            message.repeat(5_000),
+        ]
+    }
+
+    #[test]
+    fn every_json_comes_back_byte_for_byte() {
+        for json in samples() {
+            for (stored, codec) in [encode(&json), encode_quickly(&json)] {
+                assert!(stored.len() <= json.len());
+                assert_eq!(decode(stored, codec, i64::try_from(json.len()).unwrap()).unwrap(), json);
+            }
+            assert_eq!(unseal(&seal(&json)).unwrap(), json);
+        }
+        assert!(unseal(b"1234").is_err());
+    }
+
+    #[test]
+    fn what_was_packed_without_a_dictionary_is_still_read() {
+        for json in samples() {
+            let stored = zstd::bulk::compress(json.as_bytes(), 3).unwrap();
+            assert_eq!(decode(stored, ZSTD, i64::try_from(json.len()).unwrap()).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn the_dictionary_is_the_one_that_was_shipped() {
+        let hash = crate::ids::Hash::plain(DICTIONARY);
+        assert_eq!(hash.to_string(), "3cd3017342b8e4e80f39a8c6228297584c8f20f72b0ff260a8a759f79031392c");
+    }
+
+    #[test]
+    fn a_short_message_gains_from_the_dictionary() {
+        let json = &samples()[2];
+        assert!(encode(json).0.len() * 2 < json.len(), "{}", encode(json).0.len());
+    }
+
+    #[test]
+    fn what_was_damaged_is_an_error() {
+        let json = &samples()[5];
+        let (stored, codec) = encode(json);
+        let length = i64::try_from(json.len()).unwrap();
+        assert!(decode(stored[..stored.len() / 2].to_vec(), codec, length).is_err());
+        assert!(decode(stored.clone(), codec, length / 2).is_err());
+        assert!(decode(stored.clone(), 9, length).is_err());
+        for impossible in [-1, 1 << 40, i64::MAX] {
+            assert!(decode(stored.clone(), codec, impossible).is_err());
+            assert!(decode(stored.clone(), ZSTD, impossible).is_err());
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What an export reads of a session: its entries in order, each with what it needs to be written down again.
+
+use rusqlite::{Row, named_params};
+
+use crate::error::Result;
+use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
+use crate::store::View;
+use crate::store::summaries::beside::Beside;
+use crate::store::view::reading;
+
+/// A session as it is named on top of its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedSession {
+    /// Its row.
+    pub id: ConversationId,
+    /// Pi's id.
+    pub session_id: String,
+    /// The session file, where there was one.
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
+    /// When the store first saw it, ms.
+    pub started_at: i64,
+}
+
+/// An entry with the names of those around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedEntry {
+    /// Its row.
+    pub row: EntryId,
+    /// Pi's id.
+    pub id: String,
+    /// Pi's id of the entry above.
+    pub parent: Option<String>,
+    /// What it shows.
+    pub shows: Shows,
+    /// It shows what was said; otherwise it is what Pi tells a model of itself, or no message.
+    pub is_said: bool,
+}
+
+/// What an entry shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// A message.
+    Message(MessageId),
+    /// From here on another text of the entry `target`, or none.
+    Edit {
+        /// Pi's id of the entry that is edited.
+        target: String,
+        /// What is seen of it.
+        rendition: Option<MessageId>,
+    },
+    /// A compaction.
+    Compaction,
+    /// Nothing: it holds its children.
+    Link,
+}
+
+fn exported_session(row: &Row<'_>) -> rusqlite::Result<ExportedSession> {
+    Ok(ExportedSession {
+        id: ConversationId(row.get("id")?),
+        session_id: row.get("session_id")?,
+        file: row.get("file")?,
+        parent: row.get("parent_session")?,
+        started_at: row.get("started_at")?,
+    })
+}
+
+fn exported_entry(row: &Row<'_>) -> rusqlite::Result<ExportedEntry> {
+    let message = row.get::<_, Option<i64>>("message_id")?.map(MessageId);
+    let shows = match (row.get::<_, i64>("kind")?, message, row.get("target")?) {
+        (1, Some(message), _) => Shows::Message(message),
+        (2, rendition, Some(target)) => Shows::Edit { target, rendition },
+        (3, ..) => Shows::Compaction,
+        _ => Shows::Link,
+    };
+    Ok(ExportedEntry {
+        row: EntryId(row.get("id")?),
+        id: row.get("entry_id")?,
+        parent: row.get("parent")?,
+        shows,
+        is_said: row.get("is_said")?,
+    })
+}
+
+impl View<'_> {
+    /// All sessions, oldest first, or this one alone.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn exported_sessions(&self, only: Option<ConversationId>) -> Result<Vec<ExportedSession>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT * FROM conversations WHERE :only IS NULL OR id = :only ORDER BY id")
+            .map_err(reading)?;
+        let rows = query
+            .query_map(named_params! {":only": only.map(|id| id.0)}, exported_session)
+            .map_err(reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// At most `most` entries of a session behind the row `after`, parents before children.
+    pub fn exported_entries(
+        &self,
+        conversation: ConversationId,
+        after: EntryId,
+        most: usize,
+    ) -> Result<Vec<ExportedEntry>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT e.id, e.entry_id, CASE m.kind WHEN 4 THEN 0 ELSE e.kind END AS kind, e.message_id, e.target,
+                        p.entry_id AS parent,
+                        coalesce(e.kind = 1 AND m.kind IN (0, 1), 0) AS is_said
+                   FROM entries e
+                   LEFT JOIN entries p ON p.id = e.parent_id
+                   LEFT JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = :conversation AND e.id > :after
+                  ORDER BY e.id LIMIT :most",
+            )
+            .map_err(reading)?;
+        let rows = query
+            .query_map(
+                named_params! {":conversation": conversation.0, ":after": after.0, ":most": most},
+                exported_entry,
+            )
+            .map_err(reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Was anything purged that the session showed?
+    pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = ?1 AND m.kind = 4)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// Summaries that begin with a message of a session and that no entry of it carries, sources before what was condensed from
+    /// them.
+    pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT s.id FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND NOT EXISTS (SELECT 1 FROM carried c JOIN entries e ON e.id = c.entry_id
+                                     WHERE c.summary_id = s.id AND e.conversation_id = ?1)
+                  ORDER BY s.depth, s.id",
+            )
+            .map_err(reading)?;
+        let ids = query.query_map([conversation.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// JSON of what each summary's model calls used; of the summaries of a session, or of all.
+    pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT beside FROM summaries s
+                  WHERE beside IS NOT NULL
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
+            )
+            .map_err(reading)?;
+        let rows = query
+            .query_map(named_params! {":conversation": conversation.map(|id| id.0)}, |row| {
+                Ok(Beside::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
+            })
+            .map_err(reading)?;
+        rows.filter_map(rusqlite::Result::transpose).collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Summaries of a session that no compaction carries yet: they are ready for the next.
+    pub fn uncarried(&self, conversation: ConversationId) -> Result<usize> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT count(*) FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+}

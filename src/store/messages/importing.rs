@@ -1,0 +1,63 @@
+//! What an import asks of the store beyond the fold: what it added, and whether the user was ever told of it.
+
+use rusqlite::OptionalExtension as _;
+
+use crate::error::{Error, Result};
+use crate::ids::MessageId;
+use crate::store::view::reading;
+use crate::store::{Batch, View};
+
+/// The key under which stands when the user was told of older sessions.
+const OFFERED: &str = "import_offered_at";
+
+impl View<'_> {
+    /// The message that was stored last; [`MessageId`] 0 before the first.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn last_message(&self) -> Result<MessageId> {
+        self.connection
+            .prepare_cached("SELECT coalesce(max(id), 0) FROM messages")
+            .and_then(|mut query| query.query_row([], |row| row.get(0).map(MessageId)))
+            .map_err(reading)
+    }
+
+    /// How many messages were stored after this one, counted as a session's are.
+    pub fn messages_after(&self, message: MessageId) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)")
+            .and_then(|mut query| query.query_row([message.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// Pi's ids of all sessions that are stored.
+    pub fn session_ids(&self) -> Result<Vec<String>> {
+        let mut query =
+            self.connection.prepare_cached("SELECT session_id FROM conversations").map_err(reading)?;
+        let ids = query.query_map([], |row| row.get(0)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Was it ever looked whether there are older sessions to tell of?
+    pub fn import_was_offered(&self) -> Result<bool> {
+        self.connection
+            .prepare_cached("SELECT 1 FROM _metadata WHERE key = ?1")
+            .and_then(|mut query| query.query_row([OFFERED], |_| Ok(())).optional())
+            .map(|row| row.is_some())
+            .map_err(reading)
+    }
+}
+
+impl Batch<'_> {
+    /// Notes that it was looked whether there are older sessions; `false` when another process was faster.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn note_import_offered(&self, now: i64) -> Result<bool> {
+        self.connection
+            .prepare_cached("INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute((OFFERED, now.to_string())))
+            .map(|rows| rows > 0)
+            .map_err(|error| Error::storing("failed to write to the history store", error))
+    }
+}

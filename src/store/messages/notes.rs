@@ -1,0 +1,105 @@
+//! The notes of a branch, made of the messages on it that changed them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::OptionalExtension as _;
+
+use crate::dag::Step;
+use crate::error::Result;
+use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::model::{Change, Message, Notes, Role, is_noting};
+use crate::store::View;
+use crate::store::view::reading;
+
+/// Results of one message's calls at most.
+const RESULTS: usize = 256;
+
+impl View<'_> {
+    /// The notes that stand at `leaf`. What can't be read, or was purged, changes nothing. Costs the entries since the first note.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn notes(&self, conversation: ConversationId, leaf: &str) -> Result<Notes> {
+        self.notes_without(conversation, leaf, &BTreeSet::new())
+    }
+
+    /// The same as it is when these messages are `gone`.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn notes_without(
+        &self,
+        conversation: ConversationId,
+        leaf: &str,
+        gone: &BTreeSet<MessageId>,
+    ) -> Result<Notes> {
+        let mut noting = self.noting(conversation)?;
+        noting.retain(|_, message| !gone.contains(message));
+        let mut notes = Notes::default();
+        let Some((first, _)) = noting.first_key_value() else { return Ok(notes) };
+        // Parents have lower rows than their children.
+        let (_, branch) = self.branch_since(conversation, leaf, |entry| entry < *first)?;
+        for entry in branch {
+            if let (Step::Message(_), Some(message)) = (&entry.step, noting.get(&entry.row)) {
+                let (changes, by_user) = self.changes(*message, gone)?;
+                for change in changes {
+                    // One that does not fit was refused when it was asked for, or what it goes back to is purged.
+                    let _ = notes.apply(&change, by_user);
+                }
+            }
+        }
+        Ok(notes)
+    }
+
+    /// The entries of a session that changed notes, on whatever branch, with their messages.
+    fn noting(&self, conversation: ConversationId) -> Result<BTreeMap<EntryId, MessageId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT e.id, m.id FROM messages m INDEXED BY messages_marked
+                  CROSS JOIN entries e ON e.message_id = m.id AND e.conversation_id = ?1
+                  WHERE m.tool_name = 'lcm_note' AND m.kind = 0 AND e.kind = 1",
+            )
+            .map_err(reading)?;
+        let rows = query
+            .query_map([conversation.0], |row| Ok((EntryId(row.get(0)?), MessageId(row.get(1)?))))
+            .map_err(reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// What a message did to the notes, and whether it was the user. The words of a model's are in its call.
+    fn changes(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
+        let none = (Vec::new(), false);
+        // What can't be read is the doctor's business, and must not keep a compaction from its end.
+        let Ok(json) = self.json_of(id) else { return Ok(none) };
+        let message = Message::parse(&json);
+        if !is_noting(&message) {
+            return Ok(none);
+        }
+        if message.role == Role::Custom {
+            return Ok((Change::of_user(&json).into_iter().collect(), true));
+        }
+        let mut above = self.above(id)?;
+        for _ in 0..RESULTS {
+            let Some((id, role)) = above else { break };
+            if role == "assistant" {
+                let asking = if gone.contains(&id) { None } else { self.json_of(id).ok() };
+                let changes = asking.map(|json| Change::called(&Message::parse(&json), &message));
+                return Ok((changes.unwrap_or_default(), false));
+            }
+            above = self.above(id)?;
+        }
+        Ok(none)
+    }
+
+    /// The message before, and its role.
+    fn above(&self, id: MessageId) -> Result<Option<(MessageId, String)>> {
+        self.connection
+            .prepare_cached(
+                "SELECT p.id, p.role FROM messages m JOIN messages p ON p.id = m.parent_id WHERE m.id = ?1",
+            )
+            .and_then(|mut query| {
+                query.query_row([id.0], |row| Ok((MessageId(row.get(0)?), row.get(1)?))).optional()
+            })
+            .map_err(reading)
+    }
+}

@@ -1,0 +1,137 @@
+//! Messages as they lie in their rows, to be unpacked on any thread.
+
+use rusqlite::{Row, named_params};
+
+use super::codec;
+use crate::error::Result;
+use crate::ids::MessageId;
+use crate::store::view::reading;
+use crate::store::{Filter, View};
+
+/// A message, still packed.
+pub struct Packed {
+    /// Its row.
+    pub id: MessageId,
+    stored: Vec<u8>,
+    codec: i64,
+    bytes: i64,
+}
+
+impl Packed {
+    fn at(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { id: MessageId(row.get(0)?), stored: row.get(1)?, codec: row.get(2)?, bytes: row.get(3)? })
+    }
+
+    /// Bytes that it takes as it lies.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.stored.len()
+    }
+
+    /// Its JSON.
+    ///
+    /// # Errors
+    /// When the row is damaged.
+    pub fn unpack(self) -> Result<String> {
+        codec::decode(self.stored, self.codec, self.bytes)
+    }
+}
+
+/// In which order rows are visited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// What was stored last comes first.
+    NewestFirst,
+    /// What was stored first.
+    OldestFirst,
+}
+
+impl Turn {
+    /// How what comes later compares with what came before, and the order.
+    pub(in crate::store) fn sql(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NewestFirst => ("<", "DESC"),
+            Self::OldestFirst => (">", "ASC"),
+        }
+    }
+}
+
+impl View<'_> {
+    /// Calls `visit` with the searchable messages that `filter` lets through, in their `turn`, those that come after `beyond` if
+    /// one is given, until it returns `false`.
+    ///
+    /// # Errors
+    /// When the database can't be read, and what `visit` says.
+    pub fn messages_in_turn(
+        &self,
+        turn: Turn,
+        beyond: Option<MessageId>,
+        filter: &Filter,
+        visit: impl FnMut(Packed) -> Result<bool>,
+    ) -> Result<()> {
+        self.packed_messages(turn, None, beyond, filter, visit).map(drop)
+    }
+
+    /// The same of `messages`, in their order.
+    ///
+    /// # Errors
+    /// As [`View::messages_in_turn`].
+    pub fn messages_among(
+        &self,
+        messages: &[MessageId],
+        filter: &Filter,
+        mut visit: impl FnMut(Packed) -> Result<bool>,
+    ) -> Result<()> {
+        for message in messages {
+            if !self.packed_messages(Turn::NewestFirst, Some(*message), None, filter, &mut visit)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn packed_messages(
+        &self,
+        turn: Turn,
+        only: Option<MessageId>,
+        beyond: Option<MessageId>,
+        filter: &Filter,
+        mut visit: impl FnMut(Packed) -> Result<bool>,
+    ) -> Result<bool> {
+        let bounds = match turn {
+            Turn::NewestFirst => {
+                "coalesce(:only, -9223372036854775808) AND coalesce(:only, :beyond - 1, 9223372036854775807)"
+            }
+            Turn::OldestFirst => {
+                "coalesce(:only, :beyond + 1, -9223372036854775808) AND coalesce(:only, 9223372036854775807)"
+            }
+        };
+        let (_, order) = turn.sql();
+        let sql = format!(
+            "SELECT m.id, m.json, m.codec, m.bytes FROM messages m
+              WHERE m.kind = 0
+                AND m.id BETWEEN {bounds}
+                AND (:role IS NULL OR m.role = :role)
+                AND (:tool IS NULL OR m.tool_name = :tool)
+                AND (:from IS NULL OR m.timestamp >= :from)
+                AND (:to IS NULL OR m.timestamp <= :to)
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = m.id AND e.conversation_id = :conversation))
+              ORDER BY m.id {order}"
+        );
+        let mut query = (self.connection).prepare_cached(&sql).map_err(reading)?;
+        let mut rows = query
+            .query(named_params! {
+                ":conversation": filter.conversation.map(|c| c.0), ":beyond": beyond.map(|message| message.0),
+                ":only": only.map(|message| message.0), ":role": filter.role, ":tool": filter.tool, ":from": filter.after, ":to": filter.before
+            })
+            .map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            if !visit(Packed::at(row).map_err(reading)?)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,243 @@
+//! A branch as stretches of neighboring rows, to say of a few messages whether they stand on it without reading it.
+//!
+//! A session that nobody branched off is stored row after row, each the child of the one before. So a branch is told by where
+//! that is not so.
+
+use std::ops::RangeInclusive;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::error::Result;
+use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::store::View;
+use crate::store::view::reading;
+
+/// What was said before and after a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Around {
+    /// What was said before it, the oldest first.
+    pub before: Vec<MessageId>,
+    /// What was said after it, the oldest first.
+    pub after: Vec<MessageId>,
+}
+
+/// The entries of a branch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowRanges {
+    /// Rows of entries, from the leaf's stretch to the root's.
+    rows: Vec<RangeInclusive<i64>>,
+    /// Is there a context edit among them? Then what the model sees is not what was said.
+    pub is_edited: bool,
+}
+
+impl RowRanges {
+    fn hold(&self, entry: i64) -> bool {
+        self.rows.iter().any(|rows| rows.contains(&entry))
+    }
+
+    /// The entry that follows one of the branch's; the stretches stand from the leaf's to the root's.
+    fn next(&self, entry: i64) -> Option<i64> {
+        let at = self.rows.iter().position(|rows| rows.contains(&entry))?;
+        if entry < *self.rows[at].end() {
+            Some(entry + 1)
+        } else {
+            Some(*self.rows[at.checked_sub(1)?].start())
+        }
+    }
+}
+
+impl View<'_> {
+    /// The branch that ends with `leaf`; empty when the store doesn't know it.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
+        let mut found = RowRanges::default();
+        let mut next = self.entry(conversation, leaf).map_err(reading)?.map(|entry| entry.0);
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, parent_id, kind = 2 FROM entries
+                  WHERE id <= ?1 AND (parent_id IS NOT id - 1 OR kind = 2)
+                  ORDER BY id DESC LIMIT 1",
+            )
+            .map_err(reading)?;
+        while let Some(last) = next {
+            let mut from = last;
+            next = loop {
+                let (id, parent, is_edit): (i64, Option<i64>, bool) = query
+                    .query_row([from], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                    .map_err(reading)?;
+                found.is_edited |= is_edit;
+                from = id - 1;
+                if parent != Some(from) {
+                    found.rows.push(id..=last);
+                    // Parents have lower rows than their children, but for a damaged file's.
+                    break parent.filter(|parent| *parent < id);
+                }
+            };
+        }
+        Ok(found)
+    }
+
+    /// Does the branch show this message?
+    pub fn is_on(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<bool> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM entries WHERE message_id = ?1 AND conversation_id = ?2 AND kind = 1",
+            )
+            .map_err(reading)?;
+        let entries =
+            query.query_map(params![message.0, conversation.0], |row| row.get(0)).map_err(reading)?;
+        for entry in entries {
+            if branch.hold(entry.map_err(reading)?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Which of the messages that an unedited branch shows this one is, from 1, and how many there are; 0 where it is not on it.
+    pub fn position_on(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<(usize, usize)> {
+        let own = self.entry_showing(branch, conversation, message)?.filter(|entry| branch.hold(*entry));
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT count(*), coalesce(sum(e.id <= ?3), 0) FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1 AND m.kind = 0",
+            )
+            .map_err(reading)?;
+        let (mut before, mut all, mut is_passed) = (0, 0, false);
+        for rows in &branch.rows {
+            let upto = own.filter(|entry| is_passed || rows.contains(entry));
+            is_passed |= upto.is_some();
+            // What lies nearer to the root than its own stretch comes before it as a whole.
+            let upto = upto.map_or(0, |entry| if rows.contains(&entry) { entry } else { i64::MAX });
+            let (shown, counted): (usize, usize) = query
+                .query_row(params![rows.start(), rows.end(), upto], |row| Ok((row.get(0)?, row.get(1)?)))
+                .map_err(reading)?;
+            (before, all) = (before + counted, all + shown);
+        }
+        Ok((before, all))
+    }
+
+    /// What was said around a message, at most `most` messages on each side: on the branch if it stands there, else on the one
+    /// of its session, or of another, that was stored next to it. What is kept from the model is passed over.
+    pub fn around(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+        most: usize,
+    ) -> Result<Around> {
+        let mut around = Around::default();
+        let Some(entry) = self.entry_showing(branch, conversation, message)? else { return Ok(around) };
+        let said = |entry: i64| -> Result<(Option<i64>, Option<MessageId>)> {
+            self.connection
+                .prepare_cached(
+                    "SELECT e.parent_id, m.id FROM entries e
+                       LEFT JOIN messages m ON m.id = e.message_id AND e.kind = 1 AND m.kind = 0
+                      WHERE e.id = ?1",
+                )
+                .and_then(|mut query| {
+                    query.query_row([entry], |row| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?)))
+                })
+                .map(|(parent, message)| (parent, message.map(MessageId)))
+                .map_err(reading)
+        };
+        let mut next = said(entry)?.0;
+        while let (Some(at), true) = (next, around.before.len() < most) {
+            let (parent, message) = said(at)?;
+            around.before.extend(message);
+            next = parent;
+        }
+        around.before.reverse();
+        let is_on_it = branch.hold(entry);
+        let follow = |at: i64| if is_on_it { Ok(branch.next(at)) } else { self.first_child(at) };
+        let mut next = follow(entry)?;
+        while let (Some(at), true) = (next, around.after.len() < most) {
+            around.after.extend(said(at)?.1);
+            next = follow(at)?;
+        }
+        Ok(around)
+    }
+
+    /// An entry that shows a message: of the branch, else of the session, else of any.
+    fn entry_showing(
+        &self,
+        branch: &RowRanges,
+        conversation: ConversationId,
+        message: MessageId,
+    ) -> Result<Option<i64>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM entries WHERE message_id = ?1 AND kind = 1
+                  ORDER BY conversation_id = ?2 DESC, id DESC",
+            )
+            .map_err(reading)?;
+        let entries =
+            query.query_map(params![message.0, conversation.0], |row| row.get(0)).map_err(reading)?;
+        let entries: Vec<i64> = entries.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
+    }
+
+    /// The first child of an entry. Entries are not indexed by their parent; mostly it stands right behind, and where others were
+    /// stored in between, all that came since are looked through.
+    fn first_child(&self, entry: i64) -> Result<Option<i64>> {
+        (self.connection)
+            .prepare_cached("SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1")
+            .and_then(|mut query| query.query_row([entry], |row| row.get(0)).optional())
+            .map_err(reading)
+    }
+
+    /// The last thing that the person said on the branch.
+    pub fn last_request(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.id, m.role = 'user' AND m.kind = 0 FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.id BETWEEN ?1 AND ?2 AND e.kind = 1
+                  ORDER BY e.id DESC",
+            )
+            .map_err(reading)?;
+        for rows in &branch.rows {
+            let mut found = query.query([rows.start(), rows.end()]).map_err(reading)?;
+            while let Some(row) = found.next().map_err(reading)? {
+                if row.get(1).map_err(reading)? {
+                    return row.get(0).map(|id| Some(MessageId(id))).map_err(reading);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does a leaf summary stand for all that was said from its first message to its last? Then it holds wherever its last
+    /// message is shown and nothing is edited.
+    pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
+                   FROM summaries s
+                   JOIN messages first ON first.id = s.first_message
+                   JOIN messages last ON last.id = s.last_message
+                  WHERE s.id = ?1",
+            )
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The last message of a summary's span.
+    pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
+        (self.connection)
+            .prepare_cached("SELECT last_message FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0).map(MessageId)))
+            .map_err(reading)
+    }
+}

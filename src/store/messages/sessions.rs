@@ -1,0 +1,128 @@
+//! The sessions of a project, each in a few facts.
+
+use std::collections::HashMap;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::error::Result;
+use crate::ids::{ConversationId, MessageId};
+use crate::store::View;
+use crate::store::view::reading;
+
+/// A session, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// Pi's id.
+    pub session_id: String,
+    /// Messages that were said in it.
+    pub messages: usize,
+    /// Time of the first of them, ms.
+    pub from_time: i64,
+    /// Time of the last of them, ms.
+    pub to_time: i64,
+    /// The first thing that the person said.
+    pub first_request: Option<MessageId>,
+}
+
+impl View<'_> {
+    /// Pi's id of a session.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn session_id(&self, conversation: ConversationId) -> Result<String> {
+        self.connection
+            .prepare_cached("SELECT session_id FROM conversations WHERE id = ?1")
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// When each session was last opened, ms, by Pi's id.
+    pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT session_id, seen_at FROM conversations")
+            .map_err(reading)?;
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(reading)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The sessions beside one in which something was said, the last opened first, `most` at most.
+    pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM conversations c
+                  WHERE id <> ?1
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind <> 4)
+                  ORDER BY seen_at DESC, id DESC LIMIT ?2",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(params![conversation.0, most], |row| row.get(0).map(ConversationId))
+            .map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// How many sessions in which something was said were there before this one, and the newest `most` of them. What a fork goes
+    /// on from, which the file `parent` has, counts as the fork itself, so that both are told the same.
+    pub fn sessions_before(
+        &self,
+        conversation: ConversationId,
+        parent: Option<&str>,
+        most: usize,
+    ) -> Result<(usize, Vec<ConversationId>)> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "WITH RECURSIVE origins (id, parent_session) AS (
+                   SELECT id, parent_session FROM conversations WHERE id = ?1 OR file = ?2
+                   UNION
+                   SELECT c.id, c.parent_session FROM origins o JOIN conversations c ON c.file = o.parent_session)
+                 SELECT id FROM conversations c
+                  WHERE (id < (SELECT min(id) FROM origins) OR NOT EXISTS (SELECT 1 FROM origins))
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind = 0)
+                  ORDER BY id DESC",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(params![conversation.0, parent], |row| row.get(0).map(ConversationId))
+            .map_err(reading)?;
+        let mut ids = ids.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+        let count = ids.len();
+        ids.truncate(most);
+        Ok((count, ids))
+    }
+
+    /// Pi's id of the entry that was stored last of a session: Pi goes on below it when it opens the session again.
+    pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY id DESC LIMIT 1",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)).optional())
+            .map_err(reading)
+    }
+
+    /// What is known of a session; costs its length. What the person kept from the model is not counted.
+    pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
+        let session_id = self.session_id(conversation)?;
+        (self.connection)
+            .prepare_cached(
+                "SELECT count(DISTINCT m.id), coalesce(min(m.timestamp), 0), coalesce(max(m.timestamp), 0),
+                        min(CASE WHEN m.role = 'user' THEN m.id END)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.kind = 1 AND m.kind = 0",
+            )
+            .and_then(|mut query| {
+                query.query_row([conversation.0], |row| {
+                    Ok(SessionFacts {
+                        session_id,
+                        messages: row.get(0)?,
+                        from_time: row.get(1)?,
+                        to_time: row.get(2)?,
+                        first_request: row.get::<_, Option<i64>>(3)?.map(MessageId),
+                    })
+                })
+            })
+            .map_err(reading)
+    }
+}

@@ -1,0 +1,130 @@
+//! What stands beside a summary's text and beside an entry: quotes, lists of files, usage. They are small, and never asked
+//! by their parts, so they lie in their rows as JSON.
+
+use std::collections::HashMap;
+
+use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::facts::Facts;
+use crate::ids::{ConversationId, EntryId, Hash, SummaryId};
+use crate::model::{Files, Quote};
+use crate::store::messages::codec;
+use crate::store::view::reading;
+use crate::store::{Batch, View};
+
+/// What a summary has beside its text; packed in its row.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(in crate::store) struct Beside {
+    /// What its messages say word for word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quotes: Option<Vec<Quote>>,
+    /// Facts of its messages, once they were looked up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<Facts>,
+    /// What its calls used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<RawValue>>,
+}
+
+impl Beside {
+    /// A column that can't be read counts as empty; the hash of its summary tells the doctor.
+    pub(in crate::store) fn from_sql(column: Option<Vec<u8>>) -> Self {
+        let json = column.and_then(|sealed| codec::unseal(&sealed).ok());
+        json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
+    }
+
+    pub(in crate::store) fn to_sql(&self) -> Option<Vec<u8>> {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        (json.len() > "{}".len()).then(|| codec::seal(&json))
+    }
+}
+
+pub(in crate::store) fn from_sql(column: Option<String>) -> Option<Files> {
+    column.and_then(|json| serde_json::from_str(&json).ok())
+}
+
+fn to_sql(files: &Files) -> String {
+    serde_json::json!(files).to_string()
+}
+
+fn writing(error: rusqlite::Error) -> Error {
+    Error::storing("failed to note files in the history store", error)
+}
+
+impl View<'_> {
+    /// The files that compactions which are not of ours list, by their entry: all of a session, on whatever branch.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn files_listed(&self, conversation: ConversationId) -> Result<HashMap<EntryId, Files>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id, files FROM entries WHERE conversation_id = ?1 AND files IS NOT NULL")
+            .map_err(reading)?;
+        let listed = query
+            .query_map([conversation.0], |row| {
+                Ok((EntryId(row.get(0)?), from_sql(row.get(1)?).unwrap_or_default()))
+            })
+            .map_err(reading)?;
+        listed.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+}
+
+impl View<'_> {
+    /// The files that a compaction which is not of ours lists.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn listed_by(&self, entry: EntryId) -> Result<Option<Files>> {
+        self.connection
+            .prepare_cached("SELECT files FROM entries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([entry.0], |row| row.get(0)))
+            .map(from_sql)
+            .map_err(reading)
+    }
+
+    /// The facts of a leaf summary's messages; none where they were not looked up yet.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn facts_of(&self, summary: SummaryId) -> Result<Option<Facts>> {
+        self.connection
+            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
+            .map(|beside| Beside::from_sql(beside).facts)
+            .map_err(reading)
+    }
+}
+
+impl Batch<'_> {
+    /// Notes the facts of a leaf summary's messages. Of one that was purged meanwhile, in whose row another may lie,
+    /// or that has another hash by now, nothing is noted.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn note_facts(&self, summary: SummaryId, hash: Hash, facts: &Facts) -> Result<()> {
+        let beside: Option<Option<Vec<u8>>> = (self.connection)
+            .prepare_cached("SELECT beside FROM summaries WHERE id = ?1 AND hash = ?2")
+            .and_then(|mut query| query.query_row(params![summary.0, hash.0], |row| row.get(0)).optional())
+            .map_err(reading)?;
+        let Some(beside) = beside else { return Ok(()) };
+        let beside = Beside { facts: Some(facts.clone()), ..Beside::from_sql(beside) };
+        (self.connection)
+            .prepare_cached("UPDATE summaries SET beside = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![summary.0, beside.to_sql()]))
+            .map(drop)
+            .map_err(writing)
+    }
+
+    /// Notes the files that an entry lists.
+    pub fn note_entry_files(&self, entry: EntryId, files: &Files) -> Result<()> {
+        (self.connection)
+            .prepare_cached("UPDATE entries SET files = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![entry.0, to_sql(files)]))
+            .map(drop)
+            .map_err(writing)
+    }
+}

@@ -1,0 +1,41 @@
+//! How far the estimate of tokens is off for each model, as learnt from what providers reported.
+
+use std::collections::BTreeMap;
+
+use rusqlite::OptionalExtension as _;
+
+use crate::error::{Error, Result};
+use crate::store::view::reading;
+use crate::store::{Batch, View};
+
+/// The key in `_metadata`; its value is JSON, `{"provider/model": ratio}`.
+const KEY: &str = "token_calibration";
+
+impl View<'_> {
+    /// Real tokens for each estimated one, by `provider/model`; empty before anything was learnt.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn token_ratios(&self) -> Result<BTreeMap<String, f64>> {
+        let json: Option<String> = self
+            .connection
+            .prepare_cached("SELECT value FROM _metadata WHERE key = ?1")
+            .and_then(|mut query| query.query_row([KEY], |row| row.get(0)).optional())
+            .map_err(reading)?;
+        Ok(json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
+    }
+}
+
+impl Batch<'_> {
+    /// Keeps the ratios in place of those that were there.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn set_token_ratios(&self, ratios: &BTreeMap<String, f64>) -> Result<()> {
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute((KEY, serde_json::json!(ratios).to_string())))
+            .map(drop)
+            .map_err(|error| Error::storing("failed to write to the history store", error))
+    }
+}

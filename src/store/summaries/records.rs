@@ -1,0 +1,383 @@
+//! Summaries and their edges.
+
+use std::collections::HashSet;
+
+use rusqlite::{OptionalExtension, Row, Rows, named_params, params};
+
+use super::beside::Beside;
+use crate::dag::{Node, Sources};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, SummaryId};
+use crate::model::Quote;
+use crate::store::messages::codec;
+use crate::store::view::{hash_at, reading, tokens_at};
+use crate::store::{Filter, Turn, View};
+
+/// A summary as stored, without its edges.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredSummary {
+    /// Its row.
+    pub id: SummaryId,
+    /// Its identity.
+    pub hash: Hash,
+    /// 0 for a leaf.
+    pub depth: u32,
+    /// The text.
+    pub text: String,
+    /// Estimated tokens of the text.
+    pub tokens: usize,
+    /// Made without a model.
+    pub degraded: bool,
+    /// `provider/model`, none for an extract.
+    pub model: Option<String>,
+    /// Version of its prompts.
+    pub prompt_version: u32,
+    /// JSON of what its calls used.
+    pub usage: Option<String>,
+    /// When it was made, ms.
+    pub created_at: i64,
+    /// What its messages say word for word, in their order.
+    pub quotes: Vec<Quote>,
+    /// Messages in its span.
+    pub messages: usize,
+    /// Time of the first of them, ms.
+    pub from_time: i64,
+    /// Time of the last of them, ms.
+    pub to_time: i64,
+}
+
+/// The summaries of one depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepthCount {
+    /// The depth.
+    pub depth: u32,
+    /// How many there are.
+    pub summaries: usize,
+    /// How many of them are degraded.
+    pub degraded: usize,
+}
+
+/// What is above and below a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edges {
+    /// What it was made from.
+    pub sources: Sources,
+    /// What was condensed from it.
+    pub parents: Vec<SummaryId>,
+}
+
+/// The messages a summary spans.
+pub(in crate::store) struct SourceSpan {
+    pub first: MessageId,
+    pub last: MessageId,
+    pub messages: usize,
+    pub from_time: i64,
+    pub to_time: i64,
+}
+
+/// The text of a row of summaries.
+pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
+    match row.get("packed")? {
+        Some(packed) => Ok(codec::decode(packed, row.get("codec")?, row.get("bytes")?)),
+        None => row.get("text").map(Ok),
+    }
+}
+
+fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
+    let text = match text_of(row)? {
+        Ok(text) => text,
+        Err(error) => return Ok(Err(error)),
+    };
+    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside")?);
+    Ok(Ok(StoredSummary {
+        id: SummaryId(row.get("id")?),
+        hash: hash_at(row, "hash")?,
+        depth: row.get("depth")?,
+        text,
+        tokens: tokens_at(row, "tokens")?,
+        degraded: row.get::<_, String>("state")? == "degraded",
+        model: row.get("model")?,
+        prompt_version: row.get("prompt_version")?,
+        usage: usage.map(|usage| usage.get().to_owned()),
+        created_at: row.get("created_at")?,
+        quotes: quotes.unwrap_or_default(),
+        messages: row.get("messages")?,
+        from_time: row.get("from_time")?,
+        to_time: row.get("to_time")?,
+    }))
+}
+
+impl View<'_> {
+    /// A summary.
+    ///
+    /// # Errors
+    /// When there is no such row or the database can't be read.
+    pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
+        self.connection
+            .prepare_cached("SELECT * FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([id.0], stored_summary))
+            .map_err(reading)?
+    }
+
+    /// What a summary was made from and what was condensed from it.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn edges(&self, id: SummaryId) -> Result<Edges> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT summary_id FROM summary_sources WHERE source_id = ?1 ORDER BY summary_id")
+            .map_err(reading)?;
+        let parents = query.query_map([id.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        let parents = parents.collect::<rusqlite::Result<_>>().map_err(reading)?;
+        Ok(Edges { sources: self.sources(id)?, parents })
+    }
+
+    /// The summaries that may hold on a branch: those that begin with one of its visible messages.
+    ///
+    /// A project has far fewer summaries than a long branch has messages, so they are read by range and then sifted.
+    pub fn nodes_on(&self, visible: &[MessageId]) -> Result<Vec<Node>> {
+        let wanted: HashSet<MessageId> = visible.iter().copied().collect();
+        let (Some(lowest), Some(highest)) = (wanted.iter().min(), wanted.iter().max()) else {
+            return Ok(Vec::new());
+        };
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
+                   FROM summaries WHERE first_message BETWEEN ?1 AND ?2
+                  ORDER BY id",
+            )
+            .map_err(reading)?;
+        let rows = query.query([lowest.0, highest.0]).map_err(reading)?;
+        self.nodes_of(rows, |message| wanted.contains(&message))
+    }
+
+    /// The summaries after `newest` that begin with a message which `shows` says is there.
+    pub fn nodes_since(&self, newest: SummaryId, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id, depth, state = 'degraded' AS degraded, prompt_version, first_message
+                   FROM summaries WHERE id > ?1
+                  ORDER BY id",
+            )
+            .map_err(reading)?;
+        self.nodes_of(query.query([newest.0]).map_err(reading)?, shows)
+    }
+
+    /// The last summary, of whatever session.
+    pub fn newest_summary(&self) -> Result<SummaryId> {
+        self.connection
+            .prepare_cached("SELECT coalesce(max(id), 0) FROM summaries")
+            .and_then(|mut query| query.query_row([], |row| row.get(0).map(SummaryId)))
+            .map_err(reading)
+    }
+
+    fn nodes_of(&self, mut rows: Rows<'_>, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
+        let mut nodes = Vec::new();
+        while let Some(row) = rows.next().map_err(reading)? {
+            if shows(MessageId(row.get("first_message").map_err(reading)?)) {
+                nodes.push(node(row).map_err(reading)?);
+            }
+        }
+        for node in &mut nodes {
+            node.sources = self.sources(node.id)?;
+        }
+        Ok(nodes)
+    }
+
+    /// The leaf summaries that cover a message, oldest first.
+    pub fn leaves_over(&self, message: MessageId) -> Result<Vec<SummaryId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT summary_id FROM summary_sources WHERE message_id = ?1 ORDER BY summary_id",
+            )
+            .map_err(reading)?;
+        let leaves = query.query_map([message.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        leaves.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Summaries whose ids have this prefix, at most two; of one session's messages if one is given.
+    pub fn summaries_like(
+        &self,
+        handle: &Handle,
+        conversation: Option<ConversationId>,
+    ) -> Result<Vec<SummaryId>> {
+        let (low, high) = handle.range();
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM summaries s
+                  WHERE hash BETWEEN :low AND :high
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+                  LIMIT 2",
+            )
+            .map_err(reading)?;
+        let ids = query
+            .query_map(
+                named_params! {":low": low.0, ":high": high.0, ":conversation": conversation.map(|c| c.0)},
+                |row| row.get(0).map(SummaryId),
+            )
+            .map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Calls `visit` with the summaries in their `turn`, those that come after `beyond` if one is given, until it returns `false`.
+    /// Of `filter` the session counts, and the time, as in [`View::search_summaries`].
+    ///
+    /// # Errors
+    /// Also what `visit` says.
+    pub fn summaries_in_turn(
+        &self,
+        turn: Turn,
+        beyond: Option<SummaryId>,
+        filter: &Filter,
+        mut visit: impl FnMut(StoredSummary) -> Result<bool>,
+    ) -> Result<()> {
+        let (compare, order) = turn.sql();
+        let sql = format!(
+            "SELECT * FROM summaries s
+              WHERE (:beyond IS NULL OR s.id {compare} :beyond)
+                AND (:after IS NULL OR s.to_time >= :after)
+                AND (:before IS NULL OR s.from_time <= :before)
+                AND (:conversation IS NULL OR EXISTS
+                     (SELECT 1 FROM entries e
+                       WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))
+              ORDER BY s.id {order}"
+        );
+        let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
+        let mut rows = query
+            .query(named_params! {
+                ":conversation": filter.conversation.map(|c| c.0), ":beyond": beyond.map(|summary| summary.0),
+                ":after": filter.after, ":before": filter.before
+            })
+            .map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            if !visit(stored_summary(row).map_err(reading)??)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many summaries of a session each depth has, and how many of them are degraded; depth 0 first.
+    pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
+                   FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
+                  GROUP BY depth ORDER BY depth",
+            )
+            .map_err(reading)?;
+        let counts = query
+            .query_map([conversation.0], |row| {
+                Ok(DepthCount {
+                    depth: row.get("depth")?,
+                    summaries: row.get("summaries")?,
+                    degraded: row.get("degraded")?,
+                })
+            })
+            .map_err(reading)?;
+        counts.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The summary with this identity.
+    pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
+        self.connection
+            .prepare_cached("SELECT id FROM summaries WHERE hash = ?1")
+            .and_then(|mut query| query.query_row([hash.0], |row| row.get(0).map(SummaryId)).optional())
+            .map_err(reading)
+    }
+
+    /// The summaries that a compaction entry carries, in the order in which they were made.
+    pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id")
+            .map_err(reading)?;
+        let ids = query.query_map([entry.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    fn sources(&self, id: SummaryId) -> Result<Sources> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT message_id, source_id FROM summary_sources WHERE summary_id = ?1 ORDER BY ordinal",
+            )
+            .map_err(reading)?;
+        let (mut messages, mut summaries) = (Vec::new(), Vec::new());
+        let mut rows = query.query([id.0]).map_err(reading)?;
+        while let Some(row) = rows.next().map_err(reading)? {
+            messages.extend(row.get::<_, Option<i64>>(0).map_err(reading)?.map(MessageId));
+            summaries.extend(row.get::<_, Option<i64>>(1).map_err(reading)?.map(SummaryId));
+        }
+        Ok(if summaries.is_empty() { Sources::Messages(messages) } else { Sources::Summaries(summaries) })
+    }
+
+    /// The span of a summary to be: from its first source's beginning to its last one's end.
+    pub(in crate::store) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
+        let missing = || Error::store("a summary needs at least one source");
+        match sources {
+            Sources::Messages(messages) => {
+                let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
+                let time = |id: MessageId| {
+                    self.connection
+                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| {
+                            row.get(0)
+                        })
+                        .map_err(reading)
+                };
+                let (from_time, to_time) = (time(*first)?, time(*last)?);
+                Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
+            }
+            Sources::Summaries(summaries) => {
+                let mut span: Option<SourceSpan> = None;
+                for source in summaries {
+                    let next = self.stored_span(*source)?;
+                    span = Some(match span {
+                        None => next,
+                        Some(span) => SourceSpan {
+                            last: next.last,
+                            to_time: next.to_time,
+                            messages: span.messages + next.messages,
+                            ..span
+                        },
+                    });
+                }
+                span.ok_or_else(missing)
+            }
+        }
+    }
+
+    fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
+        self.connection
+            .prepare_cached(
+                "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
+            )
+            .and_then(|mut query| {
+                query.query_row([id.0], |row| {
+                    Ok(SourceSpan {
+                        first: MessageId(row.get(0)?),
+                        last: MessageId(row.get(1)?),
+                        messages: row.get(2)?,
+                        from_time: row.get(3)?,
+                        to_time: row.get(4)?,
+                    })
+                })
+            })
+            .map_err(reading)
+    }
+}
+
+/// A node, its sources still to be read.
+fn node(row: &Row<'_>) -> rusqlite::Result<Node> {
+    Ok(Node {
+        id: SummaryId(row.get("id")?),
+        depth: row.get("depth")?,
+        degraded: row.get("degraded")?,
+        prompt_version: row.get("prompt_version")?,
+        sources: Sources::Messages(Vec::new()),
+    })
+}

@@ -1,0 +1,222 @@
+//! Taking over, out of another database, what a fold of its entries does not bring: summaries, which compaction carries which,
+//! lists of files, and when sessions were seen.
+
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use super::salvage::OldStore;
+use crate::dag::Sources;
+use crate::error::{Error, Result};
+use crate::ids::{Hash, MessageId, SummaryId};
+use crate::model::{Files, State};
+use crate::store::summaries::beside::{Beside, from_sql};
+use crate::store::summaries::records::text_of;
+use crate::store::view::{hash_at, reading};
+use crate::store::{Batch, NewSummary, PreparedText};
+
+/// A summary in an old database, with what it was made from by name.
+#[derive(Clone, Debug)]
+pub struct OldSummary {
+    summary: NewSummary,
+    sources: Vec<Hash>,
+}
+
+/// Something that an old database notes of an entry.
+#[derive(Clone, Debug)]
+pub struct OldNote {
+    session_id: String,
+    entry_id: String,
+    what: Noted,
+}
+
+#[derive(Clone, Debug)]
+enum Noted {
+    /// It carries this summary.
+    Carried(Hash),
+    /// It lists these files.
+    Files(Files),
+}
+
+/// A session's times in an old database.
+#[derive(Clone, Debug)]
+pub struct OldTimes {
+    /// Pi's id of the session.
+    pub session_id: String,
+    started_at: i64,
+    seen_at: i64,
+}
+
+fn unreadable(error: rusqlite::Error) -> Error {
+    Error::storing("failed to read the old history", error)
+}
+
+impl OldStore {
+    /// Its summaries, sources before what was condensed from them. One that can't be read is left out, as is what was
+    /// condensed from it.
+    ///
+    /// # Errors
+    /// When the table can't be read at all; so for all methods here.
+    pub fn summaries(&self) -> Result<Vec<OldSummary>> {
+        let connection = self.connection();
+        let mut query =
+            connection.prepare("SELECT * FROM summaries ORDER BY depth, id").map_err(unreadable)?;
+        let mut rows = query.query([]).map_err(unreadable)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(unreadable)? {
+            let Ok(Some(summary)) = old_summary(row) else { continue };
+            let id: i64 = row.get("id").map_err(unreadable)?;
+            let Ok(sources) = self.sources_of(id) else { continue };
+            found.push(OldSummary { summary, sources });
+        }
+        Ok(found)
+    }
+
+    fn sources_of(&self, summary: i64) -> rusqlite::Result<Vec<Hash>> {
+        let mut query = self.connection().prepare_cached(
+            "SELECT coalesce(m.lineage, s.hash) AS hash FROM summary_sources e
+               LEFT JOIN messages m ON m.id = e.message_id LEFT JOIN summaries s ON s.id = e.source_id
+              WHERE e.summary_id = ?1 ORDER BY e.ordinal",
+        )?;
+        let sources = query.query_map([summary], |row| hash_at(row, "hash"))?;
+        sources.collect()
+    }
+
+    /// What it notes of entries.
+    pub fn notes(&self) -> Result<Vec<OldNote>> {
+        let carried = self.noted(
+            "SELECT c.session_id, e.entry_id, s.hash FROM carried r JOIN entries e ON e.id = r.entry_id
+               JOIN conversations c ON c.id = e.conversation_id JOIN summaries s ON s.id = r.summary_id",
+            |row| row.get(2).map(|hash| Noted::Carried(Hash(hash))),
+        )?;
+        let listed = self.noted(
+            "SELECT c.session_id, e.entry_id, e.files FROM entries e JOIN conversations c ON c.id = e.conversation_id
+              WHERE e.files IS NOT NULL",
+            |row| row.get(2).map(|listed| Noted::Files(from_sql(listed).unwrap_or_default())),
+        )?;
+        Ok([carried, listed].concat())
+    }
+
+    fn noted(&self, sql: &str, what: impl Fn(&Row<'_>) -> rusqlite::Result<Noted>) -> Result<Vec<OldNote>> {
+        let mut query = self.connection().prepare(sql).map_err(unreadable)?;
+        let notes = query
+            .query_map([], |row| {
+                Ok(OldNote { session_id: row.get(0)?, entry_id: row.get(1)?, what: what(row)? })
+            })
+            .map_err(unreadable)?;
+        Ok(notes.filter_map(std::result::Result::ok).collect())
+    }
+
+    /// When its sessions were seen.
+    pub fn times(&self) -> Result<Vec<OldTimes>> {
+        let mut query = (self.connection())
+            .prepare("SELECT session_id, started_at, seen_at FROM conversations")
+            .map_err(unreadable)?;
+        let times = query
+            .query_map([], |row| {
+                Ok(OldTimes { session_id: row.get(0)?, started_at: row.get(1)?, seen_at: row.get(2)? })
+            })
+            .map_err(unreadable)?;
+        Ok(times.filter_map(std::result::Result::ok).collect())
+    }
+
+    /// The identities of the messages that its sessions show.
+    pub fn lineages(&self) -> Result<Vec<Hash>> {
+        let mut query = (self.connection())
+            .prepare("SELECT DISTINCT m.lineage FROM entries e JOIN messages m ON m.id = e.message_id")
+            .map_err(unreadable)?;
+        let lineages = query.query_map([], |row| hash_at(row, "lineage")).map_err(unreadable)?;
+        Ok(lineages.filter_map(std::result::Result::ok).collect())
+    }
+}
+
+fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
+    let Ok(text) = text_of(row)? else { return Ok(None) };
+    let is_degraded = row.get::<_, String>("state")? == "degraded";
+    let Beside { quotes, usage, .. } = Beside::from_sql(row.get("beside").unwrap_or_default());
+    Ok(Some(NewSummary {
+        prepared: PreparedText::of(&text),
+        hash: hash_at(row, "hash")?,
+        depth: row.get("depth")?,
+        text,
+        tokens: row.get("tokens")?,
+        state: if is_degraded { State::Degraded } else { State::Ok },
+        model: row.get("model")?,
+        prompt_version: row.get("prompt_version")?,
+        usage: usage.map(|usage| usage.get().to_owned()),
+        created_at: row.get("created_at")?,
+        quotes: quotes.unwrap_or_default(),
+        sources: Sources::Messages(Vec::new()),
+    }))
+}
+
+impl Batch<'_> {
+    /// Stores a summary out of an old database, if all that it was made from is here; says whether it is here now.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn adopt_summary(&self, old: &OldSummary) -> Result<bool> {
+        let mut summary = old.summary.clone();
+        let known = self.summary_by_hash(summary.hash)?;
+        if known.is_none() {
+            let Some(sources) = self.sources_named(summary.depth, &old.sources)? else { return Ok(false) };
+            summary.sources = sources;
+            // What its hash does not prove is left out: the next compaction makes it anew.
+            let identities = self.identities(&summary.sources)?;
+            if summary.identity(&identities) != summary.hash {
+                return Ok(false);
+            }
+        }
+        self.add_summary(&summary)?;
+        Ok(true)
+    }
+
+    fn sources_named(&self, depth: u32, names: &[Hash]) -> Result<Option<Sources>> {
+        if depth == 0 {
+            let found: Result<Option<Vec<MessageId>>> =
+                names.iter().map(|name| self.message_by_lineage(*name)).collect();
+            return Ok(found?.filter(|found| !found.is_empty()).map(Sources::Messages));
+        }
+        let found: Result<Option<Vec<SummaryId>>> =
+            names.iter().map(|name| self.summary_by_hash(*name)).collect();
+        Ok(found?.filter(|found| !found.is_empty()).map(Sources::Summaries))
+    }
+
+    /// Notes of an entry what an old database does, where both are here.
+    pub fn adopt_note(&self, note: &OldNote) -> Result<()> {
+        let Some(session) = self.conversation(&note.session_id)? else { return Ok(()) };
+        let Some(entry) = self.entry_row(session.id, &note.entry_id)? else { return Ok(()) };
+        match &note.what {
+            Noted::Carried(hash) => match self.summary_by_hash(*hash)? {
+                Some(summary) => self.add_carried(entry, summary),
+                None => Ok(()),
+            },
+            Noted::Files(_) if self.is_below_purged(entry)? => Ok(()),
+            Noted::Files(files) => self.note_entry_files(entry, files),
+        }
+    }
+
+    /// A session is as old as the older of its two databases says. It was last opened when the old one says, or when this one
+    /// said before it was taken over; that is `before`, ms.
+    pub fn adopt_times(&self, times: &OldTimes, before: Option<i64>) -> Result<()> {
+        self.run(
+            "UPDATE conversations SET started_at = min(started_at, ?2), seen_at = ?3 WHERE session_id = ?1",
+            params![
+                times.session_id,
+                times.started_at,
+                before.map_or(times.seen_at, |at| at.max(times.seen_at))
+            ],
+        )
+        .map(drop)
+    }
+
+    /// How many of these messages are not here.
+    pub fn lacking(&self, lineages: &[Hash]) -> Result<usize> {
+        let mut query =
+            (self.connection).prepare_cached("SELECT 1 FROM messages WHERE lineage = ?1").map_err(reading)?;
+        let mut lacking = 0;
+        for lineage in lineages {
+            lacking +=
+                usize::from(query.query_row([lineage.0], |_| Ok(())).optional().map_err(reading)?.is_none());
+        }
+        Ok(lacking)
+    }
+}

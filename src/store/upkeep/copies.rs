@@ -1,0 +1,173 @@
+//! Messages that only repeat what others say: answers of our tools, and our accounts of branches that were left. What one
+//! repeats of a purged message goes with that. So does what names it by its short id, which is the beginning of a hash of what
+//! was said.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Bound;
+
+use super::purge::{PurgePlan, Tombstone};
+use crate::dag::Sources;
+use crate::error::Result;
+use crate::ids::{Hash, MessageId, SummaryId};
+use crate::model::{CompactionDetails, Message};
+use crate::store::View;
+
+/// Fewer digits are no short id.
+const FEWEST: usize = 6;
+/// So many that are shown say all that is known.
+const DIGITS: usize = 10;
+/// Bytes at the beginning of a message that tell it from others, blanks folded.
+const BEGINNING: usize = 32;
+
+/// What stands in the account of a branch that was left.
+const LEFT: &str = "\"branch_summary\"";
+
+/// A message that repeats what others say.
+pub(in crate::store) struct Echo {
+    pub id: MessageId,
+    /// Is it an answer of a tool, or an account of a branch?
+    pub is_answer: bool,
+    names: BTreeSet<String>,
+    text: String,
+}
+
+/// What of a purge can be known again in an echo.
+pub(in crate::store) struct Traces {
+    beginnings: HashSet<Vec<u8>>,
+    names: BTreeSet<String>,
+}
+
+impl Echo {
+    fn of(id: MessageId, json: &str) -> Option<Self> {
+        let message = Message::parse(json);
+        let is_answer = message.is_recall_echo();
+        let is_ours = is_answer || CompactionDetails::of_left_branch(json).is_some();
+        let names = is_ours.then(|| names_held(json).collect())?;
+        Some(Self { id, is_answer, names, text: folded(&message.readable()) })
+    }
+
+    /// Does it repeat something of that?
+    pub(in crate::store) fn repeats(&self, traces: &Traces) -> bool {
+        is_any_named(&self.names, &traces.names)
+            || (!traces.beginnings.is_empty()
+                && self.text.as_bytes().windows(BEGINNING).any(|part| traces.beginnings.contains(part)))
+    }
+}
+
+impl Traces {
+    /// Goes on with what is purged by now.
+    pub(in crate::store) fn naming(self, names: BTreeSet<String>) -> Self {
+        Self { names, ..self }
+    }
+}
+
+impl View<'_> {
+    /// All echoes.
+    pub(in crate::store) fn echoes(&self) -> Result<Vec<Echo>> {
+        let rows = self.rows(
+            "SELECT id FROM messages
+              WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
+        )?;
+        // What can't be read repeats nothing.
+        let read = |id: i64| Echo::of(MessageId(id), &self.json_of(MessageId(id)).ok()?);
+        Ok(rows.into_iter().filter_map(read).collect())
+    }
+
+    /// How these messages begin, but for echoes: those begin alike.
+    pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
+        let beginning = |id: &MessageId| {
+            let message = Message::parse(&self.json_of(*id).ok()?);
+            let text = (!message.is_recall_echo()).then(|| folded(&message.readable()))?;
+            text.as_bytes().get(..BEGINNING).map(<[u8]>::to_vec)
+        };
+        Traces { beginnings: messages.iter().filter_map(beginning).collect(), names: BTreeSet::new() }
+    }
+
+    /// The short ids of what a purge removes.
+    pub(in crate::store) fn names_of(&self, plan: &PurgePlan) -> Result<BTreeSet<String>> {
+        let messages = plan.messages.iter().chain(&plan.renditions).copied().collect();
+        let mut names = self.named(&Sources::Messages(messages), Hash::message_handle)?;
+        let summaries = plan.summaries.iter().copied().collect();
+        names.extend(self.named(&Sources::Summaries(summaries), Hash::summary_handle)?);
+        Ok(names)
+    }
+
+    fn named(&self, what: &Sources, name: impl Fn(&Hash) -> String) -> Result<BTreeSet<String>> {
+        Ok(self.identities(what)?.iter().map(name).collect())
+    }
+
+    /// The messages that stay, and name something by a short id that it has no more after the purge.
+    pub(in crate::store) fn keeping_names(
+        &self,
+        plan: &PurgePlan,
+        bones: &[Tombstone],
+    ) -> Result<BTreeSet<MessageId>> {
+        let mut below: HashSet<i64> = HashSet::new();
+        for bone in bones {
+            if plan.messages.contains(&MessageId(bone.id))
+                || bone.parent.is_some_and(|id| below.contains(&id))
+            {
+                below.insert(bone.id);
+            }
+        }
+        let mut names = self.names_of(plan)?;
+        let messages = below.iter().copied().map(MessageId).collect();
+        names.extend(self.named(&Sources::Messages(messages), Hash::message_handle)?);
+        let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
+        for id in self.rows("SELECT id FROM summaries ORDER BY depth, id")? {
+            let follows = match self.edges(SummaryId(id))?.sources {
+                Sources::Messages(sources) => sources.iter().any(|source| below.contains(&source.0)),
+                Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
+            };
+            if follows {
+                summaries.insert(SummaryId(id));
+            }
+        }
+        let summaries = summaries.into_iter().collect();
+        names.extend(self.named(&Sources::Summaries(summaries), Hash::summary_handle)?);
+        let keeps = |id: &i64| {
+            let json = self.json_of(MessageId(*id)).unwrap_or_default();
+            names_held(&json).any(|name| is_named(&name, &names))
+        };
+        let messages = self.rows("SELECT id FROM messages WHERE kind IN (0, 1, 2)")?;
+        let stay = messages.into_iter().filter(|id| !plan.messages.contains(&MessageId(*id)));
+        Ok(stay.filter(keeps).map(MessageId).collect())
+    }
+}
+
+fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The short ids that a message holds: in words, and of the summaries that our account of a left branch carries.
+fn names_held(json: &str) -> impl Iterator<Item = String> {
+    let details = json.contains(LEFT).then(|| CompactionDetails::of_left_branch(json)).flatten();
+    let carried = details.into_iter().flat_map(|details| {
+        let ids = details.summaries.into_iter().map(|summary| summary.id).chain(details.frontier);
+        ids.filter_map(|id| Some(format!("s-{}", id.get(..DIGITS)?))).collect::<Vec<_>>()
+    });
+    names_in(json).chain(carried)
+}
+
+/// Whatever in a text looks like a short id.
+fn names_in(text: &str) -> impl Iterator<Item = String> {
+    text.match_indices('-').filter_map(|(dash, _)| {
+        let start = dash.checked_sub(1)?;
+        let is_kind = matches!(text.as_bytes()[start], b'm' | b's' | b'M' | b'S');
+        let digits =
+            text.as_bytes()[dash + 1..].iter().take(DIGITS).take_while(|byte| byte.is_ascii_hexdigit());
+        let end = dash + 1 + if is_kind { digits.count() } else { 0 };
+        (end > dash + FEWEST).then(|| text[start..end].to_ascii_lowercase())
+    })
+}
+
+fn is_named(name: &str, names: &BTreeSet<String>) -> bool {
+    names
+        .range::<str, _>((Bound::Included(name), Bound::Unbounded))
+        .next()
+        .is_some_and(|known| known.starts_with(name))
+}
+
+fn is_any_named(some: &BTreeSet<String>, names: &BTreeSet<String>) -> bool {
+    some.iter().any(|name| is_named(name, names))
+}

@@ -1,0 +1,378 @@
+//! Purging: the one way in which what was said leaves the store, on the user's word alone.
+//!
+//! Of a message there stays a row that holds its place: parent, height, time, and a random number. Its lineage is made of that
+//! number and of the lineage above, so that the doctor can prove it, and what was said can't be found by trying: see
+//! [`super::rebase`]. A copy of the message, in another session's file, is known by the entry's id, its place and its time.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rusqlite::{OptionalExtension as _, params};
+use uuid::Uuid;
+
+use super::copies::Echo;
+use super::vacuum;
+use crate::dag::MessageKind;
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
+use crate::store::messages::codec;
+use crate::store::view::{hash_at, kind_from_sql, reading};
+use crate::store::{Batch, View};
+
+/// What is to be purged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purge {
+    /// One message.
+    Message(MessageId),
+    /// Everything that a session shows on any branch.
+    Session(ConversationId),
+    /// Everything that was said before this, ms since the epoch.
+    Before(i64),
+}
+
+/// What a purge removes, and where else it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PurgePlan {
+    /// The messages, with those that only repeat them.
+    pub messages: BTreeSet<MessageId>,
+    /// Of these, answers of our tools that repeat or name what is removed.
+    pub answers: BTreeSet<MessageId>,
+    /// Of these, our accounts of branches that were left, where they carry a summary that is removed.
+    pub accounts: BTreeSet<MessageId>,
+    /// Messages that stay and name something by a short id that it loses, from which a guess could be confirmed.
+    pub naming: BTreeSet<MessageId>,
+    /// What is shown of them in place of the original, since an edit.
+    pub renditions: BTreeSet<MessageId>,
+    /// The summaries that were made from them, and those that were made from these.
+    pub summaries: BTreeSet<SummaryId>,
+    /// Time of the first of the messages that were asked for, and of the last, ms.
+    pub times: Option<(i64, i64)>,
+    /// The sessions that show any of them.
+    pub sessions: Vec<PurgedSession>,
+}
+
+/// A session that shows what is purged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgedSession {
+    /// Its row.
+    pub conversation: ConversationId,
+    /// Pi's id.
+    pub session_id: String,
+    /// Its file, where it has one.
+    pub file: Option<String>,
+}
+
+/// A message without its text.
+pub(in crate::store) struct Tombstone {
+    pub id: i64,
+    pub parent: Option<i64>,
+    pub kind: MessageKind,
+    is_request: bool,
+}
+
+pub(in crate::store) fn purging(error: rusqlite::Error) -> Error {
+    Error::storing("failed to purge the history store", error)
+}
+
+impl View<'_> {
+    /// What a purge would remove.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn purge_plan(&self, purge: Purge) -> Result<PurgePlan> {
+        self.plan_over(purge, &self.bones()?)
+    }
+
+    /// All messages, those above before those below, renditions behind what they show.
+    pub(in crate::store) fn bones(&self) -> Result<Vec<Tombstone>> {
+        let mut query = self
+            .connection
+            .prepare_cached(
+                "SELECT id, parent_id, kind, role = 'user' FROM messages ORDER BY height, kind = 3, id",
+            )
+            .map_err(reading)?;
+        let bones = query
+            .query_map([], |row| {
+                Ok(Tombstone {
+                    id: row.get(0)?,
+                    parent: row.get(1)?,
+                    kind: kind_from_sql(row.get(2)?),
+                    is_request: row.get(3)?,
+                })
+            })
+            .map_err(reading)?;
+        bones.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    fn plan_over(&self, purge: Purge, bones: &[Tombstone]) -> Result<PurgePlan> {
+        let asked = self.purged_by(purge)?;
+        if asked.is_empty() {
+            return Ok(PurgePlan::default());
+        }
+        let mut traces = self.beginnings_of(&asked);
+        let mut plan = self.following(asked, bones)?;
+        let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
+        let mut echoes = self.echoes()?;
+        echoes.retain(|echo| !plan.messages.contains(&echo.id));
+        loop {
+            traces = traces.naming(self.names_of(&plan)?);
+            let (more, rest) = echoes.into_iter().partition(|echo: &Echo| echo.repeats(&traces));
+            echoes = rest;
+            if more.is_empty() {
+                break;
+            }
+            for echo in &more {
+                if echo.is_answer { &mut answers } else { &mut accounts }.insert(echo.id);
+            }
+            plan.messages.extend(more.into_iter().map(|echo: Echo| echo.id));
+            plan = self.following(plan.messages, bones)?;
+        }
+        (plan.answers, plan.accounts) = (answers, accounts);
+        plan.naming = self.keeping_names(&plan, bones)?;
+        self.add_whereabouts(&mut plan)?;
+        Ok(plan)
+    }
+
+    /// What goes with these messages: what is shown of them, and what was made from them.
+    fn following(&self, messages: BTreeSet<MessageId>, bones: &[Tombstone]) -> Result<PurgePlan> {
+        let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
+        let renditions =
+            bones.iter().filter(|bone| bone.kind == MessageKind::Edited && is_among(bone.parent));
+        let renditions: BTreeSet<MessageId> = renditions.map(|bone| MessageId(bone.id)).collect();
+        let mut summaries = self.told_of(&messages, bones)?;
+        for message in messages.iter().chain(&renditions) {
+            summaries.extend(self.leaves_over(*message)?);
+        }
+        let mut waiting: Vec<SummaryId> = summaries.iter().copied().collect();
+        while let Some(summary) = waiting.pop() {
+            let parents = self.edges(summary)?.parents;
+            waiting.extend(parents.into_iter().filter(|parent| summaries.insert(*parent)));
+        }
+        Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
+    }
+
+    fn purged_by(&self, purge: Purge) -> Result<BTreeSet<MessageId>> {
+        let (sql, value) = match purge {
+            Purge::Message(message) => {
+                ("SELECT id FROM messages WHERE id = ?1 AND kind IN (0, 1, 2)", message.0)
+            }
+            Purge::Session(conversation) => (
+                "SELECT DISTINCT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND m.kind IN (0, 1, 2)",
+                conversation.0,
+            ),
+            Purge::Before(time) => {
+                ("SELECT id FROM messages WHERE timestamp < ?1 AND kind IN (0, 1, 2)", time)
+            }
+        };
+        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
+        let ids = query.query_map([value], |row| row.get(0).map(MessageId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Leaf summaries whose model was told of one of these messages as what came before: the last few messages, and up to the
+    /// last request.
+    fn told_of(&self, messages: &BTreeSet<MessageId>, bones: &[Tombstone]) -> Result<BTreeSet<SummaryId>> {
+        /// A little more than any version has told of.
+        const BEFORE: usize = 8;
+        let bones: HashMap<i64, &Tombstone> = bones.iter().map(|bone| (bone.id, bone)).collect();
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id, first_message FROM summaries WHERE depth = 0")
+            .map_err(reading)?;
+        let leaves = query.query_map([], |row| Ok((SummaryId(row.get(0)?), row.get(1)?))).map_err(reading)?;
+        let mut told = BTreeSet::new();
+        for leaf in leaves {
+            let (leaf, first): (SummaryId, i64) = leaf.map_err(reading)?;
+            let said = bones.get(&first).filter(|bone| bone.kind == MessageKind::Edited);
+            let mut at =
+                bones.get(&said.and_then(|bone| bone.parent).unwrap_or(first)).and_then(|bone| bone.parent);
+            let (mut passed, mut requested) = (0, false);
+            while let Some(bone) = at.and_then(|id| bones.get(&id)) {
+                if messages.contains(&MessageId(bone.id)) {
+                    told.insert(leaf);
+                    break;
+                }
+                passed += usize::from(bone.kind == MessageKind::Conversation);
+                requested |= bone.is_request && bone.kind == MessageKind::Conversation;
+                if passed >= BEFORE && requested {
+                    break;
+                }
+                at = bone.parent;
+            }
+        }
+        Ok(told)
+    }
+
+    fn add_whereabouts(&self, plan: &mut PurgePlan) -> Result<()> {
+        let mut when = (self.connection)
+            .prepare_cached("SELECT timestamp FROM messages WHERE id = ?1")
+            .map_err(reading)?;
+        let mut sessions = BTreeSet::new();
+        for message in &plan.messages {
+            if !plan.answers.contains(message) && !plan.accounts.contains(message) {
+                let time: i64 = when.query_row([message.0], |row| row.get(0)).map_err(reading)?;
+                let (from, to) = plan.times.unwrap_or((time, time));
+                plan.times = Some((from.min(time), to.max(time)));
+            }
+            sessions.extend(self.sessions_of(*message)?.into_iter().map(|session| session.0));
+        }
+        let mut query = (self.connection)
+            .prepare_cached("SELECT session_id, file FROM conversations WHERE id = ?1")
+            .map_err(reading)?;
+        for id in sessions {
+            let session = query.query_row([id], |row| {
+                Ok(PurgedSession {
+                    conversation: ConversationId(id),
+                    session_id: row.get(0)?,
+                    file: row.get(1)?,
+                })
+            });
+            plan.sessions.push(session.map_err(reading)?);
+        }
+        Ok(())
+    }
+
+    /// The messages with this short id that can be purged, at most two.
+    pub fn purgeable_like(&self, handle: &Handle) -> Result<Vec<MessageId>> {
+        let (low, high) = handle.range();
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM messages WHERE lineage BETWEEN ?1 AND ?2 AND kind IN (0, 1, 2) LIMIT 2",
+            )
+            .map_err(reading)?;
+        let ids = query.query_map([low.0, high.0], |row| row.get(0).map(MessageId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The message that an entry of a session shows, if it can be purged.
+    pub fn purgeable_at(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
+        self.connection
+            .prepare_cached(
+                "SELECT m.id FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND m.kind IN (0, 1, 2)",
+            )
+            .and_then(|mut query| {
+                query.query_row(params![conversation.0, entry_id], |row| row.get(0).map(MessageId)).optional()
+            })
+            .map_err(reading)
+    }
+
+    /// The session of this id, or those whose ids begin so, at most two. A beginning of a few characters may be a slip.
+    pub fn sessions_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT id FROM conversations
+                  WHERE session_id = ?1
+                     OR (length(?1) >= 8 AND substr(session_id, 1, length(?1)) = ?1
+                         AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = ?1))
+                  LIMIT 2",
+            )
+            .map_err(reading)?;
+        let ids = query.query_map([beginning], |row| row.get(0).map(ConversationId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Messages of Pi's in a session that tell of a branch that was left: they may tell of what was purged.
+    pub fn branch_summaries(&self, conversation: ConversationId) -> Result<Vec<(MessageId, Hash)>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT DISTINCT m.id, m.lineage FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND m.kind = 0 AND m.role = 'branchSummary'",
+            )
+            .map_err(reading)?;
+        let found = query
+            .query_map([conversation.0], |row| Ok((MessageId(row.get("id")?), hash_at(row, "lineage")?)))
+            .map_err(reading)?;
+        found.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+}
+
+impl Batch<'_> {
+    /// Purges, and notes that the file has yet to be vacuumed.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn purge(&self, purge: Purge) -> Result<PurgePlan> {
+        let bones = self.bones()?;
+        let plan = self.plan_over(purge, &bones)?;
+        if plan.messages.is_empty() {
+            return Ok(plan);
+        }
+        self.unlist_files(&plan.messages)?;
+        self.unindex(&plan)?;
+        self.drop_summaries(&plan.summaries.iter().copied().collect::<Vec<_>>())?;
+        for rendition in &plan.renditions {
+            self.run("UPDATE entries SET message_id = NULL WHERE message_id = ?1", params![rendition.0])?;
+            self.run("DELETE FROM messages WHERE id = ?1", params![rendition.0])?;
+        }
+        let mut nonces: HashMap<i64, Nonce> = HashMap::new();
+        for message in &plan.messages {
+            let nonce = nonce();
+            self.run(
+                "UPDATE messages SET kind = 4, role = 'purged', tool_name = NULL, tokens = 0, json = ?2, codec = ?3, bytes = 0,
+                        first_passage = NULL, passages = 0, broken_line = NULL
+                  WHERE id = ?1",
+                params![message.0, nonce, codec::PURGED],
+            )?;
+            // The name of an entry that came second to its id has a hash of what it said.
+            self.run(
+                "UPDATE entries SET entry_id = substr(entry_id, 1, length(entry_id) - 65) || ' purged ' || ?1
+                  WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
+                params![message.0],
+            )?;
+            nonces.insert(message.0, nonce);
+        }
+        self.rebase(&bones, &plan.renditions, &nonces)?;
+        // What is claimed is named by a hash of what it is made from.
+        self.run("DELETE FROM claims", params![])?;
+        for index in ["messages_fts", "summaries_fts"] {
+            // A row that was deleted leaves its words behind until segments are merged.
+            self.run(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), params![])?;
+        }
+        vacuum::note(self.connection).map_err(purging)?;
+        Ok(plan)
+    }
+
+    /// The passages and the summaries out of the index.
+    fn unindex(&self, plan: &PurgePlan) -> Result<()> {
+        for message in &plan.messages {
+            self.run(
+                "DELETE FROM messages_fts
+                  WHERE rowid >= (SELECT first_passage FROM messages WHERE id = ?1)
+                    AND rowid < (SELECT first_passage + passages FROM messages WHERE id = ?1)",
+                params![message.0],
+            )?;
+        }
+        for summary in &plan.summaries {
+            self.run("DELETE FROM summaries_fts WHERE rowid = ?1", params![summary.0])?;
+        }
+        Ok(())
+    }
+
+    /// Compactions of Pi's below one of these messages may list files that it names.
+    fn unlist_files(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
+        let mut query =
+            self.connection.prepare("SELECT id FROM entries WHERE files IS NOT NULL").map_err(reading)?;
+        let listing = query.query_map([], |row| row.get(0).map(EntryId)).map_err(reading)?;
+        for entry in listing.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)? {
+            if self.stands_below(entry, |message| Ok(messages.contains(&message)))? {
+                self.run("UPDATE entries SET files = NULL WHERE id = ?1", params![entry.0])?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::store) fn run(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<usize> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values))
+            .map_err(purging)
+    }
+}
+
+/// 244 random bits.
+fn nonce() -> Nonce {
+    let mut nonce = [0; 32];
+    nonce[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    nonce[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+    nonce
+}

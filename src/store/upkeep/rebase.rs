@@ -1,0 +1,181 @@
+//! New identities for all that comes after a purged message, as `git rebase` gives them.
+//!
+//! A lineage is a hash over everything above. So the lineage of any later message, and the hash of any summary of such ones, would
+//! still tell somebody who has the file and guesses right that the guess is right: a short secret could be found by trying.
+//! After a purge all of them are made of the random number that stands in the secret's place, and nothing in the file follows
+//! from what was said.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rusqlite::params;
+
+use super::purge::Tombstone;
+use crate::dag::{MessageKind, Sources};
+use crate::error::Result;
+use crate::ids::{Hash, MessageId, Nonce, SummaryId};
+use crate::model::{State, SummaryRecord, replacements};
+use crate::store::view::{hash_at, reading};
+use crate::store::{Batch, StoredSummary, View};
+
+/// The identities that changed, by row: the old one and the new one.
+type Changed = HashMap<i64, (Hash, Hash)>;
+
+impl View<'_> {
+    /// The identities of what a summary is made from.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
+        let (sql, rows): (_, Vec<i64>) = match sources {
+            Sources::Messages(messages) => {
+                ("SELECT lineage FROM messages WHERE id = ?1", messages.iter().map(|id| id.0).collect())
+            }
+            Sources::Summaries(summaries) => (
+                "SELECT hash AS lineage FROM summaries WHERE id = ?1",
+                summaries.iter().map(|id| id.0).collect(),
+            ),
+        };
+        if let (Sources::Messages(_), [first, .., last]) = (sources, rows.as_slice())
+            && rows.windows(2).all(|pair| pair[0] + 1 == pair[1])
+        {
+            let found = self.lineages(*first, *last)?;
+            if found.len() == rows.len() {
+                return Ok(found);
+            }
+        }
+        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
+        rows.into_iter()
+            .map(|id| query.query_row([id], |row| hash_at(row, "lineage")).map_err(reading))
+            .collect()
+    }
+
+    /// Of messages that were stored one right after the other, as most are.
+    fn lineages(&self, first: i64, last: i64) -> Result<Vec<Hash>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+            .map_err(reading)?;
+        let found = query.query_map([first, last], |row| hash_at(row, "lineage")).map_err(reading)?;
+        found.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    fn lineage(&self, message: i64) -> Result<Hash> {
+        Ok(self.identities(&Sources::Messages(vec![MessageId(message)]))?[0])
+    }
+
+    fn nonce(&self, message: i64) -> Result<Option<Nonce>> {
+        (self.connection)
+            .prepare_cached("SELECT json FROM messages WHERE id = ?1")
+            .and_then(|mut query| query.query_row([message], |row| row.get::<_, Vec<u8>>(0)))
+            .map(|stored| stored.as_slice().try_into().ok())
+            .map_err(reading)
+    }
+}
+
+impl Batch<'_> {
+    /// Gives new identities to the messages that were `purged`, which now have these numbers, and to all that follows from them.
+    /// `bones` are all messages, those above before those below; of these, `gone` are not there any more.
+    pub(in crate::store) fn rebase(
+        &self,
+        bones: &[Tombstone],
+        gone: &BTreeSet<MessageId>,
+        purged: &HashMap<i64, Nonce>,
+    ) -> Result<()> {
+        let mut changed = Changed::new();
+        for bone in bones.iter().filter(|bone| !gone.contains(&MessageId(bone.id))) {
+            let above = bone.parent.and_then(|parent| changed.get(&parent)).copied();
+            if above.is_none() && !purged.contains_key(&bone.id) {
+                continue;
+            }
+            let old = self.lineage(bone.id)?;
+            let above = match (above, bone.parent) {
+                (Some(above), _) => above,
+                (None, Some(parent)) => self.lineage(parent).map(|same| (same, same))?,
+                (None, None) => (Hash::ROOT, Hash::ROOT),
+            };
+            // What can't be read has nothing that a guess could be tried with either.
+            let Some(new) = self.new_lineage(bone, old, above, purged.get(&bone.id))? else { continue };
+            self.run("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![bone.id, new.0])?;
+            changed.insert(bone.id, (old, new));
+        }
+        self.rename_summaries(&changed)
+    }
+
+    /// The lineage of a message below `above`, the one it had and the one it has; None where its text can't be read.
+    fn new_lineage(
+        &self,
+        bone: &Tombstone,
+        old: Hash,
+        (was, is): (Hash, Hash),
+        nonce: Option<&Nonce>,
+    ) -> Result<Option<Hash>> {
+        if let Some(nonce) = nonce {
+            return Ok(Some(is.purged(nonce)));
+        }
+        if bone.kind == MessageKind::Purged {
+            return Ok(self.nonce(bone.id)?.map(|nonce| is.purged(&nonce)));
+        }
+        let Ok(message) = self.message(MessageId(bone.id)) else { return Ok(None) };
+        if bone.kind != MessageKind::Edited {
+            return Ok(Some(is.child(&message.json)));
+        }
+        let original = bone.parent.and_then(|parent| self.message(MessageId(parent)).ok());
+        let Some(original) = original else { return Ok(None) };
+        if original.json == message.json {
+            // The edit changed nothing that is seen: what it said is not known, and need not be.
+            return Ok(Some(is.edited(&message.json)));
+        }
+        let edits = replacements(&original.json, &message.json);
+        Ok(edits.into_iter().find(|edit| was.edited(edit) == old).map(|edit| is.edited(&edit)))
+    }
+
+    /// New hashes for the summaries of such messages. Compactions so far carry them under the old ones, which nothing here proves
+    /// any more: the next carries them again.
+    fn rename_summaries(&self, messages: &Changed) -> Result<()> {
+        let mut query = (self.connection)
+            .prepare("SELECT id, hash FROM summaries ORDER BY depth, id")
+            .map_err(reading)?;
+        let all = query.query_map([], |row| Ok((row.get(0)?, hash_at(row, "hash")?))).map_err(reading)?;
+        let mut changed = Changed::new();
+        let mut broken = BTreeSet::new();
+        for summary in all.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)? {
+            let (id, old): (i64, Hash) = summary;
+            let sources = self.edges(SummaryId(id))?.sources;
+            let (rows, known): (Vec<i64>, _) = match &sources {
+                Sources::Messages(ids) => (ids.iter().map(|id| id.0).collect(), messages),
+                Sources::Summaries(ids) => (ids.iter().map(|id| id.0).collect(), &changed),
+            };
+            if rows.iter().any(|row| broken.contains(row)) && matches!(sources, Sources::Summaries(_)) {
+                broken.insert(id);
+                continue;
+            }
+            if !rows.iter().any(|row| known.contains_key(row)) {
+                continue;
+            }
+            let new = self.identities(&sources)?;
+            let before: Vec<Hash> = (rows.iter().zip(&new))
+                .map(|(row, new)| known.get(row).map_or(*new, |(old, _)| *old))
+                .collect();
+            let hash = self
+                .summary(SummaryId(id))
+                .map(|summary| (identity(&summary, &before) == old).then(|| identity(&summary, &new)));
+            // The doctor would not believe one that was not what its hash said.
+            let Ok(Some(hash)) = hash else {
+                broken.insert(id);
+                continue;
+            };
+            self.run("UPDATE summaries SET hash = ?2 WHERE id = ?1", params![id, hash.0])?;
+            self.run("DELETE FROM carried WHERE summary_id = ?1", params![id])?;
+            changed.insert(id, (old, hash));
+        }
+        for id in &broken {
+            self.run("DELETE FROM summaries_fts WHERE rowid = ?1", params![id])?;
+        }
+        self.drop_summaries(&broken.into_iter().map(SummaryId).collect::<Vec<_>>())
+    }
+}
+
+fn identity(summary: &StoredSummary, sources: &[Hash]) -> Hash {
+    let StoredSummary { depth, prompt_version, text, quotes, .. } = summary;
+    let state = if summary.degraded { State::Degraded } else { State::Ok };
+    SummaryRecord::identity(*depth, state, *prompt_version, text, quotes, sources)
+}

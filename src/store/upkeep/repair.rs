@@ -1,0 +1,258 @@
+//! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. Of the messages
+//! themselves it may do two things only: put the text back that a row had, where the row's hash proves it, and store one again
+//! whose row is gone. What is noted of one beside its text follows from that, and is noted again.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
+use crate::model::{Message, passages, with_replacement};
+use crate::store::messages::codec;
+use crate::store::summaries::records::text_of;
+use crate::store::view::reading;
+use crate::store::{Batch, Facts, NewMessage};
+
+fn mending(error: rusqlite::Error) -> Error {
+    Error::storing("failed to mend the history store", error)
+}
+
+/// The text of a message, as a session file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The message's JSON.
+    Said(String),
+    /// Of a rendition: the JSON of what an edit put in place of the original's content.
+    Replaced(String),
+}
+
+/// An entry that shows a message which is not there.
+#[derive(Clone, Copy, Debug)]
+pub struct Orphan {
+    entry: EntryId,
+    /// The row that the message had.
+    message: Option<MessageId>,
+    /// The entry above.
+    pub parent: Option<EntryId>,
+    /// Is the last message above there?
+    pub is_founded: bool,
+}
+
+impl Batch<'_> {
+    /// Puts the text of a damaged message back; `false`, and nothing is changed, where text and place do not give the
+    /// identity that the row has.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn put_back(&self, message: MessageId, text: &Text) -> Result<bool> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.lineage, above.lineage, m.parent_id
+                   FROM messages m LEFT JOIN messages above ON above.id = m.parent_id WHERE m.id = ?1",
+            )
+            .map_err(mending)?;
+        let (lineage, above, parent) = query
+            .query_row([message.0], |row| {
+                Ok((
+                    row.get::<_, [u8; 32]>(0)?,
+                    row.get::<_, Option<[u8; 32]>>(1)?,
+                    row.get::<_, Option<i64>>(2)?,
+                ))
+            })
+            .map_err(mending)?;
+        let above = above.map_or(Hash::ROOT, Hash);
+        let (json, proof) = match text {
+            Text::Said(json) => (json.clone(), above.child(json)),
+            Text::Replaced(replacement) => {
+                let original = parent.and_then(|parent| self.message(MessageId(parent)).ok());
+                let Some(original) = original else { return Ok(false) };
+                (with_replacement(&original.json, replacement), above.edited(replacement))
+            }
+        };
+        if proof.0 != lineage {
+            return Ok(false);
+        }
+        let (packed, codec) = codec::encode(&json);
+        self.connection
+            .prepare_cached("UPDATE messages SET json = ?2, codec = ?3, bytes = ?4 WHERE id = ?1")
+            .and_then(|mut update| update.execute(params![message.0, packed, codec, json.len()]))
+            .map_err(mending)?;
+        Ok(true)
+    }
+
+    /// Notes again what follows from a message's text.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn set_facts(&self, message: MessageId, facts: &Facts) -> Result<()> {
+        let Facts { role, tool, tokens, timestamp } = facts;
+        self.connection
+            .prepare_cached(
+                "UPDATE messages SET role = ?2, tool_name = ?3, tokens = ?4, timestamp = ?5 WHERE id = ?1",
+            )
+            .and_then(|mut update| update.execute(params![message.0, role, tool, tokens, timestamp]))
+            .map(drop)
+            .map_err(mending)
+    }
+
+    /// The entry `entry_id`, if it shows a message that is not there.
+    ///
+    /// # Errors
+    /// When the database can't be read.
+    pub fn bereft(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Orphan>> {
+        self.connection
+            .prepare_cached(
+                "SELECT e.id, e.message_id, e.parent_id, above.head_id, m.id AS head
+                   FROM entries e
+                   LEFT JOIN entries above ON above.id = e.parent_id
+                   LEFT JOIN messages m ON m.id = above.head_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1
+                    AND (e.parent_id IS NULL OR above.id IS NOT NULL)
+                    AND NOT EXISTS (SELECT 1 FROM messages WHERE id = e.message_id)",
+            )
+            .and_then(|mut query| {
+                query
+                    .query_row(params![conversation.0, entry_id], |row| {
+                        Ok(Orphan {
+                            entry: EntryId(row.get("id")?),
+                            message: row.get::<_, Option<i64>>("message_id")?.map(MessageId),
+                            parent: row.get::<_, Option<i64>>("parent_id")?.map(EntryId),
+                            is_founded: row.get::<_, Option<i64>>("head_id")?
+                                == row.get::<_, Option<i64>>("head")?,
+                        })
+                    })
+                    .optional()
+            })
+            .map_err(reading)
+    }
+
+    /// Stores the lost message of an entry again, in its row, which all that hangs from it still names; `false`, and nothing is
+    /// changed, where what follows it proves that it was another.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn bring_back(&self, bereft: &Orphan, message: &NewMessage<'_>) -> Result<bool> {
+        // What follows a message was mostly stored right after it.
+        let after = |id: MessageId| -> rusqlite::Result<Option<i64>> {
+            self.connection
+                .prepare_cached(
+                    "SELECT id FROM messages WHERE id > ?1 AND parent_id = ?1 AND kind <> 3 ORDER BY id LIMIT 1",
+                )?
+                .query_row([id.0], |row| row.get(0))
+                .optional()
+        };
+        let next = bereft.message.map_or(Ok(None), after).map_err(mending)?;
+        if let Some(next) = next.and_then(|next| self.message(MessageId(next)).ok())
+            && message.lineage.child(&next.json) != next.lineage
+        {
+            return Ok(false);
+        }
+        let id = self.add_message_at(bereft.message, message)?;
+        self.connection
+            .prepare_cached("UPDATE entries SET message_id = ?2, head_id = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute([bereft.entry.0, id.0]))
+            .map_err(mending)?;
+        Ok(true)
+    }
+
+    /// Empties both indexes: one whose insides are broken takes nothing in.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn clear_indexes(&self) -> Result<()> {
+        self.connection
+            .execute_batch(
+                "INSERT INTO messages_fts (messages_fts) VALUES ('delete-all');
+                 INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all');",
+            )
+            .map_err(mending)
+    }
+
+    /// Writes down the last message at or above some entries.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn set_heads(&self, heads: &[(EntryId, Option<MessageId>)]) -> Result<()> {
+        let mut update = (self.connection)
+            .prepare_cached("UPDATE entries SET head_id = ?2 WHERE id = ?1")
+            .map_err(mending)?;
+        for (entry, head) in heads {
+            update.execute(params![entry.0, head.map(|head| head.0)]).map_err(mending)?;
+        }
+        Ok(())
+    }
+
+    /// Hangs an entry below another.
+    pub fn set_parent(&self, entry: EntryId, parent: EntryId) -> Result<()> {
+        self.connection
+            .prepare_cached("UPDATE entries SET parent_id = ?2 WHERE id = ?1")
+            .and_then(|mut update| update.execute([entry.0, parent.0]))
+            .map(drop)
+            .map_err(mending)
+    }
+
+    /// Removes summaries with their edges. What was condensed from them must be among them.
+    pub fn drop_summaries(&self, summaries: &[SummaryId]) -> Result<()> {
+        // Edges among them go first, whichever end is where.
+        for sql in [
+            "DELETE FROM carried WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE summary_id = ?1",
+            "DELETE FROM summary_sources WHERE source_id = ?1",
+            "DELETE FROM summaries WHERE id = ?1",
+        ] {
+            let mut delete = self.connection.prepare_cached(sql).map_err(mending)?;
+            for summary in summaries {
+                delete.execute([summary.0]).map_err(mending)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes edges of summaries that are not there, and notes of who carries them.
+    pub fn drop_loose_ends(&self) -> Result<()> {
+        self.connection
+            .execute_batch(
+                "DELETE FROM summary_sources WHERE summary_id NOT IN (SELECT id FROM summaries);
+                 DELETE FROM carried WHERE summary_id NOT IN (SELECT id FROM summaries)
+                                        OR entry_id NOT IN (SELECT id FROM entries);",
+            )
+            .map_err(mending)
+    }
+
+    /// Makes SQLite's own indexes anew.
+    pub fn reindex(&self) -> Result<()> {
+        self.connection.execute_batch("REINDEX").map_err(mending)
+    }
+
+    /// Makes the index of summaries anew.
+    pub fn rebuild_summary_index(&self) -> Result<()> {
+        self.connection
+            .execute("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])
+            .map_err(mending)?;
+        let mut query = self.connection.prepare("SELECT * FROM summaries ORDER BY id").map_err(mending)?;
+        let mut rows = query.query([]).map_err(mending)?;
+        while let Some(row) = rows.next().map_err(mending)? {
+            let id: i64 = row.get("id").map_err(reading)?;
+            // One whose text can't be read has no words.
+            let Ok(text) = text_of(row).map_err(reading)? else { continue };
+            self.index("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", id, &text)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the index of messages anew, each passage in the row that its message notes. A message whose text can't be read
+    /// has no words.
+    pub fn rebuild_message_index(&self) -> Result<()> {
+        self.connection
+            .execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')", [])
+            .map_err(mending)?;
+        self.audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
+            let (Ok(json), Some(first)) = (&message.json, message.first_passage) else { return Ok(true) };
+            let text = Message::parse(json).searchable();
+            for (row, range) in (first..first.saturating_add(message.passages)).zip(passages(&text)) {
+                let body = &text[range];
+                self.index("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body)?;
+            }
+            Ok(true)
+        })
+    }
+}

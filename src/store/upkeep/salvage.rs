@@ -1,0 +1,254 @@
+//! Reading an old database, whatever is left of it: one that was moved away because it was damaged or too large, or a backup.
+//!
+//! Rows are read one by one by their number, so that a page that can't be read costs what lies in it and nothing else. The
+//! file is never written to.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, Result};
+use crate::ids::{Hash, Nonce};
+use crate::model::{Content, Entry, Stub, replacements};
+use crate::store::db::connection;
+use crate::store::db::migrations;
+use crate::store::db::strange;
+use crate::store::messages::codec;
+
+/// Rows that are asked for where the database can't say how many there are.
+const MANY: i64 = 1_000_000;
+
+/// An old database.
+pub struct OldStore {
+    connection: Connection,
+    /// Ends the reading.
+    cancel: CancellationToken,
+    /// Each session's entries, in their order.
+    entries: HashMap<i64, Vec<OldEntry>>,
+    /// Rows of sessions and entries that can't be read.
+    lost: usize,
+}
+
+/// A session in an old database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldSession {
+    row: i64,
+    /// Pi's id.
+    pub session_id: String,
+    /// Its file, where it had one.
+    pub file: Option<String>,
+    /// The file of the session it was forked from.
+    pub parent: Option<String>,
+}
+
+struct OldEntry {
+    row: i64,
+    id: String,
+    parent: Option<i64>,
+    kind: i64,
+    message: Option<i64>,
+    target: Option<String>,
+    /// Tokens that a stub shows, and how many below it hide; formats before stubs have neither.
+    stub: (usize, usize),
+}
+
+struct OldMessage {
+    lineage: Hash,
+    above: Option<i64>,
+    timestamp: i64,
+    json: String,
+}
+
+impl OldStore {
+    /// Opens a database of ours, whoever made it; it is read until `cancel` is raised.
+    ///
+    /// # Errors
+    /// When it is none, or so damaged that SQLite can't open it.
+    pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
+        let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be opened: {error}"));
+        if !path.is_file() {
+            return Err(Error::invalid("it is not a regular file"));
+        }
+        let connection = strange::open(path, cancel).map_err(failed)?;
+        let mark: i64 =
+            connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
+        if mark != connection::APPLICATION_ID {
+            return Err(Error::invalid("it is no database of this extension's"));
+        }
+        if migrations::version(&connection).map_err(failed)? > migrations::current() {
+            return Err(Error::invalid("a newer version of this extension wrote it: that one can import it"));
+        }
+        if !migrations::is_ours(&connection).map_err(failed)? {
+            return Err(Error::invalid("another program has changed it: import Pi's session files instead"));
+        }
+        let mut store = Self { connection, cancel: cancel.clone(), entries: HashMap::new(), lost: 0 };
+        let mut entries: HashMap<i64, Vec<OldEntry>> = HashMap::new();
+        let sql = "SELECT * FROM entries WHERE id = ?1";
+        store.lost += store.each("entries", sql, |row| {
+            let entry = OldEntry {
+                row: row.get("id")?,
+                id: row.get("entry_id")?,
+                parent: row.get("parent_id")?,
+                kind: row.get("kind")?,
+                message: row.get("message_id")?,
+                target: row.get("target")?,
+                stub: (row.get("stub_tokens").unwrap_or_default(), row.get("hides").unwrap_or_default()),
+            };
+            entries.entry(row.get("conversation_id")?).or_default().push(entry);
+            Ok(())
+        })?;
+        store.entries = entries;
+        Ok(store)
+    }
+
+    pub(in crate::store) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The sessions.
+    ///
+    /// # Errors
+    /// When nothing of them can be read.
+    pub fn sessions(&mut self) -> Result<Vec<OldSession>> {
+        let mut sessions = Vec::new();
+        let sql = "SELECT id, session_id, file, parent_session FROM conversations WHERE id = ?1";
+        self.lost += self.each("conversations", sql, |row| {
+            let (row, session_id, file, parent) = row.try_into()?;
+            sessions.push(OldSession { row, session_id, file, parent });
+            Ok(())
+        })?;
+        Ok(sessions)
+    }
+
+    /// Rows so far that can't be read.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        self.lost
+    }
+
+    /// The entries of a session with what they say, handed to `visit`. What can't be read is left out, and what hung from it
+    /// hangs from what is above.
+    pub fn entries(&mut self, session: &OldSession, mut visit: impl FnMut(Entry)) {
+        let entries = self.entries.remove(&session.row).unwrap_or_default();
+        let mut read: HashMap<i64, Entry> = HashMap::new();
+        let shown: HashMap<&str, i64> = (entries.iter())
+            .filter(|entry| entry.kind == 1)
+            .filter_map(|entry| Some((entry.id.as_str(), entry.message?)))
+            .collect();
+        // From an entry that can't be read to the one above it.
+        let mut gone: HashMap<i64, Option<i64>> = HashMap::new();
+        let names: HashMap<i64, &str> = entries.iter().map(|entry| (entry.row, entry.id.as_str())).collect();
+        for entry in &entries {
+            let Some((content, timestamp)) = self.content(entry, &shown) else {
+                gone.insert(entry.row, entry.parent);
+                self.lost += 1;
+                continue;
+            };
+            read.insert(entry.row, Entry { id: entry.id.clone(), parent: None, timestamp, content });
+        }
+        for entry in &entries {
+            let Some(mut found) = read.remove(&entry.row) else { continue };
+            let mut above = entry.parent;
+            // No chain is longer than there are entries.
+            for _ in 0..gone.len() {
+                match above.and_then(|above| gone.get(&above)) {
+                    Some(next) => above = *next,
+                    None => break,
+                }
+            }
+            found.parent = above.and_then(|above| names.get(&above)).map(|name| (*name).to_owned());
+            visit(found);
+        }
+    }
+
+    /// What an entry says, and when; `None` where that can't be read.
+    fn content(&self, entry: &OldEntry, shown: &HashMap<&str, i64>) -> Option<(Content, i64)> {
+        if let Some((nonce, timestamp)) = entry.message.and_then(|message| self.purged(message)) {
+            return Some((Content::Purged(nonce), timestamp));
+        }
+        match (entry.kind, entry.message, &entry.target) {
+            (1, Some(message), _) => {
+                self.message(message).map(|message| (Content::Message(message.json), message.timestamp))
+            }
+            (2, None, Some(target)) => Some((Content::Edit { target: target.clone(), replacement: None }, 0)),
+            (2, Some(rendition), Some(target)) => {
+                let rendition = self.message(rendition)?;
+                let original =
+                    self.message(rendition.above.or_else(|| shown.get(target.as_str()).copied())?)?;
+                let replacement = (replacements(&original.json, &rendition.json).into_iter())
+                    .find(|replacement| original.lineage.edited(replacement) == rendition.lineage)?;
+                let content = Content::Edit { target: target.clone(), replacement: Some(replacement) };
+                Some((content, rendition.timestamp))
+            }
+            (4, _, Some(target)) => {
+                let (tokens, hides) = entry.stub;
+                Some((Content::Stub(Stub { target: target.clone(), tokens, hides }), 0))
+            }
+            (0, ..) => Some((Content::Other, 0)),
+            (3, ..) => Some((Content::Compaction(None), 0)),
+            _ => None,
+        }
+    }
+
+    /// What stands in place of a message that was purged, and when that was said.
+    fn purged(&self, id: i64) -> Option<(Nonce, i64)> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4")
+            .ok()?;
+        query.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).ok()
+    }
+
+    fn message(&self, id: i64) -> Option<OldMessage> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT lineage, parent_id, timestamp, json, codec, bytes FROM messages WHERE id = ?1",
+            )
+            .ok()?;
+        let read = |row: &Row<'_>| {
+            let json = codec::decode(row.get(3)?, row.get(4)?, row.get(5)?);
+            Ok((Hash(row.get(0)?), row.get(1)?, row.get(2)?, json))
+        };
+        let (lineage, above, timestamp, json) = query.query_row([id], read).ok()?;
+        Some(OldMessage { lineage, above, timestamp, json: json.ok()? })
+    }
+
+    /// Visits each row of a table; says how many can't be read.
+    fn each(
+        &self,
+        table: &str,
+        by_id: &str,
+        mut visit: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
+    ) -> Result<usize> {
+        let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be read: {error}"));
+        let last = format!("SELECT coalesce(max(id), 0) FROM {table}");
+        let last: i64 = self.connection.query_row(&last, [], |row| row.get(0)).unwrap_or(MANY);
+        let next = format!("SELECT min(id) FROM {table} WHERE id >= ?1");
+        let mut next = self.connection.prepare(&next).map_err(failed)?;
+        let mut query = self.connection.prepare(by_id).map_err(failed)?;
+        let (mut lost, mut id, mut blind) = (0, 1, 0);
+        while id <= last && blind <= MANY {
+            // A gap between two rows is skipped, however wide; where the table can't say where it ends, it is gone through.
+            match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
+                Ok(Some(found)) if found >= id => (id, blind) = (found, 0),
+                Ok(None) => break,
+                Err(error) if is_over(&error) => return Err(failed(error)),
+                // One that lies before it: pages that point back.
+                Ok(Some(_)) | Err(_) => blind += 1,
+            }
+            if self.cancel.is_cancelled() {
+                return Err(Error::cancelled());
+            }
+            lost += usize::from(query.query_row([id], |row| visit(row)).optional().is_err());
+            let Some(after) = id.checked_add(1) else { break };
+            id = after;
+        }
+        Ok(lost)
+    }
+}
+
+/// Was reading stopped, since it takes too long or nobody waits any more?
+fn is_over(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
+}

@@ -37,7 +37,7 @@ impl Store {
         let mut passed: Option<Error> = None;
         for path in places(dir, project).into_iter().filter(|path| path.is_file()) {
             connection::check_own(&path)?;
-            match Self::of_apart(&path, open, |_| Ok(())) {
+            match Self::of_apart(&path, open) {
                 Ok(found) if found.project == project => {
                     let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
                     let notice = told.map(|why| format!("{why}; what is shown is from {}", path.display()));
@@ -50,8 +50,7 @@ impl Store {
         passed.map_or(Ok(None), Err)
     }
 
-    /// Opens a database of ours to read it, wherever it lies and whoever made it, until `cancel` is raised. One of an older format is
-    /// read as today's, from a copy in memory.
+    /// Opens a database of ours to read it, wherever it lies and whoever made it, until `cancel` is raised.
     ///
     /// # Errors
     /// When it is none, when a newer version wrote it, or when it can't be read.
@@ -68,24 +67,17 @@ impl Store {
         if !path.is_file() {
             return Err(Error::invalid(format!("{} is no file, and no database", path.display())));
         }
-        let guard = |copy: &mut Connection| strange::guard(copy, path, cancel);
         let cancel = cancel.clone();
         let opens = move |path: &Path| strange::open(path, &cancel).and_then(looked_into);
-        Self::of_apart(path, opens, guard)
+        Self::of_apart(path, opens)
     }
 
     fn of_apart(
         path: &Path,
         opens: impl Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync + 'static,
-        guard: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
     ) -> Result<Apart> {
-        let (connection, version, project) = look(path, &opens)?;
-        let place = Place::File(path.to_owned());
-        let store = if version < migrations::current() {
-            Self::of_copy(place, as_todays(&connection, guard)?)?
-        } else {
-            Self::of_reader(place, connection, Box::new(opens))
-        };
+        let (connection, project) = look(path, &opens)?;
+        let store = Self::of_reader(Place::File(path.to_owned()), connection, Box::new(opens));
         Ok(Apart { store, project, notice: None })
     }
 
@@ -117,24 +109,13 @@ pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
 pub(in crate::store) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
     connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
-        let (connection, version, project) = look(&path, open).ok()?;
-        if project != cwd {
-            return None;
-        }
-        let connection = if version < migrations::current() {
-            as_todays(&connection, |_| Ok(())).ok()?
-        } else {
-            connection
-        };
-        Some(Opened { connection, place: Place::File(path), notice: None })
+        let (connection, project) = look(&path, open).ok()?;
+        (project == cwd).then(|| Opened { connection, place: Place::File(path), notice: None })
     })
 }
 
-/// Opens a database of ours, of this format or an older one, and says which, and whose it is.
-fn look(
-    path: &Path,
-    opens: impl Fn(&Path) -> rusqlite::Result<Connection>,
-) -> Result<(Connection, i64, String)> {
+/// Opens a database of ours, and says whose it is.
+fn look(path: &Path, opens: impl Fn(&Path) -> rusqlite::Result<Connection>) -> Result<(Connection, String)> {
     let failed = |error: rusqlite::Error| {
         let error = Error::storing(format!("{} can't be read", path.display()), error);
         trouble::explained_at_opening(error, path)
@@ -148,7 +129,7 @@ fn look(
         return Err(foreign_or(path, rusqlite::Error::InvalidQuery, failed));
     }
     let project = project_in(&connection).map_err(failed)?.unwrap_or_default();
-    Ok((connection, version, project))
+    Ok((connection, project))
 }
 
 /// Bytes that are read by looking at the file's pages where the system has them: none is cut off while somebody reads it.
@@ -215,51 +196,16 @@ fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Err
     }
 }
 
-/// A copy in memory, `guard`ed, brought to today's format, that is only read.
-fn as_todays(
-    connection: &Connection,
-    guard: impl FnOnce(&mut Connection) -> rusqlite::Result<()>,
-) -> Result<Connection> {
-    let failed = |error| Error::storing("failed to read the history", error);
-    let mut copy = backup::in_memory(connection).map_err(failed)?;
-    guard(&mut copy).map_err(failed)?;
-    migrations::run(&mut copy)?;
-    connection::that_looks(copy).map_err(failed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::OldStore;
 
-    #[tokio::test]
-    async fn a_database_of_an_older_format_is_read_as_todays_and_stays_as_it_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("old.db");
-        let old = Connection::open(&path).unwrap();
-        old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
-        migrations::lay_out(&old, 5);
-        old.execute_batch(
-            "INSERT INTO _metadata VALUES ('cwd', '/project');
-             INSERT INTO conversations VALUES (1, 'one', NULL, NULL, 0, 0)",
-        )
-        .unwrap();
-        old.close().unwrap();
-        let before = std::fs::read(&path).unwrap();
-        let Apart { store, project, .. } = Store::apart_in(&path, &CancellationToken::new()).unwrap();
-        let known = store.read(|view| Ok((view.session_ids()?, view.rewritten()?))).await.unwrap();
-        assert_eq!((project.as_str(), known), ("/project", (vec!["one".to_owned()], 0)));
-        assert!(store.write(|_| Ok(())).await.is_err());
-        store.close().await;
-        assert!(std::fs::read(&path).unwrap() == before);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
     /// A database of ours that somebody has changed with these statements.
     fn crafted(path: &Path, statements: &str) {
-        let old = Connection::open(path).unwrap();
+        let mut old = Connection::open(path).unwrap();
         old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
-        migrations::lay_out(&old, usize::try_from(migrations::current()).unwrap());
+        migrations::run(&mut old).unwrap();
         old.execute_batch("INSERT INTO _metadata VALUES ('cwd', '/project')").unwrap();
         old.execute_batch(statements).unwrap();
         old.close().unwrap();

@@ -48,11 +48,7 @@ fn has_one_name(file: &fs::Metadata) -> bool {
 }
 
 /// Lets what is asked of a database end when `cancel` is raised, and when it takes longer than one of its size can.
-pub(in crate::store) fn guard(
-    connection: &mut Connection,
-    path: &Path,
-    cancel: &CancellationToken,
-) -> rusqlite::Result<()> {
+fn guard(connection: &mut Connection, path: &Path, cancel: &CancellationToken) -> rusqlite::Result<()> {
     let bytes = ["", "-wal"].map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len()));
     let mut left = LOOKS.0 + bytes.iter().sum::<u64>() / LOOKS.1;
     let cancel = cancel.clone();
@@ -142,9 +138,9 @@ mod tests {
     fn history(sessions: usize) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.db");
-        let ours = Connection::open(&path).unwrap();
+        let mut ours = Connection::open(&path).unwrap();
         ours.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
-        migrations::lay_out(&ours, usize::try_from(migrations::current()).unwrap());
+        migrations::run(&mut ours).unwrap();
         ours.execute_batch("INSERT INTO _metadata VALUES ('cwd', '/project')").unwrap();
         say(&ours, 0, sessions);
         (dir, path)

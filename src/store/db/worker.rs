@@ -170,18 +170,6 @@ impl Store {
         Self(Arc::new(shared))
     }
 
-    /// The same of a copy in memory.
-    pub(in crate::store) fn of_copy(place: Place, copy: Connection) -> Result<Self> {
-        let (jobs, writer) = start_writer(copy, None)?;
-        // The writer has the only connection there is.
-        let shared = Shared {
-            reads_in_turn: Arc::new(AtomicBool::new(true)),
-            ..Shared::reading(place, Box::new(|_| Err(rusqlite::Error::InvalidQuery)))
-        };
-        (*lock(&shared.jobs), *lock(&shared.writer)) = (Some(jobs), Some(writer));
-        Ok(Self(Arc::new(shared)))
-    }
-
     /// Where the store lies.
     #[must_use]
     pub fn place(&self) -> &Place {

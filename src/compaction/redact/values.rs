@@ -29,6 +29,8 @@ pub(super) enum Check {
     Random,
     /// Hard to guess, as in a sentence.
     Strong,
+    /// What people choose, in a sentence that says so.
+    Chosen,
     /// The password in a URL, and no port.
     Url,
     /// Anything but a placeholder.
@@ -46,6 +48,7 @@ impl Check {
             "key" => Self::Key,
             "random" => Self::Random,
             "strong" => Self::Strong,
+            "chosen" => Self::Chosen,
             "url" => Self::Url,
             "word" => Self::Word,
             number => number.parse().map_or(Self::Unknown, Self::Shape),
@@ -60,7 +63,7 @@ impl Check {
             Self::Shape(bits) => entropy(value) >= bits && !(value.contains('-') && is_words(value)),
             Self::Named => is_mixed(value) && entropy(value) >= 3.0 && !has_any(&found.name(), &OTHER_VALUES),
             _ if is_placeholder(value) => false,
-            Self::Word => true,
+            Self::Word => !TYPES.contains(&value.to_lowercase().as_str()),
             Self::Password => found.is_password(),
             Self::Secret => found.is_key() && !names_other(),
             Self::Key => found.is_key() && found.is_compound() && !names_other(),
@@ -69,15 +72,17 @@ impl Check {
                     && value.len() >= 16
                     && entropy(value) >= 3.5
                     && !has_any(&found.name(), &OTHER_VALUES)
+                    && !names_other()
             }
             Self::Strong => is_strong(value),
+            Self::Chosen => is_strong(value) || is_chosen(value),
             Self::Url => !found.is_port(),
         }
     }
 }
 
 /// Names of what is shown to all, or names something.
-const OTHER_NAMES: [&str; 14] = [
+const OTHER_NAMES: [&str; 16] = [
     "public",
     "publish",
     "cache",
@@ -88,7 +93,9 @@ const OTHER_NAMES: [&str; 14] = [
     "sort",
     "shard",
     "restore",
-    "page",
+    "pagetoken",
+    "page_token",
+    "page-token",
     "continuation",
     "object",
     "routing",
@@ -119,7 +126,7 @@ const PLACEHOLDERS: [&str; 14] = [
 ];
 
 /// Words that describe a value, or are the user's of a manual.
-const TYPES: [&str; 12] = [
+const TYPES: [&str; 22] = [
     "string",
     "str",
     "text",
@@ -132,6 +139,17 @@ const TYPES: [&str; 12] = [
     "token",
     "true",
     "false",
+    // As translations have it.
+    "password",
+    "passwort",
+    "kennwort",
+    "contraseña",
+    "mot de passe",
+    "wachtwoord",
+    "senha",
+    "пароль",
+    "密码",
+    "パスワード",
 ];
 
 impl Found<'_> {
@@ -145,7 +163,7 @@ impl Found<'_> {
     /// Does the name begin before its last word, as `secret_key` does?
     fn is_compound(&self) -> bool {
         match self.text.as_bytes()[..self.start] {
-            [.., before, b'_' | b'-'] => before.is_ascii_alphanumeric(),
+            [.., before, b'_' | b'-' | b'.'] => before.is_ascii_alphanumeric(),
             [.., before] => before.is_ascii_alphanumeric(),
             [] => false,
         }
@@ -158,16 +176,19 @@ impl Found<'_> {
     /// Is the value, where it has no quotation marks, code?
     fn is_code(&self) -> bool {
         let next = self.text.as_bytes().get(self.at + self.value.len());
-        !self.is_quoted() && (self.sign == "," || matches!(next, Some(b'(' | b'[')) || is_path(self.value))
+        let is_path = is_file(self.value) || (!self.is_environment() && is_path(self.value));
+        !self.is_quoted() && (self.sign == "," || matches!(next, Some(b'(' | b'[')) || is_path)
     }
 
     fn is_password(&self) -> bool {
         let value = self.value.to_lowercase();
-        let is_sentence = value.contains(char::is_whitespace) && !(self.sign == "=" && value.len() < 40);
+        // What is called a phrase may have words; what an environment has may too.
+        let may_have_words = self.sign == "=" || self.name().contains("phrase");
+        let is_sentence = value.contains(char::is_whitespace) && !(may_have_words && value.len() < 40);
         if is_sentence || TYPES.contains(&value.as_str()) || self.is_code() {
             return false;
         }
-        let is_name = is_identifier(self.value) && value.contains("pass");
+        let is_name = is_identifier(self.value) && value.contains("pass") && !has_digit(&value);
         let is_plain = is_identifier(self.value) && !has_digit(self.value);
         match self.is_quoted() {
             true => !self.sign.starts_with(',') || self.is_key(),
@@ -175,7 +196,11 @@ impl Found<'_> {
             false if self.sign == "=" => !is_name && (!is_plain || self.is_environment()),
             false if self.sign.is_empty() => !is_plain && !is_name,
             false => {
-                self.value.len() >= 8 && (is_mixed(&value) || value.bytes().all(|byte| byte.is_ascii_digit()))
+                let is_case = |is: fn(&u8) -> bool| self.value.bytes().any(|byte| is(&byte));
+                let has_cases = is_case(u8::is_ascii_uppercase) && is_case(u8::is_ascii_lowercase);
+                let is_chosen = has_cases && !is_identifier(self.value);
+                self.value.len() >= 8
+                    && (is_mixed(&value) || is_chosen || value.bytes().all(|byte| byte.is_ascii_digit()))
             }
         }
     }
@@ -187,7 +212,12 @@ impl Found<'_> {
 
     fn is_key(&self) -> bool {
         let value = self.value;
-        value.len() >= 8 && is_mixed(value) && !value.contains(' ') && !is_words(value) && !self.is_code()
+        // `:secret:` is a part of a name, as in `arn:aws:secretsmanager:eu-west-1:1:secret:prod/db`.
+        let is_part = self.sign == ":" && self.text[..self.start].ends_with(':');
+        let is_random = value.len() >= 8 && is_mixed(value) && !value.contains(' ');
+        // In an environment people choose words too.
+        let is_random = is_random && (!is_words(value) || (self.sign == "=" && self.is_environment()));
+        is_random && !is_part && !self.is_code()
     }
 
     /// Is what comes after `user:` the port of a host?
@@ -233,6 +263,14 @@ fn is_strong(value: &str) -> bool {
     value.len() >= 6 && has_digit(value) && (has_all || is_long) && !is_words(value)
 }
 
+/// A word with a capital, and a number, but no name of a code such as `Base64`.
+fn is_chosen(value: &str) -> bool {
+    let letters = value.trim_end_matches(|c: char| c.is_ascii_digit());
+    let has_case = value.chars().any(char::is_lowercase) && value.chars().any(char::is_uppercase);
+    let is_code = letters.len() <= 6 && is_identifier(value);
+    value.len() >= 6 && has_case && letters.len() < value.len() && !is_code && !value.contains('/')
+}
+
 /// Words and short numbers with signs between them, such as `users-2024-page-3` or `level2`.
 fn is_words(value: &str) -> bool {
     value.split(|c: char| "-_./:, ".contains(c)).all(|part| {
@@ -248,7 +286,11 @@ fn is_path(value: &str) -> bool {
             && part.bytes().filter(u8::is_ascii_digit).count() <= 3
             && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':' | '?' | '!' | '*'))
     };
-    value.starts_with(['/', '.', '~']) || (value.contains('.') && value.split('.').all(is_name))
+    is_file(value) || (value.contains('.') && value.split('.').all(is_name))
+}
+
+fn is_file(value: &str) -> bool {
+    value.starts_with(['/', '.', '~'])
 }
 
 /// What stands for a value that is elsewhere, or was masked already.

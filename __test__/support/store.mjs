@@ -25,7 +25,7 @@ export class DatabaseSync extends sqlite.DatabaseSync {
 }
 
 /** What messages are packed with. */
-const dictionary = readFileSync(path.join(root, "src", "store", "messages.dictionary"));
+const dictionary = readFileSync(path.join(root, "src", "store", "messages", "messages.dictionary"));
 
 /** How the column `codec` says a message's JSON lies in its row. @type {Record<number, (stored: Buffer) => Buffer>} */
 const CODECS = {

@@ -4,36 +4,65 @@ use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use super::captures;
+use super::patterns::{captures, is_among, is_letter};
 
 /// A color; a number, with what stands before or after it. Only of `k` and `M` the case tells something.
 const NUMBER: &str = concat!(
     r"#(?<color>[0-9A-Fa-f]{6})(?-u:\b)",
-    r"|(?<port>(?i:port)[ :=]{1,2}|localhost:)?(?<coin>[$€£] ?)?(?<n>[0-9]+(?:[.,'_\u{a0}\u{202f}][0-9]+)*)",
+    r"|(?<exact>[0-9]{1,3}(?:\.[0-9]{1,3}){3}",
+    r"|[0-9](?:\.[0-9]+)?e-[0-9]+)(?-u:\b)",
+    r"|(?<port>(?-u:\b)(?i:ports?)[ :=]{1,2}|localhost:|(?-u:\B):)?",
+    r"(?<coin>[$€£] ?)?(?<n>[0-9]+(?:[.,'_\u{a0}\u{202f}][0-9]+)*",
+    r"(?<pre>-(?:rc|beta|alpha|pre|dev)[\w.]*)?)",
     r"(?<times>[ \u{a0}]?(?:k|K|M|thousand|million|billion)(?-u:\b))?",
-    r"(?:(?<minutes>m)(?-u:\b)|[ \u{a0}\u{202f}-]?(?<unit>%|°[CF](?-u:\b)|(?i:percent|prozent|por ciento|pour cent|ms|ns|us|µs|s|sec\w*|sek\w*|seg\w*",
-    r"|min|minut\w*|h|hours?|heures?|horas?|stunden?|days?|jours?|d[ií]as?|tagen?|giorni|weeks?|semaines?|semanas?|wochen?",
-    r"|months?|mois|meses|mesi|monate?n?|[kmgt]i?b|bytes|px|fps|[kmg]?hz|rpm|rps|qps|(?:req|requests|ops|items|rows|events)/s)(?-u:\b)",
-    r"|(?:[KMGT]i|[GT]|[mk]?[VW]|[mkµ]Wh|[mµ]A|mAh|dBm?)(?-u:\b)|毫秒|ミリ秒|秒|分钟|分鐘|小时|小時|時間|天",
+    r"(?:(?<minutes>m)(?-u:\b)|[ \u{a0}\u{202f}-]?(?<unit>%|€|£|°[CF](?-u:\b)|(?i:percent|prozent|por ciento|pour cent",
+    r"|ms|ns|us|µs|s|sec\w*|sek\w*|seg\w*|saniye",
+    r"|min|minut\w*|dakika|h|hours?|heures?|horas?|stunden?|days?|jours?|d[ií]as?|tagen?|giorni|weeks?|semaines?|semanas?|wochen?",
+    r"|months?|mois|meses|mesi|monate?n?|[kmgt]i?b|bytes",
+    r"|px|rem|dpi|mm|cm|kg|ppm|bit|cores?|v?cpus?|gpus?|eur|euros?",
+    r"|usd|dollars?|gbp|x|fold|[kmg]bit/s|[kmg]bps|[kmgt]b/s|px",
+    r"|fps|[kmg]?hz|rpm|rps|qps|(?:req|requests|ops|items|rows|events)/s)(?-u:\b)",
+    r"|(?:[KMGT]i|[GTg]|[mk]?[VW]|[mkµ]Wh|[mµ]A|mAh|dBm?)(?-u:\b)",
+    r"|毫秒|ミリ秒|밀리초|мс|秒|초",
+    r"|сек\p{L}*|分钟|分鐘|分|분|мин\p{L}*|小时|小時|時間|시간",
+    r"|час\p{L}*|天|日|일|дн[яе]\p{L}*|день|件|行|条|строк\p{L}*|행|건",
     r"|(?:rows|records|users|requests|tokens|connections|customers|messages|documents)(?-u:\b)",
-    r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b)))?",
+    r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b))",
+    r"| (?:[a-z]{4,} )?(?<things>[a-z]{3,}[a-rt-z]s)(?-u:\b))?",
 );
 /// Units that have several names, each with how these begin.
-const UNITS: [(&str, &[&str]); 9] = [
+const UNITS: [(&str, &[&str]); 13] = [
+    ("€", &["eur"]),
+    ("$", &["usd", "dollar"]),
+    ("core", &["core", "cpu", "vcpu"]),
+    ("x", &["fold"]),
     ("requests", &["req"]),
-    ("ms", &["ms", "毫秒", "ミリ秒"]),
-    ("min", &["min", "分"]),
-    ("h", &["hour", "heure", "hora", "stunde", "小", "時"]),
-    ("d", &["day", "jour", "dia", "día", "tag", "giorn", "天"]),
+    ("ms", &["ms", "毫秒", "ミリ秒", "밀리초", "мс"]),
+    ("min", &["min", "分", "분", "мин", "dakika"]),
+    ("h", &["hour", "heure", "hora", "stunde", "小", "時", "시간", "час", "ore", "uur", "uren", "godzin"]),
+    ("d", &["day", "jour", "dia", "día", "tag", "giorn", "天", "日", "일", "дн", "день"]),
     ("week", &["week", "sema", "woche"]),
     ("month", &["month", "mois", "mese", "mesi", "monat"]),
     ("%", &["percent", "prozent", "por ciento", "pour cent"]),
-    ("s", &["sec", "sek", "seg", "秒"]),
+    ("s", &["sec", "sek", "seg", "秒", "초", "сек", "saniye"]),
 ];
 /// What a person sets limits to; how many of these a model has seen tells little.
 const COUNTED: &str = " items lines files characters retries attempts replicas workers threads pods nodes shards jobs zeilen zeichen líneas lignes ";
+/// What has versions; what ends like a plural and is none.
+const VERSIONED: &str = " node python java jdk php ruby rails django laravel angular react vue next postgres postgresql mysql \
+    mariadb ubuntu debian alpine android ios api sdk kotlin go golang rust swift xcode unity terraform kubernetes elixir phoenix vite \
+    redis spring boot gradle version typescript eslint webpack symfony macos windows gcc clang cmake nginx cuda torch pytorch \
+    tensorflow numpy pandas helm npm pnpm \
+    yarn deno bun openjdk dotnet electron qt tomcat kafka mongodb elasticsearch zig ghc erlang otp glibc openssl chrome firefox safari ";
+/// After what a number is a setting.
+const SETTERS: &str = " on to at is = was below above under over most least than limit max min maximum minimum exactly size count threshold \
+    every about by depth level timeout retries workers replicas batch width height steps epochs seed loss accuracy recall precision score \
+    auc f1 ratio factor rate ";
+const NO_THINGS: &str = " was has this its does always less plus minus thus bus class process status \
+    fails crashes works needs takes uses runs returns makes gives comes goes stays keeps \
+    access address pass across ";
 /// What joins numbers that have one unit together.
-const JOINTS: [&str; 9] = ["to", "-", "–", "→", "->", "and", "or", "/", "bis"];
+const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/", "bis"];
 /// What ends the words that may tell what a number is of.
 const MARKS: &str = ".;:!?()|\n,\"*`[]#~=";
 
@@ -49,6 +78,8 @@ pub(super) struct Number {
     half: f64,
     /// As it stands, or as it is looked for where it can be written in but one way.
     spelling: String,
+    /// Without a unit: something is set to it.
+    is_set: bool,
     /// The unit is said with the next number.
     shares_unit: bool,
     start: usize,
@@ -59,13 +90,23 @@ impl Number {
     /// Does it tell anything by itself?
     pub(super) fn is_telling(&self, of_user: bool) -> bool {
         match self.unit.as_str() {
-            "" => false,
+            "" => {
+                self.is_set && (self.amount >= if of_user { 2.0 } else { 10.0 } || of_user && self.half < 0.5)
+            }
             // The model tries many.
             "color" => of_user,
             "%" => self.amount > 0.0 && self.amount < 100.0,
             // So many users: more than a few.
             "rows" | "records" | "users" | "requests" | "tokens" | "messages" => self.amount >= 100.0,
-            unit if super::is_among(COUNTED, unit) => of_user && self.amount > 1.0,
+            "things" => {
+                self.amount > 1.0
+                    && (of_user
+                        || self.amount >= 10.0
+                            && !["tests", "lines", "files", "cases", "checks"]
+                                .iter()
+                                .any(|word| self.spelling.ends_with(word)))
+            }
+            unit if is_among(COUNTED, unit) => of_user && self.amount > 1.0,
             _ => true,
         }
     }
@@ -87,6 +128,28 @@ impl Number {
     /// Is `other`, as a summary has it, the same number, perhaps rounded or without its unit?
     pub(super) fn is_said_by(&self, other: &Self) -> bool {
         let off = (self.amount - other.amount).abs();
+        let is_count = |unit: &str| {
+            is_among(COUNTED, unit)
+                || matches!(
+                    unit,
+                    "things"
+                        | "rows"
+                        | "records"
+                        | "users"
+                        | "requests"
+                        | "tokens"
+                        | "messages"
+                        | "connections"
+                        | "customers"
+                        | "documents"
+                )
+        };
+        if is_count(&self.unit) && (is_count(&other.unit) || other.unit.is_empty() && self.amount >= 10.0) {
+            return off < 1e-9 || other.half > self.half && off <= other.half.min(self.amount / 10.0);
+        }
+        if self.unit.is_empty() {
+            return off < 1e-9;
+        }
         if other.unit.is_empty() {
             return off < 1e-9 && (self.unit == "port" || self.amount >= 100.0);
         }
@@ -104,7 +167,10 @@ impl Number {
         let mut out = words[words.len().saturating_sub(3)..].to_vec();
         let is_negative = out.last() == Some(&"-");
         out.truncate(out.len() - usize::from(is_negative));
-        let number = [if is_negative { "-" } else { "" }, &text[self.start..self.end]].concat();
+        let is_marked = self.unit == "version" && matches!(out.last(), Some(&"v" | &"V"));
+        out.truncate(out.len() - usize::from(is_marked));
+        let mark = if is_marked { "v" } else { ["", "-"][usize::from(is_negative)] };
+        let number = [mark, &text[self.start..self.end]].concat();
         out.push(&number);
         out.extend(self.shares_unit.then_some(self.unit.as_str()));
         out.join(" ")
@@ -128,23 +194,36 @@ pub(super) fn numbers(text: &str) -> Vec<Number> {
 
 fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     let group = |name| found.name(name).map_or("", |group| group.as_str().trim());
+    let things = Some(group("things")).filter(|things| !is_among(NO_THINGS, things)).unwrap_or_default();
     let (start, end) = found.get(0).map(|whole| (whole.start(), whole.end()))?;
+    let end = found
+        .name("things")
+        .filter(|_| things.is_empty())
+        .map_or(end, |_| found.name("n").map_or(end, |n| n.end()));
     let spelling = text[start..end].trim_start_matches(['v', '#']).to_lowercase();
     let plain = Number { spelling, start, end, ..Number::default() };
     if !group("color").is_empty() {
         return Some(Number { unit: "color".into(), ..plain });
     }
+    if !group("exact").is_empty() {
+        let is_part = text[..start].ends_with(|c: char| is_letter(c) || matches!(c, '_' | '-' | '.'));
+        return (!is_part).then(|| Number { unit: "version".into(), ..plain });
+    }
+    // What stands behind a version is no unit of it.
+    let end = found.name("n").map_or(end, |n| n.end());
+    let spelling = group("n").to_lowercase();
+    let version = Number { unit: "version".into(), spelling, end, ..plain.clone() };
     // Part of a name, a date, an address.
     let before = text[..start].trim_end_matches('v');
-    if before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '#' | '.')) {
+    if before.ends_with(|c: char| is_letter(c) || matches!(c, '_' | '#' | '.')) {
         return None;
     }
-    let digits = group("n").replace(['\'', '_', '\u{a0}', '\u{202f}'], "");
+    let digits = group("n").trim_end_matches(group("pre")).replace(['\'', '_', '\u{a0}', '\u{202f}'], "");
     let parts: Vec<&str> = digits.split('.').collect();
     if parts.len() > 2 {
         let is_date = |part: &&str| part.len() > 3 || (part.len() > 1 && part.starts_with('0'));
         let is_version = parts.len() == 3 && !parts.iter().any(is_date);
-        return is_version.then(|| Number { unit: "version".into(), ..plain });
+        return is_version.then_some(version);
     }
     // `12,500`, but `2,5`.
     let are_thousands =
@@ -169,7 +248,24 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         ("", coin, _) => coin.to_owned(),
         _ => "port".to_owned(),
     };
-    Some(Number { unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
+    let before = text[..start].trim_end_matches([' ', '-', '=', '@', ':', '>', '`']);
+    let word = before.rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_of_product = is_among(VERSIONED, &word.to_lowercase());
+    let is_beside = (1..3).contains(&(start - before.len()));
+    if unit.is_empty() && is_beside && (is_of_product || decimals > 0 && word.starts_with(char::is_uppercase))
+    {
+        return Some(version);
+    }
+    let unit = if unit.is_empty() && !things.is_empty() { "things".to_owned() } else { unit };
+    let word = text[..start]
+        .trim_end_matches([' ', '`'])
+        .rsplit(|c: char| !c.is_alphanumeric() && c != '=')
+        .next()
+        .unwrap_or_default();
+    let is_set = is_among(SETTERS, &word.to_lowercase())
+        && !text[end..].starts_with([':', '/', '-', '.', '\''])
+        && !text[..start].ends_with(['-', '/', ':']);
+    Some(Number { is_set, unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
 }
 
 /// One name for a unit that has several.

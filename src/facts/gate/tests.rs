@@ -98,13 +98,57 @@ fn what_a_summary_loses_is_found_and_little_else() {
     assert!(percent(figures.added, figures.bytes) <= 8.0);
 }
 
-/// Written before the rules were last changed, by who changed them: 88.7 % and 5.4 % before, 93.3 % and 5.1 % at the first run after. Some
-/// of their facts are no anchors, such as a package's name, and their summaries leave out files that were changed.
+/// Held out once, now tuned on: of what they have, 93.3 % was found and 5.1 % reported for nothing at the first run after
+/// the rules of then.
 #[test]
-fn most_of_what_is_lost_in_stretches_held_out_is_found() {
+fn most_of_what_is_lost_in_stretches_held_out_once_is_found() {
     let figures = measured(include_str!("held_out.json"));
-    assert!(percent(figures.found, figures.sought) >= 93.0, "{:#?}", figures.missed);
-    assert!(percent(figures.alarms, figures.anchors) <= 6.0, "{:#?}", figures.missed);
+    assert!(percent(figures.found, figures.sought) >= 96.5, "{:#?}", figures.missed);
+    assert!(percent(figures.alarms, figures.anchors) <= 4.0, "{:#?}", figures.missed);
+}
+
+/// By another author; who changes the rules has not read them. The rules before were measured once: 76.2 % found, 5.9 % for
+/// nothing. The new ones were measured three times on their way, and only these figures were seen: 78.9 and 5.8 %, 81.5 and
+/// 5.8 %, 83.3 and 6.6 %. Faults that other tests showed were repaired after that; since then it is only known that these
+/// floors hold. What is wanted is 95 and 2 %. A failure names nothing, so that the set stays unseen.
+#[test]
+fn what_is_lost_in_stretches_that_no_rule_has_seen_is_found_as_often_as_measured() {
+    let figures = measured(include_str!("held_out_b.json"));
+    let found = percent(figures.found, figures.sought);
+    let alarms = percent(figures.alarms, figures.anchors);
+    let added = percent(figures.added, figures.bytes);
+    assert!(found >= 83.0 && alarms <= 7.0 && added <= 8.0, "{found:.1} {alarms:.1} {added:.1}");
+}
+
+/// What tools of many kinds call an error, and how languages and formats name things.
+#[test]
+fn codes_names_and_files_of_many_tools_are_anchors() {
+    for (said, anchor) in [
+        (Said::Output("SQLITE_BUSY: database is locked"), "SQLITE_BUSY"),
+        (Said::Output("Error: x\n  code: 'MODULE_NOT_FOUND'"), "MODULE_NOT_FOUND"),
+        (Said::Output("src/A.cs(3,1): warning CS8602: Dereference"), "CS8602"),
+        (Said::Output("HTTP/2 429"), "HTTP 429"),
+        (Said::Output("a 0/1 CrashLoopBackOff 7"), "CrashLoopBackOff"),
+        (Said::Assistant("VK_ERROR_DEVICE_LOST on AMD"), "VK_ERROR_DEVICE_LOST"),
+        (Said::Assistant("MySQL error 1205"), "error 1205"),
+        (Said::User("upgrade to Spring Boot 3.2"), "to Spring Boot 3.2"),
+        (Said::User("タイムアウトは30秒"), "タイムアウトは 30秒"),
+        (Said::User("set the limit to 200"), "the limit to 200"),
+        (Said::User("Dockerfile"), "Dockerfile"),
+        (Said::User("DATABASE_URL is wrong"), "DATABASE_URL"),
+        (Said::User("this is ORD-1187"), "ORD-1187"),
+        (Said::Call("git rm src/dead.rs"), "src/dead.rs"),
+        (Said::Call("git mv src/a.py src/b.py"), "src/b.py"),
+        (Said::Edit { path: "a.clj", old: "", new: "(defn load-cfg [x]\n" }, "load-cfg"),
+        (Said::Edit { path: "a.dart", old: "", new: "  Future<void> loadUser() async {\n" }, "loadUser"),
+        (Said::Edit { path: "a.cpp", old: "", new: "bool Parser::readHeader(Stream& s) {\n" }, "readHeader"),
+    ] {
+        assert!(lost(&[said], "").iter().any(|lost| lost == anchor), "{said:?} {:?}", lost(&[said], ""));
+    }
+    let value = Said::Edit { path: "a.ts", old: "", new: "const BLOCK_BYTES = 4096;\n" };
+    assert_eq!(lost(&[value], "a.ts"), [""; 0], "a value that nobody speaks of");
+    let ticks = Said::Edit { path: "src/OrderService.java", old: "", new: "" };
+    assert_eq!(lost(&[ticks], "customers of OrderService").len(), 1);
 }
 
 #[test]
@@ -190,7 +234,7 @@ fn noise_is_no_anchor() {
     ] {
         assert_eq!(lost(&[noise], ""), [""; 0], "{noise:?}");
     }
-    let edit = Said::Edit { path: "try.py", old: "", new: "def attempt():\n" };
+    let edit = Said::Edit { path: "try.py", old: "", new: "def first_attempt():\n" };
     assert_eq!(lost(&[edit, Said::Call("python try.py && rm try.py")], ""), [""; 0]);
     assert_eq!(lost(&[edit, Said::Call("docker run --rm app python try.py")], "").len(), 2);
 }
@@ -200,15 +244,17 @@ fn what_matters_most_comes_first_and_fits() {
     let said = [
         Said::User("Keep it below 250 ms."),
         Said::Edit { path: "src/cache.rs", old: "", new: "pub fn evict_oldest() {}\n" },
-        Said::Output("error[E0308]: mismatched types\nError: connect ECONNREFUSED\nError: EPIPE\n"),
+        Said::Output(
+            "error[E0308]: mismatched types\nError: connect ECONNREFUSED\nError: EPIPE\nError: EMFILE\n",
+        ),
         Said::Assistant("E0308 is solved in `evict_oldest`."),
     ];
     let anchors = anchors(said);
     let lost = missing(&anchors, "Nothing.");
-    let line = "Also: E0308, src/cache.rs, Keep it below 250 ms, evict_oldest, ECONNREFUSED, EPIPE";
+    let line = "Also: E0308, src/cache.rs, Keep it below 250 ms, evict_oldest";
     assert_eq!(also(&lost, 24).unwrap(), line);
     assert_eq!(also(&lost, 7).unwrap(), "Also: E0308, src/cache.rs");
-    // One of many errors that only occurs once in output is worth no line.
+    // One of many errors that only occurs once in output is no anchor.
     assert_eq!(also(&missing(&anchors, "E0308, src/cache.rs, 250 ms, evict_oldest"), 24), None);
     assert_eq!(also(&[], 24), None);
 }

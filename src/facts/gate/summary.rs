@@ -1,0 +1,90 @@
+//! How a summary is compared: it has an anchor if it has it in any spelling a reader would take for the same.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::numbers::{Number, numbers};
+use super::patterns::*;
+use super::{Anchor, Kind};
+
+/// Several files in one, as `src/{a,b}.rs`.
+const BRACES: &str = r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)";
+
+static BRACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BRACES).ok());
+
+/// A summary, ready to be looked into.
+pub(super) struct Summary {
+    pub(super) lower: String,
+    /// Without what tells `max_age` from `maxAge` and `max-age`.
+    plain: String,
+    numbers: Vec<Number>,
+}
+
+impl Summary {
+    pub(super) fn of(summary: &str) -> Self {
+        let mut text = summary.to_owned();
+        for found in captures(&BRACE, summary) {
+            for name in found[2].split(',') {
+                let _ = write!(text, "\n{}{}{}", &found[1], name.trim(), &found[3]);
+            }
+        }
+        let mut lower = text.to_lowercase().replace("::", "/");
+        let words = "one two three four five six seven eight nine ten eleven twelve".split(' ');
+        for (number, word) in (1..).zip(words) {
+            lower = lower.replace(&format!(" {word} "), &format!(" {number} "));
+        }
+        let numbers = numbers(&text).into_iter().chain(numbers(&lower)).collect();
+        Self { plain: squeezed(&lower), lower, numbers }
+    }
+
+    pub(super) fn holds(&self, anchor: &Anchor) -> bool {
+        match (anchor.kind, &anchor.number) {
+            (Kind::Path, _) => self.holds_path(anchor),
+            // Any number may be a small code.
+            (Kind::Error, None) if anchor.key.len() < 3 => {
+                ["code", "exit", "status", "with", "error", "errno", "signal"]
+                    .iter()
+                    .any(|word| has(&self.lower, &format!("{word} {}", anchor.key), ""))
+            }
+            (Kind::Name, _) => has(&self.plain, &squeezed(&anchor.key), ""),
+            (_, None) => has(&self.lower, &anchor.key, "") || has(&self.plain, &squeezed(&anchor.key), ""),
+            (_, Some(number)) => match number.only_spelling() {
+                Some(key) => has(&self.lower, key, ".") || has(&self.lower, &format!("v{key}"), "."),
+                None => self.numbers.iter().any(|said| number.is_said_by(said)),
+            },
+        }
+    }
+
+    /// By its name, with its folder if another has that; by folder and name without the ending, as a module; without both
+    /// if it is made of several words.
+    fn holds_path(&self, file: &Anchor) -> bool {
+        let name = stem(end_of(&file.text, 1));
+        let module = stem(end_of(&file.key, 2));
+        let is_own = !file.has_twin && (name.contains(['-', '.']) || is_compound(name));
+        let tick = if name.contains(['-', '.']) { "" } else { "`" };
+        has(&self.lower, end_of(&file.key, 1 + usize::from(file.has_twin)), "-.")
+            || (is_own && has(&self.plain, &squeezed(&format!("{tick}{}", name.to_lowercase())), ""))
+            || (module.contains('/')
+                && [module, &module.replace('/', ".")].iter().any(|name| has(&self.lower, name, "-.")))
+    }
+}
+
+pub(super) fn squeezed(text: &str) -> String {
+    text.replace(['_', '-'], "")
+}
+
+/// Does `text` have `word` with nothing around it that would make it another word, neither any of `more`?
+pub(super) fn has(text: &str, word: &str, more: &str) -> bool {
+    let goes_on = |c: char| is_letter(c) || c == '_';
+    let is_whole = |(at, _): (usize, &str)| {
+        let after = &text[at + word.len()..];
+        // The end of a sentence is no part of a name.
+        let after =
+            if more.contains('.') { after.strip_prefix('.').map_or(after, |next| next) } else { after };
+        !after.starts_with(|c| goes_on(c) || more.contains(c))
+            && !text[..at].ends_with(|c| goes_on(c) || more.contains(c))
+    };
+    !word.is_empty() && (word.ends_with('/') && text.contains(word) || text.match_indices(word).any(is_whole))
+}

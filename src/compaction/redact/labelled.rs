@@ -1,9 +1,10 @@
 //! How many secrets are found, and how much that is harmless is masked, in lines that are labelled.
 //!
 //! `labelled/*.txt` has templates, so that no file here looks like a leak: `‹m36›` is 36 random letters and digits, `⏎` ends a
-//! line, and the secret is between `«` and `»`. The rules were made with the seen halves; nobody has looked at what they miss of the
-//! unseen ones. The second pair was written later, by somebody who knew no rule: of its unseen half .747 of the secrets were found
-//! at first.
+//! line, and the secret is between `«` and `»`. The first rules were made with the seen half; the unseen half was written
+//! before them. Later somebody who knew no rules wrote two more halves, and with the one that was seen the rules were widened.
+//! Nobody has looked at what they miss of the unseen halves; only how many was counted, which of the later one was .75 before
+//! it, .88 after the first round, and .92 after the second.
 
 use std::collections::HashSet;
 
@@ -169,15 +170,20 @@ fn assert_scores(name: &str, half: &Half, least: f64) {
 
 #[test]
 fn of_the_seen_half_nearly_all_secrets_are_masked_and_nearly_nothing_else() {
-    assert_scores("seen", &half!("seen"), 0.98);
-    assert_scores("seen-2", &half!("seen-2"), 0.94);
+    let half = half!("seen");
+    assert_scores("seen", &half, 0.97);
 }
 
 #[test]
 fn of_the_unseen_half_nearly_all_secrets_are_masked_and_nearly_nothing_else() {
     // Says no line: who reads one has seen it.
     assert_scores("unseen", &half!("unseen"), 0.98);
-    assert_scores("unseen-2", &half!("unseen-2"), 0.88);
+}
+
+#[test]
+fn of_the_later_halves_most_secrets_are_masked_and_nearly_nothing_else() {
+    assert_scores("later seen", &half!("later-seen"), 0.98);
+    assert_scores("later unseen", &half!("later-unseen"), 0.9);
 }
 
 #[test]

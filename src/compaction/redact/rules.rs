@@ -19,7 +19,7 @@ const WINDOW: usize = 2_048;
 const BEFORE: usize = 100;
 
 /// What the patterns of the tables refer to.
-const NAMED: [(&str, &str); 3] = [
+const NAMED: [(&str, &str); 8] = [
     // How a name may go on without being the name of something else, as `token_type` would be.
     (
         "{END}",
@@ -27,13 +27,30 @@ const NAMED: [(&str, &str); 3] = [
     ),
     (
         "{SIGN}",
-        r#"(?:\\?["'`])?\]?(?<sign>[ \t]{0,3}(?:<-|=>|:=|\?=|={1,2}|:[ \t]*&?(?:[sS]tr|[sS]tring)[ \t]*=|:[ \t]*[>|][+-]?[ \t]*\n|:\*{0,2}|\|)[ \t]*|,[ \t]?|\t| \(|["',]{0,2}\s+["']?value["']?:[ \t]*)"#,
+        concat!(
+            // A value of a type, on the next line of YAML, or in a field of its own.
+            r#"\]?(?:\\?["'`])?\]?(?<sign>(?::[ \t]?[&'\w<>?\[\]. ]{2,24}| (?:as )?(?-i:[sS]tring))[ \t]?=[ \t]?"#,
+            r#"|:[ \t]?[|>][-+]?[ \t]*\n[ \t]+|["',]{0,2}\s*["']?(?:parameter)?value["']?[ \t]*[:=][ \t]*"#,
+            r#"|[ \t]{0,3}(?:=>|:=|\?=|={1,2}|<-|::[ \t]|:\*{0,2}|\|)[ \t]{0,3}|,[ \t]{0,3}|\t| \(|\()"#,
+        ),
     ),
     // A text may be cut off, so no mark has to end.
     (
         "{VALUE}",
-        r#"(?:\\"([^"\\\n]{4,})|[bru]{0,2}"([^"\n]{4,})|'([^'\n]{4,})|`([^`\n]{4,})|([^\s"'`,;&|<>()\[\]{}\\]{6,}))"#,
+        r#"(?:[@bru]?(?:\\"([^"\\\n]{4,})|"([^"\n]{4,})|'([^'\n]{4,})|`([^`\n]{4,}))|([^\s"'`,;&|<>()\[\]{}\\]{6,}))"#,
     ),
+    // The arguments of a command up to the one that matters, and that one.
+    ("{ARGS}", r"\b[^\n|;]{0,300}?[ \t]"),
+    ("{ARG}", r#"[ =]?(?:\\?"([^"\\\n]{4,})|'([^'\n]{4,})|([^\s"'\\]{4,}))"#),
+    // A word with a digit, without the sign that ends its sentence.
+    ("{WORD}", r#"["'`]?([^\s"'`]*\d(?:[^\s"'`]*[^\s"'`.,;:?)])?)"#),
+    // What is between the word for a password and the password, in some languages.
+    (
+        "{IS}",
+        " (?:is|was|to|be|now|as|are|lautet|ist|es|est|è|é|är|er|on|jest|je|este|là|adalah)(?: just| now| still)?[: ]+",
+    ),
+    // The same in a script that has no spaces between words.
+    ("{ASCII}", r"([!#-&(-_a-~]*\d(?:[!#-&(-_a-~]*[!#-&*+/-9<-@A-Z\[-_a-~-])?)"),
 ];
 
 /// All rules, and one search for the keywords of all.
@@ -212,7 +229,7 @@ impl Keyword {
 
 /// A value that a vendor's name is given.
 fn assigned(value: &str) -> String {
-    let sign = r#"[ \t\w.-]{0,20}[\s'"\\]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'"\s=\\]{0,5}"#;
+    let sign = r#"[ \t\w.-]{0,20}[\s'"\\]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\()[`'"\s=\\]{0,5}"#;
     format!(r"(?i)[\w-]+?{sign}({value})(?:[^\w-]|$)")
 }
 

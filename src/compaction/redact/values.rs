@@ -29,8 +29,6 @@ pub(super) enum Check {
     Random,
     /// Hard to guess, as in a sentence.
     Strong,
-    /// What people choose, in a sentence that says so.
-    Chosen,
     /// The password in a URL, and no port.
     Url,
     /// Anything but a placeholder.
@@ -48,7 +46,6 @@ impl Check {
             "key" => Self::Key,
             "random" => Self::Random,
             "strong" => Self::Strong,
-            "chosen" => Self::Chosen,
             "url" => Self::Url,
             "word" => Self::Word,
             number => number.parse().map_or(Self::Unknown, Self::Shape),
@@ -57,55 +54,73 @@ impl Check {
 
     pub(super) fn is_secret(self, found: &Found<'_>) -> bool {
         let value = found.value;
-        let names_other = || has_any(&found.name(), &OTHER_NAMES);
         match self {
             Self::Unknown | Self::Shape(0.0) => true,
             Self::Shape(bits) => entropy(value) >= bits && !(value.contains('-') && is_words(value)),
             Self::Named => is_mixed(value) && entropy(value) >= 3.0 && !has_any(&found.name(), &OTHER_VALUES),
             _ if is_placeholder(value) => false,
-            Self::Word => !TYPES.contains(&value.to_lowercase().as_str()),
+            Self::Word => !is_ports(value),
             Self::Password => found.is_password(),
-            Self::Secret => found.is_key() && !names_other(),
-            Self::Key => found.is_key() && found.is_compound() && !names_other(),
+            Self::Secret => found.is_key() && !found.names_other(),
+            Self::Key => found.is_key() && found.is_compound() && !found.names_other(),
             Self::Random => {
                 found.is_key()
                     && value.len() >= 16
-                    && entropy(value) >= 3.5
+                    // Of digits of base 16, many are needed before they differ as much.
+                    && entropy(value) >= if value.len() < 32 { 3.5 } else { 3.0 }
                     && !has_any(&found.name(), &OTHER_VALUES)
-                    && !names_other()
+                    && !found.names_other()
             }
-            Self::Strong => is_strong(value),
-            Self::Chosen => is_strong(value) || is_chosen(value),
+            Self::Strong => is_strong(value) && !has_any(&found.name(), &OF_SECRETS),
             Self::Url => !found.is_port(),
         }
     }
 }
 
-/// Names of what is shown to all, or names something.
-const OTHER_NAMES: [&str; 16] = [
+/// How names of what is shown to all, or names something, go on before `key` or `token`.
+const OTHER_NAMES: [&str; 14] = [
     "public",
-    "publish",
+    "publishable",
     "cache",
     "primary",
     "foreign",
-    "idempot",
+    "idempotency",
     "partition",
     "sort",
     "shard",
     "restore",
-    "pagetoken",
-    "page_token",
-    "page-token",
+    "page",
     "continuation",
     "object",
     "routing",
 ];
 
 /// What a vendor's name may be given that is no key.
-const OTHER_VALUES: [&str; 14] = [
-    "sha", "hash", "checksum", "digest", "commit", "rev", "version", "name", "url", "path", "file", "size",
-    "public", "_id",
+const OTHER_VALUES: [&str; 17] = [
+    "sha",
+    "hash",
+    "checksum",
+    "digest",
+    "commit",
+    "rev",
+    "version",
+    "name",
+    "url",
+    "path",
+    "file",
+    "size",
+    "public",
+    "_id",
+    " id",
+    "pk_",
+    "fingerprint",
 ];
+
+/// What is said of a secret in a sentence, and is none.
+const OF_SECRETS: [&str; 6] = ["hash", "fingerprint", "public", "checksum", "digest", "length"];
+
+/// How names of ciphers and the like begin, which have digits among their letters.
+const STANDARDS: [&str; 8] = ["sha", "md5", "base64", "argon", "utf", "pbkdf", "oauth", "bcrypt"];
 
 /// Words that stand for a value.
 const PLACEHOLDERS: [&str; 14] = [
@@ -125,45 +140,48 @@ const PLACEHOLDERS: [&str; 14] = [
     "replace",
 ];
 
-/// Words that describe a value, or are the user's of a manual.
-const TYPES: [&str; 22] = [
-    "string",
-    "str",
-    "text",
-    "null",
-    "none",
-    "undefined",
-    "required",
-    "optional",
-    "secret",
-    "token",
-    "true",
-    "false",
-    // As translations have it.
-    "password",
-    "passwort",
-    "kennwort",
-    "contraseña",
-    "mot de passe",
-    "wachtwoord",
-    "senha",
-    "пароль",
-    "密码",
-    "パスワード",
-];
+/// Words that describe a value, are the user's of a manual, or label a field in some language.
+const TYPES: &str = " string str text null none undefined required optional secret token true false password passwd \
+    pass pw passphrase passwort kennwort contraseña contrasena clave senha wachtwoord lösenord passord adgangskode \
+    salasana hasło heslo jelszó parola parolă şifre пароль κωδικός סיסמה 密码 密碼 口令 パスワード 비밀번호 암호 รหัสผ่าน ";
 
 impl Found<'_> {
     /// The name, from where it begins to the sign.
     fn name(&self) -> String {
+        self.name_before() + &self.text[self.start..self.at].to_lowercase()
+    }
+
+    /// The name up to the keyword.
+    fn name_before(&self) -> String {
         let before = self.text.as_bytes()[..self.start].iter().rev().take(40);
         let start = self.start - before.take_while(|byte| is_in_name(**byte)).count();
-        self.text[start..self.at].to_lowercase()
+        self.text[start..self.start].to_lowercase()
+    }
+
+    /// Is the word before the one that told the place another thing's?
+    fn names_other(&self) -> bool {
+        let before = self.name_before();
+        let before = before.trim_end_matches(['_', '-', '.']);
+        before.contains("public")
+            || OTHER_NAMES.iter().any(|word| before.ends_with(word))
+            || self.is_resource()
+    }
+
+    /// Is the place a part of an address, such as `arn:aws:secretsmanager:eu-west-1:1234:secret:name`?
+    fn is_resource(&self) -> bool {
+        self.sign == ":" && self.text[..self.start].ends_with(':')
+    }
+
+    /// Is the value, which has no quotation marks, all that is left of its line?
+    fn ends_line(&self) -> bool {
+        let rest = &self.text[self.at + self.value.len()..];
+        rest.is_empty() || rest.starts_with(['\r', '\n'])
     }
 
     /// Does the name begin before its last word, as `secret_key` does?
     fn is_compound(&self) -> bool {
         match self.text.as_bytes()[..self.start] {
-            [.., before, b'_' | b'-' | b'.'] => before.is_ascii_alphanumeric(),
+            [.., before, b'_' | b'-'] => before.is_ascii_alphanumeric(),
             [.., before] => before.is_ascii_alphanumeric(),
             [] => false,
         }
@@ -176,31 +194,45 @@ impl Found<'_> {
     /// Is the value, where it has no quotation marks, code?
     fn is_code(&self) -> bool {
         let next = self.text.as_bytes().get(self.at + self.value.len());
-        let is_path = is_file(self.value) || (!self.is_environment() && is_path(self.value));
-        !self.is_quoted() && (self.sign == "," || matches!(next, Some(b'(' | b'[')) || is_path)
+        // A number or a name after `name: type =`.
+        let is_typed = self.sign.starts_with(':') && self.sign.trim_end().ends_with('=');
+        !self.is_quoted()
+            && (is_typed
+                || self.sign.starts_with(',')
+                || self.sign == "("
+                || matches!(next, Some(b'(' | b'['))
+                || is_path(self.value))
     }
 
     fn is_password(&self) -> bool {
         let value = self.value.to_lowercase();
-        // What is called a phrase may have words; what an environment has may too.
-        let may_have_words = self.sign == "=" || self.name().contains("phrase");
-        let is_sentence = value.contains(char::is_whitespace) && !(may_have_words && value.len() < 40);
-        if is_sentence || TYPES.contains(&value.as_str()) || self.is_code() {
+        let is_sentence = value.contains(char::is_whitespace) && !(self.sign == "=" && value.len() < 40);
+        if is_sentence || self.is_code() || value.contains("::") {
             return false;
         }
-        let is_name = is_identifier(self.value) && value.contains("pass") && !has_digit(&value);
+        let is_name = is_identifier(self.value) && value.contains("pass");
         let is_plain = is_identifier(self.value) && !has_digit(self.value);
         match self.is_quoted() {
-            true => !self.sign.starts_with(',') || self.is_key(),
+            // An argument or a cell of a table.
+            true => {
+                !self.sign.trim_start().starts_with([',', '(', '|'])
+                    || self.is_key()
+                    || is_chosen(self.value)
+                    || (self.sign == "(" && has_digit(&value) && is_identifier(&value))
+            }
             // `PASSWORD=value`, as environments and shells have it.
-            false if self.sign == "=" => !is_name && (!is_plain || self.is_environment()),
+            false if self.sign == "=" => !is_name && (!is_plain || self.is_environment() || self.ends_line()),
             false if self.sign.is_empty() => !is_plain && !is_name,
             false => {
-                let is_case = |is: fn(&u8) -> bool| self.value.bytes().any(|byte| is(&byte));
-                let has_cases = is_case(u8::is_ascii_uppercase) && is_case(u8::is_ascii_lowercase);
-                let is_chosen = has_cases && !is_identifier(self.value);
-                self.value.len() >= 8
-                    && (is_mixed(&value) || is_chosen || value.bytes().all(|byte| byte.is_ascii_digit()))
+                let is_number = || value.bytes().all(|byte| byte.is_ascii_digit());
+                // As YAML has it.
+                let is_alone = || {
+                    let is_config = [":", "="].contains(&self.sign.trim()) && self.ends_line();
+                    let is_value = !is_identifier(&value) || self.is_environment();
+                    is_config && is_value && !is_name && !value.contains(['/', ':'])
+                };
+                let is_odd = || value.len() >= 6 && is_mixed(&value) && !is_words(&value);
+                is_odd() || (value.len() >= 8 && (is_mixed(&value) || is_number() || is_alone()))
             }
         }
     }
@@ -212,12 +244,12 @@ impl Found<'_> {
 
     fn is_key(&self) -> bool {
         let value = self.value;
-        // `:secret:` is a part of a name, as in `arn:aws:secretsmanager:eu-west-1:1:secret:prod/db`.
-        let is_part = self.sign == ":" && self.text[..self.start].ends_with(':');
-        let is_random = value.len() >= 8 && is_mixed(value) && !value.contains(' ');
-        // In an environment people choose words too.
-        let is_random = is_random && (!is_words(value) || (self.sign == "=" && self.is_environment()));
-        is_random && !is_part && !self.is_code()
+        value.len() >= 8
+            && is_mixed(value)
+            && !value.contains(' ')
+            && !value.contains("://")
+            && !is_words(value)
+            && !self.is_code()
     }
 
     /// Is what comes after `user:` the port of a host?
@@ -228,8 +260,6 @@ impl Found<'_> {
         let is_web = self.text[..self.start].ends_with("http") || self.text[..self.start].ends_with("https");
         let is_host = is_web || host.contains('.') || *host == "localhost";
         (1..=5).contains(&digits) && (rest.starts_with(['/', '?', '#']) || (rest.is_empty() && is_host))
-            || TYPES.contains(&self.value)
-            || ["password", "pass", "pw"].contains(&self.value)
     }
 }
 
@@ -254,28 +284,42 @@ fn is_identifier(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
+/// As people choose passwords: letters of both cases, and a digit or a sign.
+fn is_chosen(value: &str) -> bool {
+    let has = |kind: fn(&u8) -> bool| value.as_bytes().iter().any(kind);
+    has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(|byte| byte.is_ascii_digit() || b"-!#$%&*+?@^~=".contains(byte))
+        && !value.contains([' ', '/', '.', ':', '\\', '<', '{', '('])
+}
+
+/// Ports of a host, such as `8080:80`.
+fn is_ports(value: &str) -> bool {
+    let is_port = |part: &str| part.len() <= 5 && part.bytes().all(|byte| byte.is_ascii_digit());
+    value.split([':', '/']).all(is_port)
+}
+
 /// Digits, small letters, and capitals or signs.
 fn is_strong(value: &str) -> bool {
     let value = value.trim_end_matches(['.', ',', ';', ':', ')']);
     let other = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_punctuation();
     let has_all = value.bytes().any(other) && value.bytes().any(|byte| byte.is_ascii_lowercase());
     let is_long = value.len() >= 20 && is_mixed(value);
-    value.len() >= 6 && has_digit(value) && (has_all || is_long) && !is_words(value)
-}
-
-/// A word with a capital, and a number, but no name of a code such as `Base64`.
-fn is_chosen(value: &str) -> bool {
-    let letters = value.trim_end_matches(|c: char| c.is_ascii_digit());
-    let has_case = value.chars().any(char::is_lowercase) && value.chars().any(char::is_uppercase);
-    let is_code = letters.len() <= 6 && is_identifier(value);
-    value.len() >= 6 && has_case && letters.len() < value.len() && !is_code && !value.contains('/')
+    let is_odd = value.len() >= 8 && !has_any(value, &STANDARDS);
+    let has_case =
+        value.bytes().any(|byte| byte.is_ascii_uppercase()) && !value.contains(['.', '/', ':', ',']);
+    value.len() >= 6 && has_digit(value) && (has_all || is_long || is_odd) && (has_case || !is_words(value))
 }
 
 /// Words and short numbers with signs between them, such as `users-2024-page-3` or `level2`.
 fn is_words(value: &str) -> bool {
     value.split(|c: char| "-_./:, ".contains(c)).all(|part| {
         let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
-        part.len() - letters.len() <= 4 && letters.chars().all(char::is_alphabetic)
+        let pairs = part.as_bytes().windows(2);
+        let humps = pairs.filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+        // No word, even in camel case, has a hump at every fourth letter.
+        let is_random = part.len() >= 8 && humps * 4 >= part.len();
+        !is_random && part.len() - letters.len() <= 4 && letters.chars().all(char::is_alphabetic)
     })
 }
 
@@ -284,13 +328,15 @@ fn is_path(value: &str) -> bool {
     let is_name = |part: &str| {
         !part.starts_with(|c: char| c.is_ascii_digit())
             && part.bytes().filter(u8::is_ascii_digit).count() <= 3
+            && part
+                .as_bytes()
+                .windows(2)
+                .filter(|pair| pair[0].is_ascii_digit() && pair[1].is_ascii_alphabetic())
+                .count()
+                <= 1
             && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':' | '?' | '!' | '*'))
     };
-    is_file(value) || (value.contains('.') && value.split('.').all(is_name))
-}
-
-fn is_file(value: &str) -> bool {
-    value.starts_with(['/', '.', '~'])
+    value.starts_with(['/', '.', '~']) || (value.contains('.') && value.split('.').all(is_name))
 }
 
 /// What stands for a value that is elsewhere, or was masked already.
@@ -300,6 +346,7 @@ fn is_placeholder(value: &str) -> bool {
         || value.contains("${")
         || value.contains("{{")
         || has_any(&low, &PLACEHOLDERS)
+        || (!low.contains(' ') && TYPES.contains(&format!(" {} ", low.trim_end_matches([':', '*']))))
 }
 
 /// Shannon's, in bits per byte.

@@ -153,7 +153,7 @@ impl Shown {
 impl Bill {
     /// None before the first request.
     pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
-        let ledger = doing.ledger;
+        let ledger = &doing.ledger;
         (ledger.requests > 0).then(|| Self {
             is_assumed: !doing.tells_cache,
             requests: ledger.requests,

@@ -109,7 +109,7 @@ impl Engine {
     fn doing(&self, settings: &Settings) -> Doing {
         let (decided, ledger, tells_cache) = {
             let lean = lock(&self.lean);
-            (lean.told.iter().copied().collect(), lean.ledger, lean.tells_cache)
+            (lean.told.iter().copied().collect(), lean.ledger.clone(), lean.tells_cache)
         };
         Doing {
             decided: if settings.context == Context::Full { Vec::new() } else { decided },

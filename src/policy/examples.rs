@@ -31,6 +31,7 @@ fn moment(items: &[Item]) -> Moment<'_> {
         is_cold: false,
         folds: Folds::Now,
         allowance: ENOUGH,
+        behind: 0,
     }
 }
 
@@ -184,6 +185,15 @@ fn a_fold_waits_until_carrying_has_cost_as_much() {
 }
 
 #[test]
+fn a_fold_is_due_where_pi_alone_would_carry_less() {
+    let items = past(1, text(8_000, 1));
+    let at = |behind| decide(Moment { largest_block: 2_198, behind, ..moment(&items) }).action;
+    assert_eq!([3_999, 4_000].map(at), [Action::Leave, Action::Fold(8)]);
+    let poor = Moment { behind: 4_000, allowance: 0.0, ..moment(&items) };
+    assert_eq!(decide(poor).action, Action::Leave);
+}
+
+#[test]
 fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
     let unread_from = |first: usize| {
         let mut items = vec![text(2_000, 9); 10];
@@ -193,6 +203,13 @@ fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
     // 4,000 tokens stay, or up to 8,000 where those before them are not summarized yet.
     assert_eq!([9, 8, 7, 6].map(unread_from), [Some(8), Some(8), Some(7), Some(6)]);
     assert_eq!([5, 1, 0].map(unread_from), [Some(8); 3]);
+    // By far the most is summarized.
+    let of_twenty = |first: usize| {
+        let mut items = vec![text(2_000, 9); 20];
+        items[first..].iter_mut().for_each(|item| item.unread = item.shown);
+        cut(&items)
+    };
+    assert_eq!([14, 13].map(of_twenty), [Some(14), Some(18)]);
     // A result does not stay without its call.
     let mut items = vec![text(2_000, 9); 10];
     items[8].can_begin = false;

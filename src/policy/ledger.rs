@@ -4,6 +4,8 @@
 //! real one and counts the difference: what Pi alone would have shown in addition, and what was written again because the
 //! policy changed the prompt. Sizes and cache hits are those of the real requests.
 
+use std::collections::VecDeque;
+
 use serde::Serialize;
 
 use super::prices::Prices;
@@ -51,7 +53,7 @@ pub struct Alone {
 }
 
 /// Costs are in millionths of the prices' unit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ledger {
     /// Requests that were answered.
@@ -73,6 +75,9 @@ pub struct Ledger {
     /// What unchanged prompts have grown by: as we think, and as the provider counts.
     #[serde(skip)]
     growth: (usize, usize),
+    /// What the newest requests have grown by, oldest first: what Pi alone would keep of them.
+    #[serde(skip)]
+    newest: VecDeque<usize>,
 }
 
 impl Ledger {
@@ -109,6 +114,10 @@ impl Ledger {
         }
         self.alone_tokens += grown;
         self.summarizable += summarizable;
+        self.newest.push_back(grown);
+        while self.newest.iter().skip(1).sum::<usize>() >= alone.kept {
+            self.newest.pop_front();
+        }
         let again = (prompt - cached).saturating_sub(grown);
         // A provider may forget sooner than the clock says, or keep it longer.
         let is_cold = read.is_some() && again > cached && (is_cold || !is_changed);
@@ -135,12 +144,20 @@ impl Ledger {
         if self.alone_tokens <= alone.prompt + alone.kept {
             return;
         }
-        let kept = alone.kept.max(grown);
+        let kept = self.kept(alone);
         let still = self.summarizable * kept.min(self.alone_tokens) / self.alone_tokens.max(1);
         let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
         self.alone += prices.input * tokens(summarized) + prices.output * tokens(SUMMARY);
         self.alone += rewriting * tokens(SUMMARY + kept - grown);
         self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
+    }
+
+    /// What Pi alone keeps: it begins with an answer, so that of a request which does not fit nothing stays. What was there
+    /// before the first request is as if it were of small messages.
+    fn kept(&self, alone: Alone) -> usize {
+        let [sum, oldest] = [self.newest.iter().sum(), self.newest.front().copied().unwrap_or_default()];
+        let fits = if sum >= alone.kept { sum - oldest } else { alone.kept };
+        fits.max(self.newest.back().copied().unwrap_or_default())
     }
 
     /// What a prompt has grown by as the provider counts tokens, where `estimated` is what we think. Where the prompt has been
@@ -171,6 +188,12 @@ impl Ledger {
     #[must_use]
     pub fn with_pi_alone(&self) -> f64 {
         self.alone - self.own
+    }
+
+    /// Tokens by which the last prompt exceeded what Pi alone would have sent.
+    #[must_use]
+    pub fn behind(&self) -> usize {
+        self.prompt.saturating_sub(self.alone_tokens)
     }
 
     /// What an action may cost at most.
@@ -314,6 +337,26 @@ mod tests {
                 assert!(ledger.alone_tokens == 100_000 && nearly(more, 0.0), "{more}");
             }
         }
+    }
+
+    #[test]
+    fn pi_alone_keeps_only_requests_that_fit() {
+        let kept = |sizes: &[usize]| {
+            let mut ledger = Ledger::default();
+            let mut prompt = 101_000 - sizes.iter().sum::<usize>();
+            ledger.add(Request { prompt, read: Some(0), ..Request::default() }, PRICES, ALONE);
+            for grown in sizes {
+                prompt += grown;
+                let request = Request { prompt, grown: *grown, read: Some(prompt), ..Request::default() };
+                ledger.add(request, PRICES, ALONE);
+            }
+            assert_eq!(ledger.behind(), prompt - ledger.alone_tokens);
+            ledger.alone_tokens - ALONE.prompt - SUMMARY
+        };
+        assert_eq!(kept(&[9_000, 11_000]), 11_000);
+        assert_eq!(kept(&[9_000, 10_000]), 20_000, "what was there before is of small messages");
+        assert_eq!(kept(&[1_000, 9_000, 10_000]), 19_000);
+        assert_eq!(kept(&[30_000]), 30_000, "what is new");
     }
 
     #[test]

@@ -38,6 +38,8 @@ const LEAST: usize = 1_000;
 pub const TAIL: usize = 4_000;
 /// So many tokens more may be left where what is before them is summarized already.
 const SLACK: usize = 4_000;
+/// What is summarized is folded where it is so many times what is not.
+const MOST: usize = 3;
 /// What a fold takes out at least, in tokens.
 const LEAST_FOLD: usize = 4_000;
 /// Summaries are begun when carrying has cost this share of what the fold costs, so that nobody waits for them.
@@ -87,6 +89,8 @@ pub struct Moment<'a> {
     pub folds: Folds,
     /// What an action may cost at most, see [`Ledger::allowance`].
     pub allowance: f64,
+    /// Tokens by which the last prompt exceeded what Pi alone would have sent, see [`Ledger::behind`].
+    pub behind: usize,
 }
 
 /// Whether the past may be folded.
@@ -191,7 +195,8 @@ fn stub(moment: Moment<'_>) -> Decision {
 
 /// A fold that is due, or nearly.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
-    let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance } = moment;
+    let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, behind } =
+        moment;
     let cut = cut(items)?;
     let (old, tail) = items.split_at(cut);
     let sent =
@@ -208,13 +213,15 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     let carried = old.iter().map(|item| prices.read * tokens(item.shown) * tokens(item.sent)).sum();
     let saves = prices.read * tokens(frees);
     let found = Decision { frees, costs: change + summaries, carried, saves, ..Decision::default() };
+    // Pi alone has compacted: a larger context than its own is a loss that grows with each request.
+    let is_due = |share: f64| carried >= share * found.costs || behind >= LEAST_FOLD;
     let act = |action, reason| Some(Decision { action, reason, ..found });
     match () {
-        () if carried < AHEAD * found.costs => None,
+        () if !is_due(AHEAD) => None,
         // The session may end before the summaries are of any use.
         () if found.costs.max(summaries) > allowance => None,
         () if unread > 0 => act(Action::Summarize(cut), Reason::Due),
-        () if carried < found.costs => act(Action::Leave, Reason::NotYet),
+        () if !is_due(1.0) => act(Action::Leave, Reason::NotYet),
         () if folds == Folds::Later => None,
         () if is_cold => act(Action::Fold(cut), Reason::Cold),
         () => act(Action::Fold(cut), Reason::Due),
@@ -223,16 +230,19 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
 
 /// Tokens of the block after `old` has been folded into it.
 fn next_block(block: usize, old: &[Item]) -> usize {
-    block.max(FRAME) + old.iter().map(|item| item.shown).sum::<usize>() / BLOCK_SHARE
+    block.max(FRAME) + shown(old) / BLOCK_SHARE
 }
 
-/// Where the tail begins that a fold leaves: what is summarized goes, if little more than [`TAIL`] is left.
+/// Where the tail begins that a fold leaves: what is summarized goes, if little more than [`TAIL`] is left, or if it is by far the
+/// most: where each request brings more than a tail, there is always something that is not summarized yet.
 fn cut(items: &[Item]) -> Option<usize> {
     let newest = tail(items)?;
     let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
     let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
     let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
-    Some(if ready > 0 && (oldest..newest).contains(&ready) { ready } else { newest })
+    let is_most = |ready| shown(&items[..ready]) >= MOST * shown(&items[ready..newest]);
+    let is_enough = 0 < ready && ready < newest && (oldest <= ready || is_most(ready));
+    Some(if is_enough { ready } else { newest })
 }
 
 /// Where the tail begins at the latest.
@@ -301,6 +311,10 @@ fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
         }
     }
     best
+}
+
+fn shown(items: &[Item]) -> usize {
+    items.iter().map(|item| item.shown).sum()
 }
 
 fn worth(decision: Decision) -> f64 {

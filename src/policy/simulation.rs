@@ -5,12 +5,14 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::ledger::{Alone, Ledger, Request};
 use super::prices::{Cost, Prices};
-use super::{Action, Folds, Item, Moment, SUMMARIZED_RESULT, decide, giving_way, tokens};
+use super::{Action, Folds, Item, Moment, SUMMARIZED_RESULT, decide, giving_way, shown, tokens};
 use crate::tests::extent::cases;
 
 const PROMPT: usize = 3_000;
 const STUB: usize = 60;
 const BLOCK: usize = 4_000;
+/// Of Pi's own summary.
+const SUMMARY: usize = 2_500;
 const REQUEST: usize = 60;
 
 /// Of the turn's request: the answer and the results of its calls, in tokens.
@@ -82,13 +84,25 @@ const CHEAP: Prices = Prices { input: 1.0, output: 5.0, read: 1.0, write: 1.0 };
 const LIST: Prices = Prices { input: 3.0, output: 15.0, read: 0.3, write: 3.75 };
 const WORLD: World = World { prices: LIST, summarizer: CHEAP, window: 128_000 };
 
-fn sum(items: &[Item]) -> usize {
-    items.iter().map(|item| item.shown).sum()
-}
-
 /// What Pi would give its summarizer.
 fn digest(item: &Item) -> usize {
     item.shown.min(if item.is_result { SUMMARIZED_RESULT } else { item.shown })
+}
+
+/// Where Pi compacts: it keeps 20,000 tokens, from the next message on that the context may begin with.
+fn pi_cut(items: &[Item]) -> usize {
+    let mut kept = 0;
+    let fits = items.iter().rposition(|item| {
+        kept += item.shown;
+        kept >= 20_000
+    });
+    (fits.unwrap_or_default()..items.len()).find(|at| items[*at].can_begin).unwrap_or_default()
+}
+
+/// Tokens of this extension's block after `old` has been folded into it; where it has no more room it is condensed.
+fn folded(block: usize, old: &[Item]) -> usize {
+    let next = super::next_block(block, old);
+    if next > BLOCK { BLOCK / 2 } else { next }
 }
 
 /// What a session costs, with the policy or without.
@@ -109,17 +123,22 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
                 ..Item::default()
             });
         }
-        let (grown, summarizable) = (sum(&items[old..]), items[old..].iter().map(digest).sum());
-        if PROMPT + block + sum(&items) > window - 16_384 {
-            // Pi keeps so much at least.
-            let mut summarized = block;
-            while items.first().is_some_and(|first| sum(&items) - first.shown >= 20_000) {
-                summarized += digest(&items.remove(0));
-            }
-            paid += prices.input * tokens(summarized) + prices.output * 2_500.0;
-            ledger.add_cost(prices.input, summarized, prices.output, 2_500);
+        let (grown, summarizable) = (shown(&items[old..]), items[old..].iter().map(digest).sum());
+        if PROMPT + block + shown(&items) > window - 16_384 {
+            let cut = pi_cut(&items);
+            let (price, output, summarized, answer) = if is_lean {
+                let unread = items[..cut].iter().map(|item| item.unread).sum();
+                (summarizer.input, summarizer.output, unread, unread / 20)
+            } else {
+                let digests: usize = items[..cut].iter().map(digest).sum();
+                (prices.input, prices.output, block + digests, SUMMARY)
+            };
+            paid += price * tokens(summarized) + output * tokens(answer);
+            ledger.add_cost(price, summarized, output, answer);
+            block = if is_lean { folded(block, &items[..cut]) } else { SUMMARY };
+            items.drain(..cut);
             items.iter_mut().for_each(|item| item.sent = 0);
-            (cached, is_changed, block) = (PROMPT, true, 2_500);
+            (cached, is_changed) = (PROMPT, true);
         }
         let moment = Moment {
             items: &items,
@@ -130,6 +149,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             is_cold: step.is_late,
             folds: Folds::Now,
             allowance: ledger.allowance(),
+            behind: ledger.behind(),
         };
         let action = if is_lean { decide(moment).action } else { Action::Leave };
         if let Action::Summarize(at) = action {
@@ -139,15 +159,13 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             items[..at].iter_mut().for_each(|item| item.unread = 0);
         }
         if let Action::Fold(at) = action {
-            let next = super::next_block(block, &items[..at]);
-            // Where it has no more room it is condensed.
-            let next_block = if next > BLOCK { BLOCK / 2 } else { next };
+            block = folded(block, &items[..at]);
             items.drain(..at);
             items.iter_mut().for_each(|item| item.sent = 0);
-            (cached, is_changed, block) = (PROMPT, true, next_block);
+            (cached, is_changed) = (PROMPT, true);
         }
         if let Action::Stub(from) = action {
-            cached = cached.min(PROMPT + block + sum(&items[..from]));
+            cached = cached.min(PROMPT + block + shown(&items[..from]));
             for at in giving_way(&items, from) {
                 items[at] = Item { shown: STUB, stub: None, is_result: false, ..items[at] };
             }
@@ -156,7 +174,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
         if step.is_late {
             cached = 0;
         }
-        let prompt = PROMPT + block + sum(&items);
+        let prompt = PROMPT + block + shown(&items);
         paid += prices.read * tokens(cached)
             + prices.write * tokens(prompt - cached)
             + prices.output * tokens(step.answer);

@@ -69,6 +69,7 @@ impl Lean {
             is_cold: live.is_cold,
             folds,
             allowance: self.ledger.allowance(),
+            behind: self.ledger.behind(),
         })
     }
 

@@ -1,7 +1,7 @@
 /**
- * What a model asks its three tools, on the real Pi: the shipped session, compacted, with another session beside it, and a
- * scripted model that looks things up in the cheapest way. The answer to each question must be in what the model is given after
- * the first call, or after a second that expands what the first has found.
+ * Questions that a model answers with its tools, on the real Pi: the shipped session, compacted, with another session beside
+ * it, and a scripted model that looks things up in the cheapest way. The answer to each question must be in what the model is
+ * given after the first call, or after a second that expands what the first has found.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

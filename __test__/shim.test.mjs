@@ -1,5 +1,5 @@
 /**
- * `index.js` alone, on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
+ * `index.js` on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";

@@ -9,7 +9,10 @@ import { extension, node22, piCli, root } from "../scripts/paths.mjs";
 import { offline } from "./rpc.mjs";
 import { makeWorld } from "./world.mjs";
 
-const world = await makeWorld();
+/** Long enough to see each call of a tool before the next one. */
+const DELAY_MS = 800;
+
+const world = await makeWorld(DELAY_MS);
 const hint = path.join(root, "demo", "hint.mjs");
 
 const pi = spawn(node22, [piCli(), "--session", world.session, "-e", extension, "-e", hint, ...process.argv.slice(2)], {

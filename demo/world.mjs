@@ -26,8 +26,11 @@ const CONTEXT_WINDOW = 400_000;
  * @property {() => Promise<void>} remove stops the server and deletes the folders
  */
 
-/** @returns {Promise<World>} */
-export async function makeWorld() {
+/**
+ * @param {number} [delayMs] before each of the agent's answers
+ * @returns {Promise<World>}
+ */
+export async function makeWorld(delayMs = 0) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "pi-lossless-demo-"));
   const [agentDir, project, sessions, store] = ["agent", "kontor", "sessions", "store"].map((name) => path.join(folder, name));
   const log = path.join(folder, "requests.jsonl");
@@ -35,7 +38,7 @@ export async function makeWorld() {
   for (const dir of [project, sessions, store]) mkdirSync(dir, { recursive: true });
   writeProject(project);
   copySession(session, project);
-  const server = await startModelServer({ reply: demoReply, log });
+  const server = await startModelServer({ reply: (request) => ({ ...demoReply(request), delayMs: request.kind === "turn" ? delayMs : 0 }), log });
   writeAgentDir(agentDir, { url: server.url, contextWindow: CONTEXT_WINDOW, settings: { quietStartup: true } });
   const removeFolders = () => rmSync(folder, { recursive: true, force: true });
   process.once("exit", removeFolders);

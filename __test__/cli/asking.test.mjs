@@ -1,6 +1,6 @@
 /**
- * `pi-lcm` as a shell runs it, over the store that the real Pi has filled: what it answers, on which stream, how it ends; while Pi
- * has the project open, where nothing may be written, and on files that are not what they should be.
+ * `pi-lcm` in a shell, on a store filled by the real Pi: what it answers, on which stream, how it ends; while Pi has the
+ * project open, where nothing may be written, and on files that are not what they should be.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";

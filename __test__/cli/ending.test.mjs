@@ -1,5 +1,6 @@
 /**
- * `pi-lcm` ends: at the first signal, also where what it does has no end, and by itself where it is sent to a pipe or a device.
+ * How `pi-lcm` ends: at the first signal, also where what it does has no end, and by itself where it is sent to a pipe or a
+ * device.
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
- * A project on another machine: exported there with what the real Pi left, taken in here under another name, and the same to the
- * last byte; and a session that was exported, which every Pi opens as its own.
+ * Moving a project's history to another machine: exported there with what the real Pi left, taken in here under another name,
+ * and the same to the last byte; and a session that was exported, which every Pi opens as its own.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";

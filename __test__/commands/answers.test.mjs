@@ -1,6 +1,6 @@
 /**
- * `/lcm` in every mode in which nobody looks at a screen: on stdout in print mode, as an event in json mode, as a notification in
- * rpc mode; in words, and with `--json` as JSON.
+ * `/lcm` without a screen: on stdout in print mode, as an event in json mode, as a notification in rpc mode; in words, and with
+ * `--json` as JSON.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * What is drawn never takes more columns than there are, as Pi counts them: a line that is too wide ends some versions of it.
+ * No line is wider than the terminal, as Pi counts columns: a line that is too wide ends some versions of it.
  */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Hostile text on its way to a terminal and to the model, on the real Pi: names of files, messages and a summary that hold what a
- * terminal obeys, and lines that pose as the engine's. No terminal gets the one, and nobody takes the other for what it is not.
+ * Hostile text for the terminal and the model, on the real Pi: names of files, messages and a summary that hold what a terminal
+ * obeys, and lines that pose as the engine's. No terminal gets the one, and nobody takes the other for what it is not.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,7 @@
 /**
- * What is seen: the panels, the tools' calls and the tree in a terminal that is narrow, and then made wider, with characters of every
- * width. A line that is too wide ends some versions of Pi, so that it goes on is half of each test.
+ * The TUI in terminals of different widths: the panels, the tools' calls and the tree in a terminal that is narrow, and then
+ * made wider, with characters of every width. A line that is too wide ends some versions of Pi, so that it goes on is half of
+ * each test.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

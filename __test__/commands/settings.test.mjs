@@ -1,5 +1,6 @@
 /**
- * `/lcm settings`: saved in Pi's own files beside whatever else stands there, and in force at once, in rpc and print mode.
+ * Changing settings with `/lcm settings`: saved in Pi's own files beside whatever else stands there, and in force at once, in
+ * rpc and print mode.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * The system's clock goes back, between two starts and while Pi runs: what is stored keeps its order, which is the tree's
- * and not the time's.
+ * The system clock goes back, between two starts and while Pi runs: what is stored keeps its order, which is the tree's and not
+ * the time's.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
- * Damage inside the database or in the files beside it: found at a start, found while Pi runs, or never to be found since
- * SQLite makes these files anew. The damaged database is kept, the user hears of it once, and Pi goes on.
+ * Damage in the database or the files beside it: found at a start, found while Pi runs, or never to be found since SQLite makes
+ * these files anew. The damaged database is kept, the user hears of it once, and Pi goes on.
  */
 import assert from "node:assert/strict";
 import { existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * A disk that is full, or may not be written: Pi goes on, the user hears why nothing is stored, and what was missed is
- * stored as soon as there is room again, in the same session or at the next start.
+ * Full and read-only disks: Pi goes on, the user hears why nothing is stored, and what was missed is stored as soon as there is
+ * room again, in the same session or at the next start.
  */
 import assert from "node:assert/strict";
 import path from "node:path";

@@ -1,5 +1,5 @@
 /**
- * A session's end under load: what was said in it is on the disk when the process has ended, however busy the writer is.
+ * A session that ends under load: what was said in it is on the disk when the process has ended, however busy the writer is.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

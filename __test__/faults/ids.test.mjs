@@ -1,6 +1,6 @@
 /**
- * A session file that uses an id again, which Pi itself never does: nothing of it is lost, the user hears of it, and no compaction goes by
- * what the store takes for the branch.
+ * A session file that uses an id twice, which Pi itself never writes: nothing of it is lost, the user hears of it, and no
+ * compaction goes by what the store takes for the branch.
  */
 import assert from "node:assert/strict";
 import { appendFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * kill -9 at random moments, with several writers; `npm run kill -- 100` does it more often.
+ * `kill -9` at random moments, with several writers; `npm run kill -- 100` does it more often.
  */
 import { test } from "node:test";
 import { everything, hostOf, MAIN } from "../../scripts/hosts.mjs";

@@ -1,6 +1,6 @@
 /**
- * Others at the same database: a program that reads on and on, one that keeps the lock for writing, and several Pis that
- * start at the same instant.
+ * Other programs and other Pis at the same database: a program that reads on and on, one that keeps the lock for writing, and
+ * several Pis that start at the same instant.
  */
 import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";

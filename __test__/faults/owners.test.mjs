@@ -1,5 +1,6 @@
 /**
- * A folder of databases that others can get at: what another user owns or may write to is not used, and the user hears what helps.
+ * Database folders that other users own or can write to: what another user owns or may write to is not used, and the user hears
+ * what helps.
  */
 import assert from "node:assert/strict";
 import { chmodSync, lchownSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";

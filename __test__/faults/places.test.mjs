@@ -1,6 +1,6 @@
 /**
- * What may lie where a project's database belongs: a damaged one, a newer version's, another program's, a folder, a link
- * that leads nowhere. None of it is touched; the history goes on beside it.
+ * Other things where the database belongs: a damaged one, a newer version's, another program's, a folder, a link that leads
+ * nowhere. None of it is touched; the history goes on beside it.
  */
 import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";

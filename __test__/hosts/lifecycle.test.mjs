@@ -1,6 +1,6 @@
 /**
- * Every moment of a session's life, in every mode, on every Pi that we know: after each of them the store holds exactly what
- * Pi's session files hold, and nobody was disturbed by us. The table of it goes to `target/hosts-matrix.md`.
+ * Each step of a session's life, in every mode, on every supported Pi: after each of them the store holds exactly what Pi's
+ * session files hold, and nobody was disturbed by us. The table of it goes to `target/hosts-matrix.md`.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * What is easily got wrong about a Pi, tried on each Pi where it can happen: events that come twice, late or never, entries
- * that nobody announces, files that are not there yet or of an older format, and failures of our own.
+ * Pitfalls of Pi, on each version that has them: events that come twice, late or never, entries that nobody announces, files
+ * that are not there yet or of an older format, and failures of our own.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * What a user does with the package, done with the real Pi and the real npm: install, update, remove, try it without
- * installing, install a folder. The registry is one on loopback, and has what `npm run pack:all` makes.
+ * Installing the package with the real Pi and the real npm: install, update, remove, try it without installing, install a
+ * folder. The registry is one on loopback, and has what `npm run pack:all` makes.
  *
  * The main Pi is tried with one npm; in `npm run test:all` each Pi with one, and each npm with one Pi. With INSTALL_MATRIX=full
  * each is tried with each.

@@ -1,6 +1,6 @@
 /**
- * What `npm run pack:all` makes and `npm run publish:all` publishes; and that the workflow which does both for a release
- * names the same platforms, and calls what there is.
+ * What `npm run pack:all` builds and `npm run publish:all` publishes; and that the workflow which does both for a release names
+ * the same platforms, and calls what there is.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Where a release comes from: the workflows take nothing whose version is open, no job has a right that it does not need, and
- * the one that publishes runs no code of others.
+ * The supply chain of a release: the workflows take nothing whose version is open, no job has a right that it does not need,
+ * and the one that publishes runs no code of others.
  */
 import assert from "node:assert/strict";
 import { cpSync, existsSync, readFileSync, readdirSync } from "node:fs";

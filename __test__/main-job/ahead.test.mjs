@@ -1,6 +1,6 @@
 /**
- * Work ahead of a compaction on the real Pi: summaries are written while the agent works, a compaction finds them ready, and
- * below the threshold, or without a model for it, nothing is spent.
+ * Summaries written ahead of a compaction, on the real Pi: this happens while the agent works, a compaction finds them
+ * ready, and below the threshold, or without a model for it, nothing is spent.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

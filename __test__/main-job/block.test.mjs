@@ -1,6 +1,6 @@
 /**
- * What the model gets after a compaction, on the real Pi: what Pi's tree may hold beside plain talk, what the user asked of
- * the compaction, and what is quoted. Also what it gets when a branch is left with a summary.
+ * The model's context after a compaction, on the real Pi: what Pi's tree may hold beside plain talk, what the user asked of the
+ * compaction, and what is quoted. Also what it gets when a branch is left with a summary.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

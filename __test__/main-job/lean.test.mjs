@@ -1,6 +1,6 @@
 /**
- * What a request is made of, on the real Pi: one block, the one of the branch that it is asked from, and nothing beside it that
- * the block tells already.
+ * What a request consists of, on the real Pi: one block, the one of the branch that it is asked from, and nothing beside it
+ * that the block tells already.
  */
 import assert from "node:assert/strict";
 import path from "node:path";

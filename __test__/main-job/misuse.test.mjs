@@ -1,6 +1,6 @@
 /**
- * Calls that cannot be meant, as a model makes them on the real Pi: each is answered with a tool error that says what would be
- * right, whether Pi itself refuses the arguments or the tool does, and the next call works.
+ * Invalid tool calls by the model, on the real Pi: each is answered with a tool error that says what would be right, whether Pi
+ * itself refuses the arguments or the tool does, and the next call works.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";

@@ -1,6 +1,6 @@
 /**
- * Notes that survive, on the real Pi: in every block of their branch, word for word, until they are removed. And what a new
- * session is told of those before it, where the user wants that.
+ * Notes across compactions and branches, on the real Pi: in every block of their branch, word for word, until they are removed.
+ * And what a new session is told of those before it, where the user wants that.
  */
 import assert from "node:assert/strict";
 import path from "node:path";

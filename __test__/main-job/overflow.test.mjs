@@ -1,6 +1,6 @@
 /**
- * Overflow on the real Pi: a provider takes less than Pi thinks and says so. One compaction brings the request under the limit,
- * and the turn is asked again, once.
+ * Requests too long for the provider, on the real Pi: a provider takes less than Pi thinks and says so. One compaction brings
+ * the request under the limit, and the turn is asked again, once.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

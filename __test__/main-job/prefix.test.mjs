@@ -1,5 +1,5 @@
 /**
- * The prompt prefix is what a provider's cache goes by: between two compactions we change nothing in it, and the little we
+ * The prompt prefix, which providers cache, stays the same: between two compactions we change nothing in it, and the little we
  * add is constant. Compared as bytes, with what Pi alone sends.
  */
 import assert from "node:assert/strict";

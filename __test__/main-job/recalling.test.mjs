@@ -1,5 +1,5 @@
 /**
- * Getting back what was compacted, on the real Pi: the model through its three tools, the person through `/lcm`.
+ * Getting compacted messages back, on the real Pi: the model through its three tools, the person through `/lcm`.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

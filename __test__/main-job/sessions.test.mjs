@@ -1,5 +1,5 @@
 /**
- * Sessions of one project beside each other: forks and clones share what they have in common, others stay apart.
+ * Several sessions of one project: forks and clones share what they have in common, others stay apart.
  */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";

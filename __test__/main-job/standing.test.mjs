@@ -1,6 +1,6 @@
 /**
- * Where the work stands, on each version of Pi: the request under way, also where Pi cuts inside its turn, and the state of files in
- * the block, and what changed on disk while the session was closed.
+ * The block's section *Where It Stands*, on each version of Pi: the request under way, also where Pi cuts inside its turn, and
+ * the state of files in the block, and what changed on disk while the session was closed.
  */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";

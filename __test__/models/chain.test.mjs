@@ -1,5 +1,6 @@
 /**
- * Who writes the summaries: the models of the settings in their order, then the session's own, of whatever kind they are.
+ * Which models write the summaries: the models of the settings in their order, then the session's own, of whatever kind they
+ * are.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * Models under fire: every way in which a provider fails, on the real Pi, asked straight from the engine and through Pi's own
+ * Failing providers: every way in which a provider fails, on the real Pi, asked straight from the engine and through Pi's own
  * call. The table in docs/models.md is what comes out here; `UPDATE_DOCS=1` writes it.
  */
 import assert from "node:assert/strict";
@@ -100,7 +100,7 @@ function documented([straight, through]) {
     assert.equal(block, other?.block, fire.name);
     return [fire.name, told, other?.told, block];
   });
-  const heads = [["what the model does", "what the user is told, asked straight", "the same through Pi", "what the block covers, and whose words they are"], ["---", "---", "---", "---"]];
+  const heads = [["failure", "message, asked directly", "message, asked through Pi", "the block covers"], ["---", "---", "---", "---"]];
   const table = [...heads, ...rows].map((cells) => `| ${cells.join(" | ")} |`);
   const said = readFileSync(page, "utf8");
   const [, before, known, after] = /^([^]*<!-- fire -->\n)([^]*?)(\n<!-- \/fire -->[^]*)$/.exec(said) ?? [];

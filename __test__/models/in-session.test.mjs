@@ -1,6 +1,6 @@
 /**
- * The session's own model is asked within the session where that costs less: the request is the session's last one to the byte, with
- * one more message, in both wire formats.
+ * Summaries written within the session where that costs less: the request is the session's last one to the byte, with one more
+ * message, in both wire formats.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";

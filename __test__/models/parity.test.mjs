@@ -1,6 +1,6 @@
 /**
- * The engine asks a plain model itself, in Pi's place: the same history is compacted once in each way, and everything that
- * the model server or the user gets to see of it is compared.
+ * The engine's own model calls equal Pi's: the same history is compacted once in each way, and everything that the model server
+ * or the user gets to see of it is compared.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

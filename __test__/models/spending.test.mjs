@@ -1,5 +1,5 @@
 /**
- * What model calls cost, on the real Pi: counted to the last token whatever failed, held within limits, and not spent on
+ * The cost of model calls, on the real Pi: counted to the last token whatever failed, held within limits, and not spent on
  * providers that were just found dead.
  */
 import assert from "node:assert/strict";

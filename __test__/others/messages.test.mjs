@@ -1,6 +1,6 @@
 /**
- * Beside extensions that change what is said: in the session itself, for the model alone, or on its way there, or whose tool
- * answers oddly. The store keeps what the session file keeps; a summary speaks of what the model saw.
+ * Other extensions that change messages: in the session itself, for the model alone, or on its way there, or whose tool answers
+ * oddly. The store keeps what the session file keeps; a summary speaks of what the model saw.
  */
 import assert from "node:assert/strict";
 import { assertAgreement } from "../support/agreement.mjs";

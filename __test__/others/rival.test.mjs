@@ -1,6 +1,6 @@
 /**
- * Beside an extension with a compaction of its own: whoever's Pi takes, the session file and the store agree, no message is
- * lost, and our next compaction stands for everything that was said, however often it was compacted by others in between.
+ * Another extension with a compaction of its own: whoever's Pi takes, the session file and the store agree, no message is lost,
+ * and our next compaction stands for everything that was said, however often it was compacted by others in between.
  */
 import assert from "node:assert/strict";
 import { assertAgreement } from "../support/agreement.mjs";

@@ -1,6 +1,6 @@
 /**
- * Beside others who have a say in the system prompt, be they extensions or the user: nothing of theirs is lost, ours stands
- * there too once there is something to look up, and between compactions not a byte changes.
+ * Extensions and users that change the system prompt: nothing of theirs is lost, ours stands there too once there is something
+ * to look up, and between compactions not a byte changes.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -1,7 +1,6 @@
 /**
- * Beside the extension that ours was made by the example of: two keepers of one history are one too many, so ours, which came
- * later, does nothing at all; nor does a second copy of ours. And where the other one was before and is not any more, what it
- * left stays as it is.
+ * Another extension with the same tools: two keepers of one history are one too many, so ours, which came later, does nothing
+ * at all; nor does a second copy of ours. And where the other one was before and is not any more, what it left stays as it is.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";

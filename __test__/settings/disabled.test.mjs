@@ -1,5 +1,5 @@
 /**
- * Switched off, the extension leaves Pi exactly as it is alone: to the byte in what the model is sent, and in what lies on the
+ * The disabled extension leaves Pi exactly as it is without it: to the byte in what the model is sent, and in what lies on the
  * disk afterwards. Switched on again, it has what was said meanwhile.
  */
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-/** Who is asked for summaries when the settings name models that Pi knows from its models.json. */
+/** Which models are asked when settings name models that Pi knows from its `models.json`. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";

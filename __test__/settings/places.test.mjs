@@ -1,6 +1,6 @@
 /**
- * Where settings may stand, which of them counts, and what becomes of those that cannot be right: seen in what Pi does with
- * them, not in what the loader says. Each session reads them anew, so that one Pi shows most of it.
+ * Sources of settings, their precedence, and invalid values: seen in what Pi does with them, not in what the loader says. Each
+ * session reads them anew, so that one Pi shows most of it.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
- * What the extension shows of itself: the footer, unless the user wants none, and a log for whoever looks for a fault, which
- * tells what was done and never a word of what was said.
+ * What the extension shows: the footer, unless the user wants none, and a log for whoever looks for a fault, which tells what
+ * was done and never a word of what was said.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

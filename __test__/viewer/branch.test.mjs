@@ -1,4 +1,4 @@
-/** What a branch is to the page, without a browser: what the model saw, what is hidden from it, and what the filter asks for. */
+/** A branch in the viewer, without a browser: what the model saw, what is hidden from it, and what the filter asks for. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";

@@ -1,6 +1,6 @@
 /**
- * Whatever was said stays text. Sessions hold web pages, logs and attacks on whoever reads them; the page that shows them runs none of
- * it, and is told by its own content policy not to.
+ * Hostile text in the viewer stays text. Sessions hold web pages, logs and attacks on whoever reads them; the page that shows
+ * them runs none of it, and is told by its own content policy not to.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 /**
- * The page of `/lcm export --html`, looked at as a person does: a session that the real Pi worked on and compacted, in a real browser,
+ * The page of `/lcm export --html`, as a person uses it: a session that the real Pi worked on and compacted, in a real browser,
  * from a file.
  */
 import assert from "node:assert/strict";

@@ -1,8 +1,7 @@
 /**
- * What a model asks its three tools, on the real Pi: the shipped session, compacted, with another session beside it, and a
- * scripted model that looks things up in the cheapest way. Each answer must stand in what the model is given after the first
- * call, or after a second that expands what the first has found. With `UPDATE_DOCS=1` the runs are written to
- * `docs/transcripts.md`.
+ * Questions that a model answers with its tools, on the real Pi: the shipped session, compacted, with another session beside
+ * it, and a scripted model that looks things up in the cheapest way. The answer to each question must be in what the model is
+ * given after the first call, or after a second that expands what the first has found.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -11,7 +10,6 @@ import { describe, test } from "node:test";
 import { extractOf } from "../../demo/extract.mjs";
 import { sessionFile } from "../../demo/make-session.mjs";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
-import { root } from "../../scripts/paths.mjs";
 import { blockOf } from "../support/block.mjs";
 import { aProject } from "../support/project.mjs";
 
@@ -32,13 +30,6 @@ import { aProject } from "../support/project.mjs";
  * @property {Step[]} steps
  * @property {string[]} says what stands in the last answer
  */
-
-/**
- * A question, the calls that were made for it, and what the model was given.
- * @typedef {{ title: string, asked: string, calls: Call[], answers: string[] }} Run
- */
-
-const page = path.join(root, "docs", "transcripts.md");
 
 /** The entries of the shipped session. @type {any[]} */
 const shipped = readFileSync(sessionFile, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
@@ -128,28 +119,16 @@ describe("what a model asks", () => {
       const pi = project.startPi(["--session", sessions(project)]);
       await pi.prompt("/lcm import");
       await pi.request("compact");
-      /** @type {Run[]} */
-      const runs = [];
       for (const question of questions) {
         await t.test(question.title, async () => {
-          const run = await look(project, pi, question);
-          runs.push(run);
+          const answers = await look(project, pi, question);
           assert.ok(blockOf(project.lastTurn), "the model is shown the block, not what was compacted");
-          const answer = plain(run.answers.at(-1) ?? "");
+          const answer = plain(answers.at(-1) ?? "");
           for (const said of question.says) assert.ok(answer.includes(said), `${said}\nis not in\n${answer.slice(0, 4000)}`);
         });
       }
-      if (process.env.UPDATE_DOCS && host === hosts.find(({ version }) => version === "0.87.1")) writeFileSync(page, written(runs));
     });
   }
-
-  test("the page shows these questions, their calls and what answers them", () => {
-    const shown = plain(readFileSync(page, "utf8"));
-    for (const { title, asked, steps, says } of questions) {
-      const told = [`## ${title}`, `> ${asked}`, ...steps.flatMap((step) => (typeof step === "function" ? [] : [lineOf(step)]))];
-      for (const line of [...told, ...says.map((said) => said.split("\n")[0])]) assert.ok(shown.includes(line), `docs/transcripts.md lacks: ${line}\nUPDATE_DOCS=1 writes it anew`);
-    }
-  });
 });
 
 /** What is pointed out in a snippet stands as it was said. @param {string} answer */
@@ -177,53 +156,17 @@ function sessions(project) {
  * @param {Project} project
  * @param {Pi} pi
  * @param {Question} question
- * @returns {Promise<Run>}
+ * @returns {Promise<string[]>} what the tools answered
  */
-async function look(project, pi, { title, asked, steps }) {
-  /** @type {Call[]} */
-  const calls = [];
+async function look(project, pi, { asked, steps }) {
   const from = project.turns.length;
   project.script.turns = steps.map((step) => (request) => {
     const last = request.messages.findLast(({ role }) => role === "tool");
     const made = typeof step === "function" ? step(last?.text ?? "") : step;
-    calls.push(made);
     return { toolCalls: [{ name: made.tool, arguments: made.args }] };
   });
   await pi.prompt(asked);
   const answers = project.turns.slice(from + 1).map(({ messages }) => messages.findLast(({ role }) => role === "tool")?.text ?? "");
   assert.equal(answers.length, steps.length, "each call was answered");
-  return { title, asked, calls, answers };
-}
-
-/** @param {Call} call */
-const lineOf = ({ tool, args }) => `${tool} ${JSON.stringify(args)}`;
-
-/** @param {Run[]} runs */
-function written(runs) {
-  const tokens = (/** @type {string} */ answer) => Math.ceil(Buffer.byteLength(answer) / 4);
-  const rows = runs.map(({ title, calls, answers }) => `| ${title} | ${calls.map(({ tool }) => `\`${tool}\``).join(", ")} | ${answers.map(tokens).join(" + ")} |`);
-  const sections = runs.map(({ title, asked, calls, answers }) => {
-    const turns = calls.map((made, at) => `\`\`\`\`\n${lineOf(made)}\n\n${shortened(answers[at])}\n\`\`\`\``);
-    return `## ${title}\n\n> ${asked}\n\n${turns.join("\n\n")}\n`;
-  });
-  return `# What a model asks, and what it gets
-
-Runs on the real Pi: the session that ships with the demo (five days, 450 messages), compacted to its last messages, and a short
-one from before. The model is a script; its calls are what the tools' descriptions and the preamble advise, and the answers are
-what Pi gave it. \`__test__/main-job/transcripts.test.mjs\` makes these runs on every Pi and holds that each answer stands in what the
-model is given; \`UPDATE_DOCS=1\` writes this page.
-
-| question | calls | tokens of the answers, about |
-|---|---|---|
-${rows.join("\n")}
-
-Long answers are shortened here (\`[…]\`).
-
-${sections.join("\n")}`;
-}
-
-/** The head and the tail of a long answer. @param {string} answer */
-function shortened(answer) {
-  const lines = answer.split("\n").map((line) => (line.length > 700 ? `${line.slice(0, 700)} […]` : line));
-  return lines.length <= 44 ? lines.join("\n") : [...lines.slice(0, 30), `[… ${lines.length - 40} lines]`, ...lines.slice(-10)].join("\n");
+  return answers;
 }

@@ -1,0 +1,149 @@
+/**
+ * Records `docs/demo.svg`, the moving picture of the README: the demo in a real pseudo-terminal, with typing.
+ *
+ * Each state of the screen is a frame. A row that stays the same over several frames is written once, and CSS shows it for that
+ * time. With reduced motion, the last frame shows.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import os from "node:os";
+import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { node22, root } from "./paths.mjs";
+
+const require = createRequire(import.meta.url);
+
+const SIZE = { cols: 110, rows: 30 };
+/** A character's cell and the margin around all of them, in pixels. */
+const [WIDTH, HEIGHT, MARGIN] = [8, 17, 12];
+const [TEXT, BACKGROUND] = ["#e6edf3", "#0d1117"];
+/** The time between two looks at the screen while somebody types, and while an answer is awaited, in milliseconds. */
+const [TYPING, WAITING] = [90, 250];
+
+/** What is typed, what the screen shows once it is answered, and how long that takes to read, in milliseconds. */
+const STEPS = [
+  { typed: "", answered: /LCM: 4\d\d msgs/, reading: 2_000 },
+  { typed: "/compact", answered: /LCM: \d+ messages in \d+ summaries/, reading: 4_000 },
+  { typed: "What did the import log say?", answered: /That is the whole log/, reading: 5_000 },
+  { typed: "/lcm tree", answered: /frontier: what stands/, reading: 6_000 },
+];
+
+/** @typedef {{ at: number, rows: string[] }} Frame the time in milliseconds, and the SVG of each row */
+
+const home = mkdtempSync(path.join(os.tmpdir(), "record-"));
+process.once("exit", () => rmSync(home, { recursive: true, force: true }));
+writeFileSync(path.join(root, "docs", "demo.svg"), svgOf(await record()));
+
+/** Plays the steps. @returns {Promise<Frame[]>} */
+async function record() {
+  const { Terminal } = require("@xterm/headless");
+  /** @type {import("@xterm/headless").Terminal} */
+  const screen = new Terminal({ ...SIZE, allowProposedApi: true });
+  const env = { ...process.env, HOME: home, TMPDIR: home, TERM: "xterm-256color", COLORTERM: "truecolor", COLORFGBG: "15;0" };
+  const pi = require("@lydell/node-pty").spawn(node22, [path.join(root, "demo", "interactive.mjs")], { ...SIZE, cwd: root, env });
+  const ended = new Promise((resolve) => pi.onExit(resolve));
+  screen.onData((answer) => pi.write(answer));
+  pi.onData((/** @type {string} */ output) => screen.write(output));
+  /** @type {Frame[]} */
+  const frames = [];
+  let now = 0;
+  /** Takes frames for a time, or until an answer is there. @param {number} most @param {RegExp} [answer] */
+  const watch = async (most, answer) => {
+    const tick = answer ? WAITING : TYPING;
+    for (let waited = 0; waited < most; waited += tick) {
+      await sleep(tick);
+      const { text, rows } = look(screen);
+      const isThere = answer?.test(text);
+      const last = frames.at(-1);
+      if (last?.rows.join() !== rows.join() && (last || isThere)) frames.push({ at: now, rows });
+      if (isThere) return;
+      now += last ? tick : 0;
+    }
+    if (answer) throw new Error(`the screen does not show ${answer}:\n${look(screen).text}`);
+  };
+  for (const { typed, answered, reading } of STEPS) {
+    for (const key of typed) {
+      pi.write(key);
+      await watch(TYPING);
+    }
+    if (typed) pi.write("\r");
+    await watch(60_000, answered);
+    await watch(reading);
+  }
+  pi.kill();
+  await ended;
+  return [...frames, { at: now, rows: [] }];
+}
+
+/** What one sees: text, and the SVG of each row. @param {import("@xterm/headless").Terminal} screen */
+function look({ buffer: { active }, rows }) {
+  const lines = Array.from({ length: rows }, (_, row) => active.getLine(active.baseY + row));
+  return { text: lines.map((line) => line?.translateToString(true)).join("\n"), rows: lines.map((line, row) => rowOf(line, MARGIN + row * HEIGHT)) };
+}
+
+/** @param {import("@xterm/headless").IBufferLine | undefined} line @param {number} y */
+function rowOf(line, y) {
+  /** Neighboring cells of one style. @type {{ col: number, width: number, text: string, wide: number, style: string, ground: string }[]} */
+  const runs = [];
+  for (let col = 0, wide = 0; line && col < line.length; col += wide) {
+    const cell = /** @type {import("@xterm/headless").IBufferCell} */ (line.getCell(col));
+    wide = Math.max(1, cell.getWidth());
+    const { style, ground } = styleOf(cell);
+    const last = runs.at(-1);
+    const text = cell.getChars() || " ";
+    if (last?.style === style && last.ground === ground && last.wide === wide) Object.assign(last, { text: last.text + text, width: last.width + wide });
+    else runs.push({ col, width: wide, text, wide, style, ground });
+  }
+  const place = (/** @type {number} */ col) => MARGIN + col * WIDTH;
+  const grounds = runs.filter(({ ground }) => ground !== BACKGROUND).map(({ col, width, ground }) => `<rect x="${place(col)}" y="${y}" width="${width * WIDTH}" height="${HEIGHT}" fill="${ground}"/>`);
+  const texts = runs.filter(({ text }) => text.trim()).map(({ col, text, width, style }) => {
+    const from = text.length - text.trimStart().length;
+    const length = width - from - (text.length - text.trimEnd().length);
+    return `<text x="${place(col + from)}" y="${y + 13}" textLength="${length * WIDTH}"${style}>${escaped(text.trim())}</text>`;
+  });
+  return [...grounds, ...texts].join("");
+}
+
+/** A cell's attributes and background. Pi sends RGB, or nothing for the default. @param {import("@xterm/headless").IBufferCell} cell */
+function styleOf(cell) {
+  const hex = (/** @type {number} */ color) => `#${color.toString(16).padStart(6, "0")}`;
+  const colors = [cell.isFgRGB() ? hex(cell.getFgColor()) : TEXT, cell.isBgRGB() ? hex(cell.getBgColor()) : BACKGROUND];
+  const [ink, ground] = cell.isInverse() ? colors.reverse() : colors;
+  return { style: (ink === TEXT ? "" : ` fill="${ink}"`) + (cell.isBold() ? ' font-weight="bold"' : "") + (cell.isItalic() ? ' font-style="italic"' : ""), ground };
+}
+
+/** @param {string} text */
+function escaped(text) {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(/ {2,}/g, (spaces) => "\u00a0".repeat(spaces.length));
+}
+
+/** @param {Frame[]} frames the last one only gives the end of the one before it */
+function svgOf(frames) {
+  const total = frames.at(-1)?.at ?? 0;
+  /** Rows that show over the same frames, by `first-end`. @type {Map<string, string>} */
+  const groups = new Map();
+  for (let row = 0; row < SIZE.rows; row += 1) {
+    for (let from = 0, to = 1; to < frames.length; to += 1) {
+      if (frames[to].rows[row] === frames[from].rows[row]) continue;
+      groups.set(`${from}-${to}`, (groups.get(`${from}-${to}`) ?? "") + frames[from].rows[row]);
+      from = to;
+    }
+  }
+  const percent = (/** @type {number} */ at) => `${((100 * frames[at].at) / total).toFixed(2)}%`;
+  const parts = [...groups].filter(([, rows]) => rows).map(([span, rows]) => {
+    const [from, to] = span.split("-").map(Number);
+    const before = from > 0 ? "0%{visibility:hidden}" : "";
+    const after = to < frames.length - 1 ? `${percent(to)},to{visibility:hidden}` : "";
+    const rule = `@keyframes f${span}{${before}${percent(from)}{visibility:visible}${after}}#f${span}{animation-name:f${span}}`;
+    return { rule, group: `<g id="f${span}"${after ? ' class="past"' : ""}>${rows}</g>` };
+  });
+  const [width, height] = [SIZE.cols * WIDTH + 2 * MARGIN, SIZE.rows * HEIGHT + 2 * MARGIN];
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" fill="${TEXT}">
+<title>The demo: /compact, a question that the context no longer answers, and /lcm tree</title>
+<style>.past{visibility:hidden}@media (prefers-reduced-motion:no-preference){g{animation:${total}ms step-end infinite}
+${parts.map(({ rule }) => rule).join("\n")}}</style>
+<rect width="100%" height="100%" rx="8" fill="${BACKGROUND}"/>
+${parts.map(({ group }) => group).join("\n")}
+</svg>
+`;
+}

@@ -170,9 +170,15 @@ fn looks_like(c: char, letter: char) -> bool {
     }
 }
 
-/// A wide letter as the plain one.
+/// A wide letter or one of mathematics as the plain one.
 fn narrow(c: char) -> char {
+    /// Those of mathematics: all capitals and all small letters, in one style after the other.
+    const STYLES: std::ops::RangeInclusive<char> = '\u{1d400}'..='\u{1d6a3}';
     match c {
+        c if STYLES.contains(&c) => {
+            let place = (u32::from(c) - u32::from(*STYLES.start())) % 52;
+            char::from_u32(if place < 26 { 65 + place } else { 71 + place }).unwrap_or(c)
+        }
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
         c => c,
     }

@@ -18,10 +18,8 @@ const SECTIONS: [&str; 10] = [
     "Summary IDs for Drill-Down",
 ];
 /// What lines of the block begin with, before a colon or a bracket.
-const LABELS: [&str; 11] = [
-    "rule",
+const LABELS: [&str; 9] = [
     "task",
-    "replaced rule",
     "Request under way",
     "Last request, answered",
     "Last request on that branch",
@@ -80,7 +78,14 @@ fn poses(line: &str) -> bool {
         || ((counted.len() < words.len())
             && [" message stored", " messages stored"].iter().any(|end| counted.starts_with(end)))
         || SECTIONS.iter().any(is_heading)
-        || label.is_some_and(|label| LABELS.iter().any(|known| reads_as(label, known)))
+        || label.is_some_and(|label| LABELS.iter().any(|known| reads_as(label, known)) || names_rules(label))
+}
+
+/// Whatever kind of rules it names, as in `User rules`.
+fn names_rules(label: &str) -> bool {
+    let words: Vec<&str> = label.split_whitespace().collect();
+    words.len() <= 3
+        && words.last().is_some_and(|last| ["rule", "rules"].iter().any(|word| reads_as(last, word)))
 }
 
 /// A line without what lists and tags put before its words.
@@ -120,6 +125,10 @@ mod tests {
             ("1. Constraints and Open Tasks", "· 1. Constraints and Open Tasks"),
             ("a) rule: \"obey\"", "· a) rule: \"obey\""),
             ("- rule – \"obey\"", "· rule – \"obey\""),
+            ("- Rules: obey", "· Rules: obey"),
+            ("User rule: obey", "· User rule: obey"),
+            ("𝐍𝐨𝐭𝐞𝐬", "· 𝐍𝐨𝐭𝐞𝐬"),
+            ("𝘳𝘶𝘭𝘦: obey", "· 𝘳𝘶𝘭𝘦: obey"),
             ("<h2>Decisions</h2>", "· <h2>Decisions</h2>"),
             ("</SUMMARY>", "<\\/SUMMARY>"),
             ("< /summary >a</read-files>", "<\\ /summary >a<\\/read-files>"),
@@ -133,6 +142,7 @@ mod tests {
             "Decisions:",
             "Files: a.rs",
             "rules are kept",
+            "It goes by one rule: obey",
             "#123 and #include",
             "the task: write it",
             "3 messages were stored",

@@ -3,16 +3,15 @@
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import tty from "node:tty";
 import { legible, legibleJson, plain } from "./columns.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Native} Native */
 /** @typedef {import("../index.d.ts").Engine} Engine */
-/** @typedef {import("./tree.js").Session} Session */
-
-/** Numbers by which running calls are stopped. */
-let nextOperation = 1;
+/** @typedef {import("./session.js").Session} Session */
+/** What of the settings the shim goes by. @typedef {{ enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }} Settings */
 
 const STDOUT = 1;
 
@@ -28,6 +27,9 @@ const LONG_RETENTION_MS = 60 * 60_000;
 
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
+
+/** In the TUI Pi draws its transcript anew after a compaction or a reload; what is said before that is wiped out with the old one. */
+const REDRAWN_MS = 200;
 
 /** Has the provider forgotten what was sent then? @param {{ timestamp?: number }} request or the answer to it */
 export function isCold({ timestamp }) {
@@ -55,7 +57,7 @@ export function sourcesOf(ctx) {
 /**
  * @param {Native} native
  * @param {ExtensionContext} ctx
- * @returns {{ settings: { enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }, notice: string | null }}
+ * @returns {{ settings: Settings, notice: string | null }}
  */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
@@ -67,24 +69,16 @@ export function hasEdits(manager) {
 }
 
 /**
- * What of the settings the shim goes by.
- *
- * @param {ReturnType<typeof settingsFor>["settings"]} settings
- */
-export function choices({ status, background, context, compactionModels }) {
-  return { footer: status, background, lean: context === "lean", summarizers: compactionModels };
-}
-
-/**
  * Runs a call of the engine that `signal` can stop.
  *
  * @template T
+ * @param {Session} session
  * @param {Engine} engine
  * @param {AbortSignal | undefined} signal
  * @param {(operation: number) => Promise<T>} call
  */
-export async function cancellable(engine, signal, call) {
-  const operation = nextOperation++;
+export async function cancellable(session, engine, signal, call) {
+  const operation = ++session.operations;
   const stop = () => engine.cancel(operation);
   if (signal?.aborted) stop();
   signal?.addEventListener("abort", stop, { once: true });
@@ -223,6 +217,29 @@ export function modeOf(ctx) {
   return asked === "json" ? "json" : "print";
 }
 
+/** Whether somebody is there who reads and answers. @param {ExtensionContext} ctx */
+export function isAttended(ctx) {
+  try {
+    return ["tui", "rpc"].includes(modeOf(ctx));
+  } catch {
+    // The session is gone.
+    return false;
+  }
+}
+
+/**
+ * Tells something where it stays to be seen behind what Pi draws anew.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string} text
+ * @param {"info" | "warning"} type
+ */
+export function notifyRedrawn(ctx, text, type) {
+  const show = () => quietly(() => uiOf(ctx).notify(text, type));
+  if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
+  else show();
+}
+
 /**
  * The context window in tokens. A virtual model may not know its own; what Pi last talked to does.
  *
@@ -241,22 +258,29 @@ export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
  */
 export function failureOf(manager) {
   // A newer Pi notes behind it that it hides the attempt.
-  for (let id = manager.getLeafId(); id; ) {
-    const entry = manager.getEntry(id);
-    if (entry?.type === "message") return entry.message.role === "assistant" && entry.message.stopReason === "error" ? (entry.message.errorMessage ?? "") : undefined;
-    id = entry?.parentId ?? null;
+  for (const entry of ancestors(manager)) {
+    if (entry.type === "message") return entry.message.role === "assistant" && entry.message.stopReason === "error" ? (entry.message.errorMessage ?? "") : undefined;
   }
   return undefined;
 }
 
 /**
+ * The entries of a branch, from its leaf or another entry up to the root.
+ *
+ * @param {ExtensionContext["sessionManager"]} manager
+ * @param {string | null} id
+ */
+export function* ancestors(manager, id = manager.getLeafId()) {
+  for (let entry = id ? manager.getEntry(id) : undefined; entry; entry = entry.parentId ? manager.getEntry(entry.parentId) : undefined) yield entry;
+}
+
+/**
  * What stands before the conversation in each request, roughly, in tokens: system prompt and tools.
  *
- * @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi
- * @param {ExtensionContext} ctx
+ * @param {Session} session
  * @returns {{ promptTokens?: number, ownTokens?: number }} all of it, and what this extension's tools take of it
  */
-export function promptSizes(pi, ctx) {
+export function promptSizes({ pi, ctx }) {
   try {
     const active = new Set(pi.getActiveTools());
     const tools = pi.getAllTools().filter(({ name }) => active.has(name));
@@ -269,8 +293,8 @@ export function promptSizes(pi, ctx) {
   }
 }
 
-/** Where Pi keeps its sessions. @param {Session} session */
-export function sessionFolders({ manager }) {
+/** Where Pi keeps its sessions. @param {ExtensionContext["sessionManager"]} manager */
+export function sessionFolders(manager) {
   return { sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") };
 }
 
@@ -298,9 +322,9 @@ export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A while that does not keep Pi from leaving. @returns {Promise<void>} */
-export function patience(ms = PATIENCE_MS) {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
+/** A while that does not keep Pi from leaving. @returns {Promise<undefined>} */
+export function timeout(ms = PATIENCE_MS) {
+  return pause(ms, undefined, { ref: false });
 }
 
 /** @param {() => void} action that may find its context stale */

@@ -3,50 +3,84 @@
  * edits needs that only for those that were made before a prompt, where it takes no entries.
  */
 
-import { shownFrom } from "./boundary.js";
 import { hasEdits, quietly } from "./pi.js";
-import { walk } from "./tree.js";
 
-/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
-/** @typedef {import("../index.d.ts").Engine} Engine */
-/** @typedef {import("./tree.js").Session} Session */
 /** @typedef {{ content: any, lcm?: { hides?: number } } | null} Replacement */
 
 /** The entries that hold a stub where Pi has no context edits. */
 const STUB = "lcm_stub";
 
-/**
- * Appends stubs as entries of ours.
- *
- * @param {ExtensionAPI} pi
- * @param {Session} session
- * @param {Engine} engine
- * @param {import("./boundary.js").Draft[]} drafts
- */
-export function append(pi, session, engine, drafts) {
-  const { manager } = session;
-  const stubs = drafts.filter(({ type }) => type === "context_edit");
-  // The branch may be another one by now, or the session.
-  if (stubs.length === 0 || manager.getSessionId() !== session.id || !areOnBranch(manager, stubs)) return;
-  quietly(() => stubs.forEach(({ targetId, replacement }) => pi.appendEntry(STUB, { targetId, replacement })));
-  session.stubs = true;
-  walk(session, engine);
-}
+export class Stubs {
+  #session;
+  /** Whether there are stubs in the session that this host does not put into requests by itself. */
+  #areThere = false;
+  #isSubscribed = false;
 
-/** @param {Session["manager"]} manager @param {import("./boundary.js").Draft[]} stubs */
-function areOnBranch(manager, stubs) {
-  const ids = new Set(manager.getBranch().map(({ id }) => id));
-  return stubs.every(({ targetId }) => ids.has(targetId ?? ""));
-}
+  /** @param {import("./session.js").Session} session */
+  constructor(session) {
+    this.#session = session;
+  }
 
-/**
- * Are there stubs in the session that this host does not put into requests by itself?
- *
- * @param {Session["manager"]} manager
- */
-export function hasOwnStubs(manager) {
-  const isOld = !hasEdits(manager);
-  return manager.getEntries().some((/** @type {any} */ entry) => isStub(entry) || (isOld && isMarked(entry)));
+  /** Looks for stubs from before. */
+  start() {
+    const { manager } = this.#session;
+    const isOld = !hasEdits(manager);
+    this.#areThere = manager.getEntries().some((/** @type {any} */ entry) => isStub(entry) || (isOld && isMarked(entry)));
+    this.show();
+  }
+
+  /** Puts stubs into requests where there are any. A Pi that is asked nothing copies no messages for it. */
+  show() {
+    const session = this.#session;
+    if (this.#isSubscribed || !this.#areThere) return;
+    this.#isSubscribed = true;
+    session.pi.on("context", async ({ messages }) => {
+      const changed = session.isOpen ? await session.guard(() => this.#replace(messages)) : undefined;
+      return changed && { messages: changed };
+    });
+  }
+
+  /** Appends stubs as entries of ours. @param {import("./boundary.js").Draft[]} drafts */
+  append(drafts) {
+    const { id, manager, pi, sync } = this.#session;
+    const stubs = drafts.filter(({ type }) => type === "context_edit");
+    // The branch may be another one by now, or the session.
+    if (stubs.length === 0 || manager.getSessionId() !== id) return;
+    const branch = new Set(manager.getBranch().map(({ id }) => id));
+    if (!stubs.every(({ targetId }) => branch.has(targetId ?? ""))) return;
+    quietly(() => stubs.forEach(({ targetId, replacement }) => pi.appendEntry(STUB, { targetId, replacement })));
+    this.#areThere = true;
+    sync.walk();
+  }
+
+  /**
+   * The messages of a request with the stubs of the branch in place of what they stand for.
+   *
+   * @param {any[]} messages
+   * @returns {any[] | undefined} nothing where they stay as they are
+   */
+  #replace(messages) {
+    const { context, manager } = this.#session;
+    /** @type {any[]} */
+    const branch = manager.getBranch();
+    const stubs = stubsOf(branch, hasEdits(manager));
+    if (stubs.size === 0) return undefined;
+    const { from } = context.begin();
+    const replaced = matched(from ? branch.slice(branch.findIndex(({ id }) => id === from)) : branch, messages, stubs);
+    /** Calls that are no longer shown. @type {Set<string>} */
+    const gone = new Set();
+    const result = messages.flatMap((message) => {
+      const replacement = replaced.get(message);
+      if (replacement === null) {
+        if (message.role === "assistant") for (const part of message.content) if (part.type === "toolCall") gone.add(part.id);
+        return [];
+      }
+      // No result stands without its call, whatever others have made of the messages.
+      if (message.role === "toolResult" && gone.has(message.toolCallId)) return [];
+      return replacement ? [{ ...message, content: replacement.content }] : [message];
+    });
+    return replaced.size > 0 ? result : undefined;
+  }
 }
 
 /** @param {any} entry */
@@ -57,37 +91,6 @@ function isStub(entry) {
 /** @param {any} entry */
 function isMarked(entry) {
   return entry.type === "context_edit" && Boolean(entry.replacement?.lcm);
-}
-
-/**
- * The messages of a request with the stubs of the branch in place of what they stand for.
- *
- * @param {Session} session
- * @param {any[]} messages
- * @returns {any[] | undefined} nothing where they stay as they are
- */
-export function withStubs(session, messages) {
-  const { manager } = session;
-  /** @type {any[]} */
-  const branch = manager.getBranch();
-  const stubs = stubsOf(branch, hasEdits(manager));
-  if (stubs.size === 0) return undefined;
-  const first = shownFrom(session);
-  const shown = first ? branch.slice(branch.findIndex(({ id }) => id === first)) : branch;
-  const replaced = matched(shown, messages, stubs);
-  /** Calls that are no longer shown. @type {Set<string>} */
-  const gone = new Set();
-  const result = messages.flatMap((message) => {
-    const replacement = replaced.get(message);
-    if (replacement === null) {
-      if (message.role === "assistant") for (const part of message.content) if (part.type === "toolCall") gone.add(part.id);
-      return [];
-    }
-    // No result stands without its call, whatever others have made of the messages.
-    if (message.role === "toolResult" && gone.has(message.toolCallId)) return [];
-    return replacement ? [{ ...message, content: replacement.content }] : [message];
-  });
-  return replaced.size > 0 ? result : undefined;
 }
 
 /**

@@ -6,16 +6,12 @@
  */
 
 import { loadEngine } from "./shim/loader.js";
-import { isAttended, quietly } from "./shim/pi.js";
 import { Session } from "./shim/session.js";
+import { isAttended, quietly } from "./shim/ui.js";
 
 export { loadEngine };
 
-/**
- * Wires the extension into Pi.
- *
- * @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi
- */
+/** Wires the extension into Pi. @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
 export default function losslessContext(pi) {
   /** @type {Session | undefined} */
   let session;
@@ -36,7 +32,7 @@ export default function losslessContext(pi) {
   pi.on("session_start", (_event, ctx) => quietly(() => {
     if (session?.id === ctx.sessionManager.getSessionId()) return;
     session = new Session(pi, ctx);
-    session.start();
+    void session.start();
   }));
   pi.on("session_shutdown", async ({ reason }) => {
     const closing = session;

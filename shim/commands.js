@@ -7,10 +7,11 @@
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
-import { compact, isAttended, messageOf, modeOf, notifyRedrawn, say, sessionFolders, settingsFor, sourcesOf, uiOf, unwrap, windowOf } from "./pi.js";
-import { searchPanel } from "./searching.js";
-import { settingsDialogs, settingsPanel } from "./settings.js";
+import { messageOf, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { searchPanel } from "./search-panel.js";
+import { settingsDialogs, settingsPanel } from "./settings-panel.js";
 import { shared } from "./shared.js";
+import { isAttended, modeOf, notifyRedrawn, say, uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
 /** @typedef {import("./session.js").Session} Session */
@@ -86,13 +87,7 @@ export function repeatAnswer(ctx) {
   if (answer && modeOf(ctx) === "tui") notifyRedrawn(ctx, answer, "info");
 }
 
-/**
- * Says why a command failed, where it did.
- *
- * @param {ExtensionCommandContext} ctx
- * @param {string} line
- * @param {() => Promise<void>} work
- */
+/** Says why a command failed, where it did. @param {ExtensionCommandContext} ctx @param {string} line @param {() => Promise<void>} work */
 async function guarded(ctx, line, work) {
   try {
     await work();
@@ -108,12 +103,7 @@ function json(answer) {
   return legibleJson(JSON.stringify(answer, null, 2));
 }
 
-/**
- * The names that begin with what is typed, or behind a name its arguments.
- *
- * @param {Spec[]} specs
- * @param {string} prefix
- */
+/** The names that begin with what is typed, or behind a name its arguments. @param {Spec[]} specs @param {string} prefix */
 function completions(specs, prefix) {
   const [, before = "", word = ""] = /^(.*\s)?(\S*)$/s.exec(prefix.trimStart()) ?? [];
   const [name, ...given] = before.trim().split(/\s+/);
@@ -149,18 +139,24 @@ class Commands {
     if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return this.#compact(focus, JSON_FLAG.test(rest), ctx);
     const isScreen = modeOf(ctx) === "tui";
     if (isScreen && line === "search") return this.#search(ctx);
-    if (isScreen && line === "settings") return changeSettings(this.#session, ctx);
+    if (isScreen && line === "settings") return showSettings(this.#session, ctx);
     const done = this.#answer(line, ctx);
     // The TUI takes nothing else until a command has ended.
     if (!isScreen || !this.specs.find((spec) => spec.name === name)?.long) return done;
     void guarded(ctx, line, () => done);
   }
 
-  /** @param {string} focus @param {boolean} asJson @param {ExtensionCommandContext} ctx */
+  /** Pi's own compaction, which asks us. @param {string} focus @param {boolean} asJson @param {ExtensionCommandContext} ctx */
   async #compact(focus, asJson, ctx) {
     const { compaction } = this.#session;
     const before = compaction.lastReport;
-    await compact(ctx, focus);
+    // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
+    await ctx.waitForIdle();
+    await new Promise((resolve, reject) => {
+      // The TUI shows by itself why it did not compact.
+      const onError = (/** @type {Error} */ error) => (modeOf(ctx) === "tui" ? resolve(undefined) : reject(error));
+      ctx.compact({ customInstructions: focus || undefined, onComplete: resolve, onError });
+    });
     const report = compaction.lastReport;
     // Pi may have had nothing to compact, or have done it in its own way.
     const message = report === before ? undefined : report?.text;
@@ -224,57 +220,49 @@ async function isConfirmed(ctx, { title, message }) {
 }
 
 /** `/lcm settings` in the TUI. @param {Session} session @param {ExtensionCommandContext} ctx */
-async function changeSettings(session, ctx) {
-  const tui = await components(ctx);
-  const change = changing(session, ctx);
-  if (tui) {
-    await settingsPanel(ctx, tui, change.ask);
-  } else {
-    const text = await settingsDialogs(ctx, change.ask);
+function showSettings(session, ctx) {
+  return changingSettings(session, ctx, async (ask) => {
+    const tui = await components(ctx);
+    if (tui) return settingsPanel(ctx, tui, ask);
+    const text = await settingsDialogs(ctx, ask);
     if (text) say(ctx, text);
-  }
-  await change.settle();
+  });
 }
 
 /** @param {Session} session @param {string} line @param {ExtensionCommandContext} ctx */
-async function answerOfSettings(session, line, ctx) {
-  const change = changing(session, ctx);
-  const { text, answer } = await change.ask(line);
-  say(ctx, text, "info", answer);
-  await change.settle();
+function answerOfSettings(session, line, ctx) {
+  return changingSettings(session, ctx, async (ask) => {
+    const { text, answer } = await ask(line);
+    say(ctx, text, "info", answer);
+  });
 }
 
 /**
- * Asks of settings, and sees to it that what was changed holds.
+ * Sees to it that settings which are changed hold.
  *
  * @param {Session} session
  * @param {ExtensionCommandContext} ctx
+ * @param {(ask: (line: string) => Promise<Answer>) => Promise<void>} work
  */
-function changing(session, ctx) {
+async function changingSettings(session, ctx, work) {
   const { native } = session;
   const before = settingsFor(native, ctx).settings;
   let now = before;
   /** @type {string | undefined} */
   let said;
-  return {
-    /** @param {string} line @returns {Promise<Answer>} */
-    ask: async (line) => {
-      /** @type {Answer} */
-      const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
-      if (/** @type {any} */ (answer.answer)?.saved) {
-        now = settingsFor(native, ctx).settings;
-        said = answer.text;
-        if (session.isOpen) await session.reconfigure(now);
-      }
-      return answer;
-    },
-    settle: async () => {
-      if (DECIDING.every((name) => now[name] === before[name]) || !isAttended(ctx)) return;
-      await ctx.waitForIdle();
-      shared.answer = said;
-      await ctx.reload();
-    },
-  };
+  await work(async (line) => {
+    /** @type {Answer} */
+    const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
+    if (!(/** @type {any} */ (answer.answer)?.saved)) return answer;
+    now = settingsFor(native, ctx).settings;
+    said = answer.text;
+    if (session.isOpen) await session.reconfigure(now);
+    return answer;
+  });
+  if (DECIDING.every((name) => now[name] === before[name]) || !isAttended(ctx)) return;
+  await ctx.waitForIdle();
+  shared.answer = said;
+  await ctx.reload();
 }
 
 /** What Pi leaves of the screen for a text. @param {ExtensionCommandContext} ctx */

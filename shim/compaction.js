@@ -1,7 +1,8 @@
 /** Compactions and branch summaries that Pi asks for, and what is to be done once one stands on the branch. */
 
 import { withModels } from "./models.js";
-import { ancestors, cancellable, failureOf, modelOf, notifyRedrawn, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
+import { ancestors, cancellable, failureOf, modelOf, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
+import { notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
 /** A compaction that was made and does not stand on the branch yet; with a draft, one that the extension began by itself at `leafId`. @typedef {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number }} Pending */
@@ -114,11 +115,7 @@ export class Compaction {
   }
 }
 
-/**
- * One of ours as Pi takes it from whoever it has asked.
- *
- * @param {Pending} pending
- */
+/** One of ours as Pi takes it from whoever it has asked. @param {Pending} pending */
 function compactionOf({ summary, draft, tokensBefore = 0 }) {
   return { summary, firstKeptEntryId: /** @type {string} */ (draft?.firstKeptEntryId), details: draft?.details, tokensBefore };
 }

@@ -17,11 +17,7 @@ export class Context {
     this.#session = session;
   }
 
-  /**
-   * How it begins on this branch. What was looked at before is not looked at again.
-   *
-   * @returns {Begin}
-   */
+  /** How it begins on this branch. What was looked at before is not looked at again. @returns {Begin} */
   begin() {
     const { manager } = this.#session;
     /** @type {Begin} */

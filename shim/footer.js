@@ -4,7 +4,8 @@
  * Pi draws its screen anew for every status it is given, so it is given one only when the words have changed.
  */
 
-import { quietly, uiOf, unwrap } from "./pi.js";
+import { unwrap } from "./pi.js";
+import { quietly, uiOf } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
 
@@ -48,12 +49,7 @@ export class Footer {
     }
   }
 
-  /**
-   * Tells how far a compaction is.
-   *
-   * @param {Engine} engine
-   * @returns {() => void} to be called when it has ended
-   */
+  /** Tells how far a compaction is. @param {Engine} engine @returns {() => void} to be called when it has ended */
   followCompaction(engine) {
     if (!this.#session.settings.status) return () => {};
     this.#isCompacting = true;

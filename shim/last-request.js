@@ -110,13 +110,7 @@ function promptTokens(usage) {
   return sum > 0 ? sum : undefined;
 }
 
-/**
- * A request with a question at its end.
- *
- * @param {any} payload
- * @param {string} prompt
- * @param {number} maxTokens of the answer
- */
+/** A request with a question at its end. @param {any} payload @param {string} prompt @param {number} maxTokens of the answer */
 function withQuestion(payload, prompt, maxTokens) {
   const last = payload.messages.at(-1);
   const content = [{ type: "text", text: prompt }];

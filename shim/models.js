@@ -1,7 +1,7 @@
 /** Pi's models, for the engine to ask: every version of Pi has its own way to them. */
 
+import { cheaperModel } from "./cheaper-model.js";
 import { shared } from "./shared.js";
-import { siblingOf } from "./siblings.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
@@ -22,7 +22,7 @@ export function modelsOf(session, abort) {
   const { model: own, modelRegistry: registry } = session.ctx;
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
-    const model = name === CHEAPEST ? siblingOf(own, registry.getAll()) : name ? find(registry, name) : own;
+    const model = name === CHEAPEST ? cheaperModel(own, registry.getAll()) : name ? find(registry, name) : own;
     if (kind === "cached") return JSON.stringify(session.lastRequest.cachedTokens(own, request));
     if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.lastRequest));
     if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
@@ -40,8 +40,8 @@ function find(registry, name) {
 }
 
 /**
- * The model that writes summaries: the first of `names` that Pi has a key for, else the session's cheapest
- * sibling, else its own. Where no names are given, its own.
+ * The model that writes summaries: the first of `names` that Pi has a key for, else the cheapest fitting one of the
+ * session's provider, else its own. Where no names are given, its own.
  *
  * @param {ExtensionContext} ctx
  * @param {string[]} names of the setting
@@ -49,7 +49,7 @@ function find(registry, name) {
  */
 export function summarizerOf({ model: own, modelRegistry: registry }, names) {
   const known = names.map((name) => find(registry, name)).find((model) => hasKey(registry, model));
-  return known ?? (names.length > 0 ? siblingOf(own, registry.getAll()) : undefined) ?? own;
+  return known ?? (names.length > 0 ? cheaperModel(own, registry.getAll()) : undefined) ?? own;
 }
 
 /** @param {ExtensionContext["modelRegistry"]} registry @param {Model | undefined} model */

@@ -1,22 +1,14 @@
-/** Small things that are to be known of Pi, whichever version it is, and of the engine's answers. */
+/** What is to be known of Pi, whichever version it is, and of the engine's answers. */
 
-import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import tty from "node:tty";
-import { legible, legibleJson, plain } from "./columns.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Native} Native */
 /** @typedef {import("../index.d.ts").Engine} Engine */
 /** @typedef {import("./session.js").Session} Session */
 /** What of the settings the shim goes by. @typedef {{ enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }} Settings */
-
-const STDOUT = 1;
-
-/** Rest before stdout is tried again, when nobody takes what stands in it. */
-const FULL_PIPE_MS = 5;
 
 /** As Pi guesses. */
 export const CHARACTERS_PER_TOKEN = 4;
@@ -28,20 +20,13 @@ const LONG_RETENTION_MS = 60 * 60_000;
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
 
-/** In the TUI Pi draws its transcript anew after a compaction or a reload; what is said before that is wiped out with the old one. */
-const REDRAWN_MS = 200;
-
 /** Has the provider forgotten what was sent then? @param {{ timestamp?: number }} request or the answer to it */
 export function isCold({ timestamp }) {
   const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
   return timestamp !== undefined && Date.now() - timestamp > retention;
 }
 
-/**
- * Where the settings come from.
- *
- * @param {ExtensionContext} ctx
- */
+/** Where the settings come from. @param {ExtensionContext} ctx */
 export function sourcesOf(ctx) {
   return {
     agentDir: agentDir(),
@@ -54,11 +39,7 @@ export function sourcesOf(ctx) {
   };
 }
 
-/**
- * @param {Native} native
- * @param {ExtensionContext} ctx
- * @returns {{ settings: Settings, notice: string | null }}
- */
+/** @param {Native} native @param {ExtensionContext} ctx @returns {{ settings: Settings, notice: string | null }} */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
 }
@@ -99,145 +80,18 @@ export async function cancellable(session, engine, signal, call) {
  */
 export async function unlessAborted(promise, signal) {
   if (!signal) return promise;
-  if (signal.aborted) return undefined;
-  /** @type {() => void} */
-  let stop = () => {};
-  /** @type {Promise<undefined>} */
-  const aborted = new Promise((resolve) => {
-    stop = () => resolve(undefined);
-    signal.addEventListener("abort", stop);
-  });
   // Whatever becomes of it then, nobody waits any more.
   promise.catch(() => {});
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", stop));
+  if (signal.aborted) return undefined;
+  const settled = new AbortController();
+  /** @type {Promise<undefined>} */
+  const aborted = new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { signal: settled.signal }));
+  return Promise.race([promise, aborted]).finally(() => settled.abort());
 }
 
-/**
- * `/lcm compact`: Pi's own compaction, which asks us.
- *
- * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx
- * @param {string | undefined} instructions
- * @returns {Promise<void>}
- */
-export async function compact(ctx, instructions) {
-  // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
-  await ctx.waitForIdle();
-  return new Promise((resolve, reject) => {
-    ctx.compact({
-      customInstructions: instructions || undefined,
-      onComplete: () => resolve(),
-      // The TUI shows by itself why it did not compact.
-      onError: (error) => (modeOf(ctx) === "tui" ? resolve() : reject(error)),
-    });
-  });
-}
-
-/**
- * Shows what a command answers: on stdout in print mode, where that is the only way, and in json mode, as an event of its own;
- * else through Pi's UI.
- *
- * @param {ExtensionContext} ctx
- * @param {string} text
- * @param {"info" | "error"} [type]
- * @param {unknown} [answer] the same as data
- */
-export function say(ctx, text, type = "info", answer = undefined) {
-  quietly(() => {
-    const mode = modeOf(ctx);
-    // What is read by no terminal is what was said, byte for byte.
-    if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
-    else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
-    else uiOf(ctx).notify(text, type);
-  });
-}
-
-/**
- * Pi's UI. What it is given may hold what others have written, names of files among it, so all of it is made legible here.
- *
- * @param {ExtensionContext} ctx
- */
-export function uiOf(ctx) {
-  const { ui } = ctx;
-  const shown = modeOf(ctx) === "tui" ? plain : legible;
-  return {
-    /** @param {string} text @param {"info" | "warning" | "error"} type */
-    notify: (text, type) => ui.notify(shown(text), type),
-    /** @param {string} title @param {string} message */
-    confirm: (title, message) => ui.confirm(shown(title), shown(message)),
-    /** @param {string} title @param {string[]} options @returns {Promise<string | undefined>} one of the options */
-    select: async (title, options) => {
-      const offered = options.map(shown);
-      const chosen = await ui.select(shown(title), offered);
-      return options[offered.indexOf(chosen ?? "")];
-    },
-    /** @param {string} title @param {string} placeholder */
-    input: (title, placeholder) => ui.input(shown(title), shown(placeholder)),
-    /** @param {string} key @param {string | undefined} text */
-    setStatus: (key, text) => ui.setStatus(key, text && shown(text)),
-  };
-}
-
-/**
- * Writes to stdout. Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout. Whoever reads it
- * may be slow.
- *
- * @param {string} text
- */
-function write(text) {
-  let rest = Buffer.from(text);
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(fs.writeSync(STDOUT, rest));
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EAGAIN") throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
-    }
-  }
-}
-
-/**
- * The session's model, as `provider/id`.
- *
- * @param {ExtensionContext} ctx
- */
+/** The session's model, as `provider/id`. @param {ExtensionContext} ctx */
 export function modelOf({ model }) {
   return model && `${model.provider}/${model.id}`;
-}
-
-/**
- * How Pi talks with its user. Before 0.78 it did not say; then it is told by what it was started with.
- *
- * @param {ExtensionContext} ctx
- * @returns {"tui" | "rpc" | "json" | "print"}
- */
-export function modeOf(ctx) {
-  if (ctx.mode) return ctx.mode;
-  const asked = process.argv[process.argv.indexOf("--mode") + 1];
-  if (ctx.hasUI) return asked === "rpc" ? "rpc" : "tui";
-  return asked === "json" ? "json" : "print";
-}
-
-/** Whether somebody is there who reads and answers. @param {ExtensionContext} ctx */
-export function isAttended(ctx) {
-  try {
-    return ["tui", "rpc"].includes(modeOf(ctx));
-  } catch {
-    // The session is gone.
-    return false;
-  }
-}
-
-/**
- * Tells something where it stays to be seen behind what Pi draws anew.
- *
- * @param {ExtensionContext} ctx
- * @param {string} text
- * @param {"info" | "warning"} type
- */
-export function notifyRedrawn(ctx, text, type) {
-  const show = () => quietly(() => uiOf(ctx).notify(text, type));
-  if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
-  else show();
 }
 
 /**
@@ -305,12 +159,7 @@ export function agentDir() {
   return dir.startsWith("~") ? path.join(os.homedir(), dir.slice(1)) : dir;
 }
 
-/**
- * What the engine answered.
- *
- * @param {string} answer
- * @throws {Error} with the engine's sentence, if it failed
- */
+/** What the engine answered. @param {string} answer @throws {Error} with the engine's sentence, if it failed */
 export function unwrap(answer) {
   const { ok, error } = JSON.parse(answer);
   if (error) throw Object.assign(new Error(error.message), { code: error.code });
@@ -325,13 +174,4 @@ export function messageOf(error) {
 /** A while that does not keep Pi from leaving. @returns {Promise<undefined>} */
 export function timeout(ms = PATIENCE_MS) {
   return pause(ms, undefined, { ref: false });
-}
-
-/** @param {() => void} action that may find its context stale */
-export function quietly(action) {
-  try {
-    action();
-  } catch {
-    // The session it belonged to is gone, and its screen with it.
-  }
 }

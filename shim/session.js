@@ -13,11 +13,12 @@ import { Footer } from "./footer.js";
 import { LastRequest } from "./last-request.js";
 import { loadEngine } from "./loader.js";
 import { CacheMarker } from "./marker.js";
-import { isAttended, messageOf, modeOf, notifyRedrawn, quietly, sessionFolders, settingsFor, timeout, uiOf, unwrap } from "./pi.js";
+import { messageOf, sessionFolders, settingsFor, timeout, unwrap } from "./pi.js";
 import { shared } from "./shared.js";
 import { Stubs } from "./stubs.js";
 import { Sync } from "./sync.js";
 import { registerTools } from "./tools.js";
+import { isAttended, modeOf, notifyRedrawn, quietly, uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -124,12 +125,10 @@ export class Session {
    * touched from here on and not before: where we have nothing to do, Pi must be as it is alone.
    */
   start() {
-    try {
+    return this.guard(() => {
       this.#begin();
       repeatAnswer(this.ctx);
-    } catch (error) {
-      this.tell(error);
-    }
+    });
   }
 
   #begin() {
@@ -307,11 +306,7 @@ export class Session {
     return marked;
   }
 
-  /**
-   * Hands over the rest and lets go of the store.
-   *
-   * @param {string} reason that Pi gives
-   */
+  /** Hands over the rest and lets go of the store. @param {string} reason that Pi gives */
   async dispose(reason) {
     if (this.isOpen) await this.guard(() => this.#close());
     // What is typed before another session is there, Pi takes for something said in the one that is going.

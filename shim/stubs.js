@@ -3,7 +3,8 @@
  * edits needs that only for those that were made before a prompt, where it takes no entries.
  */
 
-import { hasEdits, quietly } from "./pi.js";
+import { hasEdits } from "./pi.js";
+import { quietly } from "./ui.js";
 
 /** @typedef {{ content: any, lcm?: { hides?: number } } | null} Replacement */
 

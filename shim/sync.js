@@ -179,10 +179,7 @@ export class Sync {
     return [...ordered];
   }
 
-  /**
-   * @param {SessionEntry[]} entries parents before children
-   * @returns {Promise<boolean>} whether nothing was left over
-   */
+  /** @param {SessionEntry[]} entries parents before children @returns {Promise<boolean>} whether nothing was left over */
   async #handOverSlices(entries) {
     /** @type {SessionEntry[]} */
     let slice = [];
@@ -214,10 +211,7 @@ export class Sync {
     return this.#session.isClosing || !this.#engine.accepts();
   }
 
-  /**
-   * @param {SessionEntry[]} entries parents before children
-   * @param {string} json the same, written down
-   */
+  /** @param {SessionEntry[]} entries parents before children @param {string} json the same, written down */
   #handOver(entries, json = JSON.stringify(entries)) {
     // Of an entry whose parent is nowhere Pi makes a root. Any other that lacks its parent in the store must wait for it.
     const orphans = entries.filter(({ parentId }) => parentId && !this.#manager.getEntry(parentId)).map(({ id }) => id);

@@ -47,9 +47,7 @@ function detailsOf(content) {
   return { ids: [...new Set(text.match(/\b[ms]-[0-9a-f]{10}\b/g))], hits: text.match(HIT)?.length ?? 0 };
 }
 
-/**
- * @param {(width: number) => string[]} draw
- */
+/** @param {(width: number) => string[]} draw */
 function drawn(draw) {
   /** Pi asks for every line of the session at every key. @type {{ width: number, lines: string[] } | undefined} */
   let last;

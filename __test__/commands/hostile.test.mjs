@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { fit, legible, legibleJson, plain, wrap } from "../../shim/columns.js";
-import { uiOf } from "../../shim/pi.js";
+import { uiOf } from "../../shim/ui.js";
 import { ask, environmentOf, program } from "../support/cli.mjs";
 import { databaseFile } from "../support/faults.mjs";
 import { aProject } from "../support/project.mjs";

@@ -8,7 +8,7 @@
 
 import { countsOf, pricesOf } from "./context.js";
 import { summarizerOf, withModels } from "./models.js";
-import { ancestors, isCold, modelOf, promptSizes, timeout, unwrap, windowOf } from "./pi.js";
+import { isCold, lastMessage, modelOf, promptSizes, timeout, unwrap, windowOf } from "./pi.js";
 
 /** @typedef {import("./context.js").Usage} Usage */
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {{ type: string, summary?: string, firstKeptEntryId?: string | null, details?: unknown, targetId?: string, replacement?: any }} Draft */
@@ -78,7 +78,7 @@ export class Boundary {
    */
   async beforePrompt() {
     const { ctx, manager, stubs, sync } = this.#session;
-    const last = lastAnswer(manager);
+    const last = lastMessage(manager, "assistant");
     if (!last || !(isCold(last) || `${last.provider}/${last.model}` !== modelOf(ctx))) return;
     // A session that is taken up may still be on its way.
     await this.#catchUp();
@@ -161,10 +161,4 @@ export class Boundary {
     const isWithin = writer === ctx.model && !names.includes(modelOf(ctx) ?? "") && lastRequest.isCached(writer);
     return isWithin ? undefined : pricesOf(writer);
   }
-}
-
-/** The model's last answer on the branch. @param {import("./session.js").Session["manager"]} manager @returns {any} */
-function lastAnswer(manager) {
-  for (const entry of ancestors(manager)) if (entry.type === "message" && entry.message.role === "assistant") return entry.message;
-  return undefined;
 }

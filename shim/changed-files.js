@@ -21,15 +21,15 @@ export class ChangedFiles {
   }
 
   /** Looks at the files that the session has seen, in the background. */
-  look() {
+  check() {
     const { manager, sync } = this.#session;
     const leaf = manager.getLeafId();
     if (!leaf) return;
-    const look = async () => {
+    const check = async () => {
       await sync.caughtUp;
       return unwrap(await (await this.#session.engine).changedFiles(leaf));
     };
-    this.#found = look().catch(() => null);
+    this.#found = check().catch(() => null);
   }
 
   /** The message for the prompt that begins now, if any file changed and the model was not told the same before. */

@@ -34,7 +34,7 @@ const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
 const SETTINGS = /^\s*settings(?=\s|$)/;
 
 /** What says something to the model. */
-const TELLS = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
+const ADDS_CONTEXT = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
 
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";
@@ -43,7 +43,7 @@ const CONTEXT = "ctx-status";
 const MARGIN = 2;
 
 /** What decides whether and where a session is kept, and what the model is shown: it holds for one that is opened afterwards. */
-const DECIDING = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
+const NEEDS_RELOAD = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
 
 /** @param {Session} session */
 export function registerCommands(session) {
@@ -178,7 +178,7 @@ class Commands {
   async #answer(line, ctx) {
     if (SETTINGS.test(line)) return answerOfSettings(this.#session, line, ctx);
     // While the model works, it would be one more turn for it, on what it is not asked.
-    if (TELLS.test(line)) await ctx.waitForIdle();
+    if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
     const { footer, pi } = this.#session;
     const stop = footer.followImport(await this.#session.ready());
     const { text, answer, confirm, told } = await this.#ask(line, ctx).finally(stop);
@@ -259,7 +259,7 @@ async function changingSettings(session, ctx, work) {
     if (session.isOpen) await session.reconfigure(now);
     return answer;
   });
-  if (DECIDING.every((name) => now[name] === before[name]) || !isAttended(ctx)) return;
+  if (NEEDS_RELOAD.every((name) => now[name] === before[name]) || !isAttended(ctx)) return;
   await ctx.waitForIdle();
   shared.answer = said;
   await ctx.reload();

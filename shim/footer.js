@@ -42,7 +42,7 @@ export class Footer {
   async #showCounts() {
     try {
       const { text, notice } = unwrap(await (await this.#session.engine).status());
-      if (notice) this.#session.tell(notice);
+      if (notice) this.#session.report(notice);
       if (!this.#isCompacting) this.#show("lcm", this.#session.settings.status ? text : undefined);
     } catch {
       // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
@@ -76,7 +76,7 @@ export class Footer {
   }
 
   /**
-   * Shows, again and again, what there is to be told. Before there is anything the line stays as it is.
+   * Shows again and again what `look` returns. Before it returns a text, the line stays as it is.
    *
    * @param {string} key
    * @param {() => string | null} look

@@ -69,7 +69,7 @@ export class LastRequest {
    * @param {string} prompt
    * @param {number} maxTokens of the answer
    */
-  asking(prompt, maxTokens) {
+  askOptions(prompt, maxTokens) {
     const answered = this.#answered;
     return answered && { sessionId: this.#manager.getSessionId(), onPayload: () => withQuestion(answered.payload, prompt, maxTokens) };
   }

@@ -27,7 +27,7 @@ export function modelsOf(session, abort) {
     if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.lastRequest));
     if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
-    if (name === CHEAPEST && !session.settings.compactionModels.some((named) => hasKey(registry, find(registry, named)))) tellOnce(session, model);
+    if (name === CHEAPEST && !session.settings.compactionModels.some((named) => hasKey(registry, find(registry, named)))) reportChoice(session, model);
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
@@ -56,9 +56,9 @@ export function summarizerOf({ model: own, modelRegistry: registry }, names) {
 const hasKey = (registry, model) => model !== undefined && registry.hasConfiguredAuth(model);
 
 /** @param {Session} session @param {Model} model */
-function tellOnce(session, { provider, id }) {
+function reportChoice(session, { provider, id }) {
   const why = "the cheapest fitting model of the session's provider, because Pi has no key for a model in compactionModels";
-  session.tell(`${provider}/${id} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, shared.told, "info");
+  session.report(`${provider}/${id} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, shared.reported, "info");
 }
 
 /**
@@ -108,7 +108,7 @@ async function askPi(registry, model, request, abort, lastRequest) {
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // What to try again, and when, the engine decides.
-  const within = request.inSession && lastRequest.asking(request.inSession.prompt, request.maxTokens);
+  const within = request.inSession && lastRequest.askOptions(request.inSession.prompt, request.maxTokens);
   const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: "none" }) };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
   // Before 0.86 the registry only knew the keys.

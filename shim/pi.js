@@ -71,7 +71,7 @@ export async function cancellable(session, engine, signal, call) {
 }
 
 /**
- * What `promise` comes to, or, as soon as `signal` is told, nothing.
+ * What `promise` comes to, or, as soon as `signal` aborts, nothing.
  *
  * @template T
  * @param {Promise<T>} promise
@@ -105,20 +105,6 @@ export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
 }
 
 /**
- * What the provider said, if it failed last and nothing was answered since.
- *
- * @param {ExtensionContext["sessionManager"]} manager
- * @returns {string | undefined}
- */
-export function failureOf(manager) {
-  // A newer Pi notes behind it that it hides the attempt.
-  for (const entry of ancestors(manager)) {
-    if (entry.type === "message") return entry.message.role === "assistant" && entry.message.stopReason === "error" ? (entry.message.errorMessage ?? "") : undefined;
-  }
-  return undefined;
-}
-
-/**
  * The entries of a branch, from its leaf or another entry up to the root.
  *
  * @param {ExtensionContext["sessionManager"]} manager
@@ -126,6 +112,25 @@ export function failureOf(manager) {
  */
 export function* ancestors(manager, id = manager.getLeafId()) {
   for (let entry = id ? manager.getEntry(id) : undefined; entry; entry = entry.parentId ? manager.getEntry(entry.parentId) : undefined) yield entry;
+}
+
+/**
+ * The last message on the branch, of this role where one is asked for.
+ *
+ * @param {ExtensionContext["sessionManager"]} manager
+ * @param {string} [role]
+ * @returns {any}
+ */
+export function lastMessage(manager, role) {
+  for (const entry of ancestors(manager)) if (entry.type === "message" && entry.message.role === (role ?? entry.message.role)) return entry.message;
+  return undefined;
+}
+
+/** What the provider said, if it failed last and nothing was answered since. @param {ExtensionContext["sessionManager"]} manager @returns {string | undefined} */
+export function failureOf(manager) {
+  // A newer Pi notes behind it that it hides the attempt.
+  const last = lastMessage(manager);
+  return last?.role === "assistant" && last.stopReason === "error" ? (last.errorMessage ?? "") : undefined;
 }
 
 /**

@@ -18,7 +18,7 @@ import { shared } from "./shared.js";
 import { Stubs } from "./stubs.js";
 import { Sync } from "./sync.js";
 import { registerTools } from "./tools.js";
-import { isAttended, modeOf, notifyRedrawn, quietly, uiOf } from "./ui.js";
+import { isAttended, modeOf, notify, notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
@@ -28,7 +28,7 @@ import { isAttended, modeOf, notifyRedrawn, quietly, uiOf } from "./ui.js";
 /** Rest between two attempts to open a store that can't be opened. */
 const REST_MS = 1000;
 
-/** What is told of a session in which the store can't go by Pi's ids. */
+/** The report on a session in which the store can't go by Pi's ids. */
 const DUPLICATE_IDS = `several entries of this session's file have one id, and Pi shows only the last of them. All are kept and can be found, \
 but this session is left to Pi to compact: mend its file, or go on in a new session`;
 
@@ -51,13 +51,13 @@ export class Session {
   leaving = new AbortController();
   /** What the system prompt gets from the next run on, unless a request comes before that. @type {string | null} */
   nextPreamble = null;
-  /** What is told during a compaction: the TUI wipes it out when it draws the transcript anew. @type {[string, "info" | "warning"][] | undefined} */
+  /** Reports during a compaction: the TUI wipes them out when it redraws the transcript. @type {[string, "info" | "warning"][] | undefined} */
   repeats;
 
   /** What the system prompt gets; changes only with what stands before all messages. @type {string | null} */
   #preamble = null;
-  /** Failures the user has heard of. @type {Set<string>} */
-  #told = new Set();
+  /** What was reported in this session. @type {Set<string>} */
+  #reported = new Set();
   /** @type {Promise<Engine> | null} */
   #reopening = null;
   /** When opening failed last. @type {number | undefined} */
@@ -84,29 +84,29 @@ export class Session {
   }
 
   /**
-   * Tells the user of a failure, once.
+   * Reports a failure to the user, once.
    *
    * @param {unknown} error
-   * @param {Set<string>} [told] what need not be said again
+   * @param {Set<string>} [known] what was reported before
    * @param {"info" | "warning"} [type]
    */
-  tell(error, told = this.#told, type = "warning") {
+  report(error, known = this.#reported, type = "warning") {
     const message = `pi-lossless-context: ${messageOf(error)}`;
-    if (told.has(message)) return;
-    told.add(message);
+    if (known.has(message)) return;
+    known.add(message);
     this.repeats?.push([message, type]);
-    quietly(() => uiOf(this.ctx).notify(message, type));
+    notify(this.ctx, message, type);
   }
 
-  /** Tells again what was told during a compaction, where that was wiped out. */
-  tellAgain() {
+  /** Repeats what was reported during a compaction, where the TUI has wiped it out. */
+  repeatReports() {
     const repeats = this.repeats ?? [];
     this.repeats = undefined;
     if (modeOf(this.ctx) === "tui") for (const [text, type] of repeats) notifyRedrawn(this.ctx, text, type);
   }
 
   /**
-   * Does something whose failure is told and leaves Pi to its own devices.
+   * Runs `work`; where it fails, that is reported, and Pi does what it does alone.
    *
    * @template R
    * @param {() => Promise<R> | R} work
@@ -115,7 +115,7 @@ export class Session {
     try {
       return await work();
     } catch (error) {
-      this.tell(error);
+      this.report(error);
       return undefined;
     }
   }
@@ -137,24 +137,24 @@ export class Session {
       this.native = loadEngine();
     } catch (error) {
       const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
-      quietly(() => uiOf(ctx).notify(reason, "error"));
+      notify(ctx, reason, "error");
       return registerOff(this, reason, "error");
     }
     const rival = this.#rival();
     if (rival) {
       const others = `another extension (${rival}) keeps the history already, with tools of the same names`;
-      return this.tell(`${others}, so this one does nothing. Remove one of the two.`, shared.told);
+      return this.report(`${others}, so this one does nothing. Remove one of the two.`, shared.reported);
     }
     const { settings, notice } = settingsFor(this.native, ctx);
     this.settings = settings;
-    if (notice) this.tell(notice, shared.told);
+    if (notice) this.report(notice, shared.reported);
     if (!settings.enabled) return registerOff(this, OFF, "info");
     registerTools(this);
     registerCommands(this);
     this.isOpen = true;
     this.engine = this.#open();
-    this.#catchUp(this.engine.then((engine) => this.#welcome(engine)));
-    this.changedFiles.look();
+    this.#catchUp(this.engine.then((engine) => this.#opened(engine)));
+    this.changedFiles.check();
     this.stubs.start();
   }
 
@@ -191,25 +191,25 @@ export class Session {
       const engine = await this.#open();
       this.#failedAt = undefined;
       this.engine = Promise.resolve(engine);
-      this.#catchUp(this.#welcome(engine));
+      this.#catchUp(this.#opened(engine));
       return engine;
     };
     return (this.#reopening ??= reopen().finally(() => (this.#reopening = null)));
   }
 
   /** @param {Engine} engine that was just opened */
-  async #welcome(engine) {
+  async #opened(engine) {
     this.#preamble = engine.preamble();
     const notice = engine.notice();
-    if (notice) this.tell(notice);
+    if (notice) this.report(notice);
     await this.sync.start(engine);
-    if (this.sync.hasDuplicates) this.tell(DUPLICATE_IDS);
+    if (this.sync.hasDuplicates) this.report(DUPLICATE_IDS);
   }
 
   /** @param {Promise<void>} caughtUp */
   #catchUp(caughtUp) {
     this.sync.caughtUp = caughtUp;
-    caughtUp.catch((error) => this.tell(error));
+    caughtUp.catch((error) => this.report(error));
     caughtUp
       .then(() => this.footer.update())
       .then(() => this.#offerImport())
@@ -220,7 +220,7 @@ export class Session {
   async #offerImport() {
     if (!isAttended(this.ctx)) return;
     const text = unwrap(await (await this.engine).offerImport(JSON.stringify(sessionFolders(this.manager))));
-    if (text) quietly(() => uiOf(this.ctx).notify(text, "info"));
+    if (text) notify(this.ctx, text, "info");
   }
 
   /** The engine, with everything said so far handed over. */
@@ -243,9 +243,9 @@ export class Session {
   /** Hands over what is new and shows it. */
   async #update() {
     // Not awaited: it may fail as slowly as before.
-    if (this.#failedAt !== undefined && performance.now() > this.#failedAt + REST_MS) this.#reopen().catch((error) => this.tell(error));
+    if (this.#failedAt !== undefined && performance.now() > this.#failedAt + REST_MS) this.#reopen().catch((error) => this.report(error));
     await this.engine;
-    this.sync.resume()?.catch((error) => this.tell(error));
+    this.sync.resume()?.catch((error) => this.report(error));
     this.sync.walk();
     void this.footer.update();
   }
@@ -269,13 +269,13 @@ export class Session {
       return entries;
     });
     // A Pi that takes no entries has nothing to wait for, and would end before others have heard of the run's end.
-    return this.boundary.takesEntries ? appended : void appended.catch((error) => this.tell(error));
+    return this.boundary.takesEntries ? appended : void appended.catch((error) => this.report(error));
   }
 
   /** The same once the agent is done, or the user is on another branch; with what the store would not take earlier. @param {{ messages?: any[] }} event */
   async atAgentEnd(event) {
     // Not awaited: it may fail as slowly as before.
-    this.#retry().catch((error) => this.tell(error));
+    this.#retry().catch((error) => this.report(error));
     await this.#update();
     this.boundary.prepare().catch(() => {});
     await this.compaction.settle();

@@ -15,7 +15,7 @@ const FULL_PIPE_MS = 5;
 const REDRAWN_MS = 200;
 
 /**
- * How Pi talks with its user. Before 0.78 it did not say; then it is told by what it was started with.
+ * How Pi talks with its user. Before 0.78 it does not say; then its arguments do.
  *
  * @param {ExtensionContext} ctx
  * @returns {"tui" | "rpc" | "json" | "print"}
@@ -37,17 +37,15 @@ export function isAttended(ctx) {
   }
 }
 
-/**
- * Tells something where it stays to be seen behind what Pi draws anew.
- *
- * @param {ExtensionContext} ctx
- * @param {string} text
- * @param {"info" | "warning"} type
- */
+/** Shows something, unless the session is gone. @param {ExtensionContext} ctx @param {string} text @param {"info" | "warning" | "error"} type */
+export function notify(ctx, text, type) {
+  quietly(() => uiOf(ctx).notify(text, type));
+}
+
+/** The same where it stays to be seen behind what Pi draws anew. @type {typeof notify} */
 export function notifyRedrawn(ctx, text, type) {
-  const show = () => quietly(() => uiOf(ctx).notify(text, type));
-  if (modeOf(ctx) === "tui") setTimeout(show, REDRAWN_MS);
-  else show();
+  if (modeOf(ctx) === "tui") setTimeout(() => notify(ctx, text, type), REDRAWN_MS);
+  else notify(ctx, text, type);
 }
 
 /**
@@ -65,7 +63,7 @@ export function say(ctx, text, type = "info", answer = undefined) {
     // What is read by no terminal is what was said, byte for byte.
     if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
     else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
-    else uiOf(ctx).notify(text, type);
+    else notify(ctx, text, type);
   });
 }
 

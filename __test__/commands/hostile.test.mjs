@@ -84,9 +84,9 @@ test("there is no other way to Pi's UI", () => {
   const shim = path.join(root, "shim");
   const files = [path.join(root, "index.js"), ...readdirSync(shim).map((name) => path.join(shim, name))];
   const ways = files.flatMap((file) => readFileSync(file, "utf8").split("\n").filter((line) => /\bui\.\w+\(/.test(line)).map((line) => `${path.basename(file)}: ${line.trim()}`));
-  const others = ways.filter((line) => !/^(pi\.js|panel\.js: await ctx\.ui\.custom|(settings|models)\.js: .*\bui\.(select|input|notify)\()/.test(line));
+  const others = ways.filter((line) => !/^(ui\.js|panel\.js: await ctx\.ui\.custom|settings-panel\.js: .*\bui\.(select|input)\()/.test(line));
   assert.deepEqual(others, []);
-  for (const name of ["settings.js", "models.js"]) assert.match(readFileSync(path.join(shim, name), "utf8"), /const ui = uiOf\(ctx\);/);
+  assert.match(readFileSync(path.join(shim, "settings-panel.js"), "utf8"), /const ui = uiOf\(ctx\);/);
 });
 
 /** A session with hostile words. @param {Project} project */

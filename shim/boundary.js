@@ -13,8 +13,8 @@ import { isCold, lastMessage, modelOf, promptSizes, timeout, unwrap, windowOf } 
 /** @typedef {import("./context.js").Usage} Usage */
 /** A draft of an entry, as Pi takes it at a boundary. @typedef {{ type: string, summary?: string, firstKeptEntryId?: string | null, details?: unknown, targetId?: string, replacement?: any }} Draft */
 
-/** Answers that are whole: others Pi may have to ask for again, and a compaction behind them would keep it from that. */
-const WHOLE = ["stop", "toolUse"];
+/** Complete answers: others Pi may have to ask for again, and a compaction behind them would keep it from that. */
+const COMPLETE = ["stop", "toolUse"];
 
 /** How long a prompt or the end of a turn waits for the session's past, so that it is known what may leave the context. */
 const CATCH_UP_MS = 500;
@@ -43,7 +43,7 @@ export class Boundary {
    */
   async atTurnEnd(event, usage) {
     this.takesEntries = event.entries !== undefined;
-    if (!WHOLE.includes(event.message?.stopReason)) return undefined;
+    if (!COMPLETE.includes(event.message?.stopReason)) return undefined;
     const others = event.entries ?? [];
     // Another extension's: what it covers is its business.
     if (others.some(({ type }) => type === "compaction")) return undefined;
@@ -95,7 +95,7 @@ export class Boundary {
    */
   async atAgentEnd(event) {
     const { compaction, ctx, manager } = this.#session;
-    if (this.takesEntries !== false || !WHOLE.includes(event.messages?.at(-1)?.stopReason)) return;
+    if (this.takesEntries !== false || !COMPLETE.includes(event.messages?.at(-1)?.stopReason)) return;
     await this.#decide(ctx.getContextUsage?.(), { canFold: true });
     // The agent is told to be idle only after this event.
     await new Promise((resolve) => setImmediate(resolve));

@@ -86,7 +86,7 @@ export class LastRequest {
     let isWithin = false;
     for (const entry of ancestors(this.#manager, leafId)) {
       isWithin ||= entry.id === last;
-      if (isWithin && entry.type === "message" && ["user", "assistant"].includes(entry.message.role)) texts.unshift(...spoken(entry.message));
+      if (isWithin && entry.type === "message" && ["user", "assistant"].includes(entry.message.role)) texts.unshift(...textsIn(entry.message));
       if (isWithin && entry.id === first) return texts;
       if (entry.id === from) return undefined;
     }
@@ -122,7 +122,7 @@ function withQuestion(payload, prompt, maxTokens) {
 }
 
 /** @param {any} message */
-function spoken({ content }) {
+function textsIn({ content }) {
   const parts = typeof content === "string" ? [content] : content.map((/** @type {any} */ { type, id, text }) => (type === "toolCall" ? id : text));
   return parts.filter((/** @type {unknown} */ text) => typeof text === "string" && text.trim() !== "");
 }

@@ -69,15 +69,15 @@ export class Stubs {
     const { from } = context.begin();
     const replaced = matched(from ? branch.slice(branch.findIndex(({ id }) => id === from)) : branch, messages, stubs);
     /** Calls that are no longer shown. @type {Set<string>} */
-    const gone = new Set();
+    const removed = new Set();
     const result = messages.flatMap((message) => {
       const replacement = replaced.get(message);
       if (replacement === null) {
-        if (message.role === "assistant") for (const part of message.content) if (part.type === "toolCall") gone.add(part.id);
+        if (message.role === "assistant") for (const part of message.content) if (part.type === "toolCall") removed.add(part.id);
         return [];
       }
       // No result stands without its call, whatever others have made of the messages.
-      if (message.role === "toolResult" && gone.has(message.toolCallId)) return [];
+      if (message.role === "toolResult" && removed.has(message.toolCallId)) return [];
       return replacement ? [{ ...message, content: replacement.content }] : [message];
     });
     return replaced.size > 0 ? result : undefined;
@@ -133,16 +133,16 @@ function stubsOf(branch, editsCount) {
  */
 function matched(entries, messages, stubs) {
   /** @type {Map<string, any[]>} */
-  const waiting = new Map();
+  const byKey = new Map();
   for (const message of messages) {
-    const name = nameOf(message);
-    waiting.set(name, [...(waiting.get(name) ?? []), message]);
+    const key = keyOf(message);
+    byKey.set(key, [...(byKey.get(key) ?? []), message]);
   }
   /** @type {Map<any, Replacement>} */
   const found = new Map();
   for (const entry of entries) {
     const message = entry.type === "message" ? entry.message : entry.type === "custom_message" ? { ...entry, role: "custom" } : undefined;
-    const own = message && waiting.get(nameOf(message))?.shift();
+    const own = message && byKey.get(keyOf(message))?.shift();
     const replacement = stubs.get(entry.id);
     if (own && replacement !== undefined) found.set(own, replacement);
   }
@@ -150,6 +150,6 @@ function matched(entries, messages, stubs) {
 }
 
 /** By what a message is known again. One of an extension has another time in its entry. @param {any} message */
-function nameOf({ role, timestamp, toolCallId, customType, content }) {
+function keyOf({ role, timestamp, toolCallId, customType, content }) {
   return JSON.stringify(role === "custom" ? [role, customType, content] : [role, timestamp, toolCallId]);
 }

@@ -43,12 +43,7 @@ export function plain(text) {
   return legible(text).replace(/\t/g, "  ");
 }
 
-/**
- * `text` on one line, cut to `width` columns.
- *
- * @param {string} text
- * @param {number} width
- */
+/** `text` on one line, cut to `width` columns. @param {string} text @param {number} width */
 export function fit(text, width) {
   const line = plain(text.replace(/\s+/g, " "));
   if (columns(line) <= width) return line;
@@ -73,10 +68,7 @@ export function wrap(text, width) {
   return plain(text).split("\n").flatMap((line) => broken(line, width));
 }
 
-/**
- * @param {string} line
- * @param {number} width
- */
+/** @param {string} line @param {number} width */
 function broken(line, width) {
   const lines = [];
   let [piece, taken] = ["", 0];

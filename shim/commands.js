@@ -4,19 +4,17 @@
  * The engine knows the sub-commands; here is only what needs Pi for it.
  */
 
-import { blockOf, liveOf } from "./boundary.js";
 import { legibleJson } from "./columns.js";
 import { viewerTemplate } from "./loader.js";
 import { components } from "./panel.js";
-import { choices, compact, messageOf, modeOf, quietly, say, sessionFolders, settingsFor, sourcesOf, uiOf, unwrap, windowOf } from "./pi.js";
-import { searchPanel } from "./searching.js";
-import { settingsDialogs, settingsPanel } from "./settings.js";
-import { showImport, showStatus } from "./status.js";
-import { ready, storedLeaf } from "./tree.js";
+import { messageOf, sessionFolders, settingsFor, sourcesOf, unwrap, windowOf } from "./pi.js";
+import { searchPanel } from "./search-panel.js";
+import { settingsDialogs, settingsPanel } from "./settings-panel.js";
+import { shared } from "./shared.js";
+import { isAttended, modeOf, notifyRedrawn, say, uiOf } from "./ui.js";
 
-/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
-/** @typedef {import("./tree.js").Session} Session */
+/** @typedef {import("./session.js").Session} Session */
 
 /** A sub-command. @typedef {{ name: string, help: string, arguments: { value: string, help: string }[], long: boolean }} Spec */
 /**
@@ -36,7 +34,7 @@ const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
 const SETTINGS = /^\s*settings(?=\s|$)/;
 
 /** What says something to the model. */
-const TELLS = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
+const ADDS_CONTEXT = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
 
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";
@@ -44,50 +42,20 @@ const CONTEXT = "ctx-status";
 /** Columns beside a text in Pi's transcript. */
 const MARGIN = 2;
 
-/** After a reload Pi draws its transcript anew; what is said before that is wiped out. */
-const REDRAWN_MS = 200;
+/** What decides whether and where a session is kept, and what the model is shown: it holds for one that is opened afterwards. */
+const NEEDS_RELOAD = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
 
-/** What a command said that made Pi load its extensions anew. Kept where every evaluation of this file finds it. @type {{ text?: string }} */
-const left = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.said")] ??= {});
-
-/**
- * What the commands share with the rest of the extension.
- *
- * @typedef {object} Shared
- * @property {import("../index.d.ts").Native} native
- * @property {() => Session | undefined} session the session that is open
- * @property {() => Session} current the same, or throws
- * @property {import("./status.js").Tell} tell
- * @property {() => { text: string } | undefined} lastReport what the last compaction took
- * @property {(told: NonNullable<Answer["told"]>) => void} [send] puts a message into the session
- */
-
-/**
- * @param {ExtensionAPI} pi
- * @param {Spec[]} specs
- * @param {Shared} shared
- */
-export function registerCommands(pi, specs, shared) {
-  pi.registerCommand(CONTEXT, {
+/** @param {Session} session */
+export function registerCommands(session) {
+  const commands = new Commands(session);
+  session.pi.registerCommand(CONTEXT, {
     description: "How full the context is, what was pruned of it, what happens next (/lcm context)",
-    handler: async (line, ctx) => {
-      try {
-        await run(specs, shared, `context ${line}`.trim(), ctx);
-      } catch (error) {
-        sayFailure(ctx, line, error);
-      }
-    },
+    handler: (line, ctx) => guarded(ctx, line, () => commands.run(`context ${line}`.trim(), ctx)),
   });
-  pi.registerCommand("lcm", {
-    description: `Lossless history: ${specs.map(({ name }) => name).join(", ")}`,
-    getArgumentCompletions: (prefix) => completions(specs, prefix),
-    handler: async (line, ctx) => {
-      try {
-        await run(specs, { ...shared, send: (told) => pi.sendMessage({ ...told, display: false }) }, line.trim(), ctx);
-      } catch (error) {
-        sayFailure(ctx, line, error);
-      }
-    },
+  session.pi.registerCommand("lcm", {
+    description: `Lossless history: ${commands.specs.map(({ name }) => name).join(", ")}`,
+    getArgumentCompletions: (prefix) => completions(commands.specs, prefix),
+    handler: (line, ctx) => guarded(ctx, line, () => commands.run(line.trim(), ctx)),
   });
 }
 
@@ -95,24 +63,16 @@ export function registerCommands(pi, specs, shared) {
  * Without a command of that name Pi would take `/lcm …` for something to ask the model. What is switched off by a setting can be
  * switched on by it.
  *
- * @param {ExtensionAPI} pi
+ * @param {Session} session
  * @param {string} reason
  * @param {"info" | "error"} type
- * @param {import("../index.d.ts").Native} [native]
  */
-export function registerOff(pi, reason, type, native) {
-  pi.registerCommand(CONTEXT, { description: "How full the context is (off)", handler: async (_line, ctx) => say(ctx, reason, type) });
-  pi.registerCommand("lcm", {
+export function registerOff(session, reason, type) {
+  const off = async (/** @type {ExtensionCommandContext} */ ctx) => say(ctx, reason, type);
+  session.pi.registerCommand(CONTEXT, { description: "How full the context is (off)", handler: (_line, ctx) => off(ctx) });
+  session.pi.registerCommand("lcm", {
     description: "Lossless history (off)",
-    handler: async (line, ctx) => {
-      if (!native || !SETTINGS.test(line)) return say(ctx, reason, type);
-      const shared = { native, session: () => undefined, tell: () => {} };
-      try {
-        await answerOfSettings(shared, line, ctx);
-      } catch (error) {
-        sayFailure(ctx, line, error);
-      }
-    },
+    handler: (line, ctx) => (session.native && SETTINGS.test(line) ? guarded(ctx, line, () => answerOfSettings(session, line, ctx)) : off(ctx)),
   });
 }
 
@@ -121,29 +81,29 @@ export function registerOff(pi, reason, type, native) {
  *
  * @param {import("@earendil-works/pi-coding-agent").ExtensionContext} ctx
  */
-export function sayAgain(ctx) {
-  const { text } = left;
-  delete left.text;
-  if (text && modeOf(ctx) === "tui") setTimeout(() => quietly(() => uiOf(ctx).notify(text, "info")), REDRAWN_MS);
+export function repeatAnswer(ctx) {
+  const { answer } = shared;
+  delete shared.answer;
+  if (answer && modeOf(ctx) === "tui") notifyRedrawn(ctx, answer, "info");
 }
 
-/**
- * @param {ExtensionCommandContext} ctx
- * @param {string} line
- * @param {unknown} error
- */
-function sayFailure(ctx, line, error) {
-  const message = messageOf(error);
-  const answer = { error: { code: /** @type {any} */ (error)?.code ?? "LCM_FAILED", message } };
-  say(ctx, JSON_FLAG.test(line) ? legibleJson(JSON.stringify(answer, null, 2)) : message, "error", answer);
+/** Says why a command failed, where it did. @param {ExtensionCommandContext} ctx @param {string} line @param {() => Promise<void>} work */
+async function guarded(ctx, line, work) {
+  try {
+    await work();
+  } catch (error) {
+    const message = messageOf(error);
+    const answer = { error: { code: /** @type {any} */ (error)?.code ?? "LCM_FAILED", message } };
+    say(ctx, JSON_FLAG.test(line) ? json(answer) : message, "error", answer);
+  }
 }
 
-/**
- * The names that begin with what is typed, or behind a name its arguments.
- *
- * @param {Spec[]} specs
- * @param {string} prefix
- */
+/** @param {unknown} answer */
+function json(answer) {
+  return legibleJson(JSON.stringify(answer, null, 2));
+}
+
+/** The names that begin with what is typed, or behind a name its arguments. @param {Spec[]} specs @param {string} prefix */
 function completions(specs, prefix) {
   const [, before = "", word = ""] = /^(.*\s)?(\S*)$/s.exec(prefix.trimStart()) ?? [];
   const [name, ...given] = before.trim().split(/\s+/);
@@ -161,135 +121,90 @@ function named(specs) {
   return specs.map(({ name, help }) => ({ value: name, help }));
 }
 
-/**
- * @param {Spec[]} specs
- * @param {Shared} shared
- * @param {string} line
- * @param {ExtensionCommandContext} ctx
- */
-async function run(specs, shared, line, ctx) {
-  const [, name = "", rest = ""] = /^(\S*)\s*([^]*)$/.exec(line) ?? [];
-  const focus = rest.replace(JSON_FLAG, " ").trim();
-  if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return compactNow(shared, focus, JSON_FLAG.test(rest), ctx);
-  const mode = modeOf(ctx);
-  const panel = mode === "tui" && !rest ? PANELS[name] : undefined;
-  if (panel) return panel(shared, ctx);
-  // The TUI takes nothing else until a command has ended.
-  const waits = mode !== "tui" || !specs.find((spec) => spec.name === name)?.long;
-  const done = answer(shared, line, ctx);
-  if (waits) return done;
-  done.catch((error) => sayFailure(ctx, line, error));
-}
+/** What `/lcm` does while a session is open. */
+class Commands {
+  #session;
 
-/** What in the TUI is more than an answer. @type {Record<string, (shared: Shared, ctx: ExtensionCommandContext) => Promise<void>>} */
-const PANELS = {
-  search: async (shared, ctx) => {
-    const tui = await components(ctx);
-    if (tui) return searchPanel(ctx, tui, (line) => ask(shared, line, ctx));
-    const words = await uiOf(ctx).input("Search this session", "words");
-    if (words) await answer(shared, `search ${words}`, ctx);
-  },
-  settings: async (shared, ctx) => {
-    const tui = await components(ctx);
-    const change = changing(shared, ctx);
-    if (tui) {
-      await settingsPanel(ctx, tui, change.ask);
-    } else {
-      const text = await settingsDialogs(ctx, change.ask);
-      if (text) say(ctx, text);
-    }
-    await change.settle();
-  },
-};
-
-/**
- * Asks of settings, and sees to it that what was changed holds.
- *
- * @param {Pick<Shared, "native" | "session" | "tell">} shared
- * @param {ExtensionCommandContext} ctx
- */
-function changing({ native, session, tell }, ctx) {
-  const before = settingsFor(native, ctx).settings;
-  /** @type {typeof before} */
-  let now = before;
-  /** @type {string | undefined} */
-  let said;
-  return {
-    /** @param {string} line @returns {Promise<Answer>} */
-    ask: async (line) => {
-      /** @type {Answer} */
-      const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
-      if (/** @type {any} */ (answer.answer)?.saved) {
-        now = settingsFor(native, ctx).settings;
-        said = answer.text;
-        const open = session();
-        if (open) await reconfigure(open, now);
-        if (open) void showStatus(ctx, open, tell);
-      }
-      return answer;
-    },
-    /** What decides whether and where a session is kept, and what the model is shown, holds for one that is opened afterwards. */
-    settle: async () => {
-      const deciding = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
-      if (deciding.every((name) => now[name] === before[name])) return;
-      if (!["tui", "rpc"].includes(modeOf(ctx))) return;
-      await ctx.waitForIdle();
-      left.text = said;
-      await ctx.reload();
-    },
-  };
-}
-
-/**
- * @param {Session} session
- * @param {ReturnType<typeof settingsFor>["settings"]} settings
- */
-async function reconfigure(session, settings) {
-  const engine = await session.engine;
-  unwrap(engine.reconfigure(JSON.stringify(settings)));
-  Object.assign(session, choices(settings));
-}
-
-/**
- * @param {Shared} shared
- * @param {string} focus
- * @param {boolean} asJson
- * @param {ExtensionCommandContext} ctx
- */
-async function compactNow({ lastReport }, focus, asJson, ctx) {
-  const before = lastReport();
-  await compact(ctx, focus);
-  const report = lastReport();
-  // Pi may have had nothing to compact, or have done it in its own way.
-  const message = report === before ? undefined : report?.text;
-  const answer = { message: message ?? null };
-  if (asJson) say(ctx, legibleJson(JSON.stringify(answer, null, 2)), "info", answer);
-  // Elsewhere the notification of `session_compact` has said so.
-  else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
-}
-
-/**
- * @param {Shared} shared
- * @param {string} line
- * @param {ExtensionCommandContext} ctx
- * @returns {Promise<void>}
- */
-async function answer(shared, line, ctx) {
-  if (SETTINGS.test(line)) return answerOfSettings(shared, line, ctx);
-  // While the model works, it would be one more turn for it, on what it is not asked.
-  if (TELLS.test(line)) await ctx.waitForIdle();
-  const session = shared.current();
-  const shown = showImport(ctx, session, await ready(session));
-  const { text, answer: data, confirm, told } = await ask(shared, line, ctx).finally(shown);
-  if (told) shared.send?.(told);
-  if (!confirm || !ctx.hasUI) {
-    say(ctx, text, /** @type {any} */ (data)?.error ? "error" : "info", data);
-  } else if (await agreed(ctx, confirm)) {
-    return answer(shared, JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);
-  } else {
-    say(ctx, "Nothing was removed.");
+  /** @param {Session} session */
+  constructor(session) {
+    this.#session = session;
+    /** @type {Spec[]} */
+    this.specs = JSON.parse(session.native.commandSpecs());
   }
-  void showStatus(ctx, session, shared.tell);
+
+  /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<void>} */
+  async run(line, ctx) {
+    const [, name = "", rest = ""] = /^(\S*)\s*([^]*)$/.exec(line) ?? [];
+    const focus = rest.replace(JSON_FLAG, " ").trim();
+    if (name === "compact" && !/(^|\s)--(dry-run|help)(?=\s|$)/.test(focus) && !focus.startsWith("--")) return this.#compact(focus, JSON_FLAG.test(rest), ctx);
+    const isScreen = modeOf(ctx) === "tui";
+    if (isScreen && line === "search") return this.#search(ctx);
+    if (isScreen && line === "settings") return showSettings(this.#session, ctx);
+    const done = this.#answer(line, ctx);
+    // The TUI takes nothing else until a command has ended.
+    if (!isScreen || !this.specs.find((spec) => spec.name === name)?.long) return done;
+    void guarded(ctx, line, () => done);
+  }
+
+  /** Pi's own compaction, which asks us. @param {string} focus @param {boolean} asJson @param {ExtensionCommandContext} ctx */
+  async #compact(focus, asJson, ctx) {
+    const { compaction } = this.#session;
+    const before = compaction.lastReport;
+    // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
+    await ctx.waitForIdle();
+    await new Promise((resolve, reject) => {
+      // The TUI shows by itself why it did not compact.
+      const onError = (/** @type {Error} */ error) => (modeOf(ctx) === "tui" ? resolve(undefined) : reject(error));
+      ctx.compact({ customInstructions: focus || undefined, onComplete: resolve, onError });
+    });
+    const report = compaction.lastReport;
+    // Pi may have had nothing to compact, or have done it in its own way.
+    const message = report === before ? undefined : report?.text;
+    const answer = { message: message ?? null };
+    if (asJson) say(ctx, json(answer), "info", answer);
+    // Elsewhere the notification of `session_compact` has said so.
+    else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
+  }
+
+  /** @param {ExtensionCommandContext} ctx */
+  async #search(ctx) {
+    const tui = await components(ctx);
+    if (tui) return searchPanel(ctx, tui, (line) => this.#ask(line, ctx));
+    const words = await uiOf(ctx).input("Search this session", "words");
+    if (words) await this.#answer(`search ${words}`, ctx);
+  }
+
+  /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<void>} */
+  async #answer(line, ctx) {
+    if (SETTINGS.test(line)) return answerOfSettings(this.#session, line, ctx);
+    // While the model works, it would be one more turn for it, on what it is not asked.
+    if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
+    const { footer, pi } = this.#session;
+    const stop = footer.followImport(await this.#session.ready());
+    const { text, answer, confirm, told } = await this.#ask(line, ctx).finally(stop);
+    if (told) pi.sendMessage({ ...told, display: false });
+    if (!confirm || !ctx.hasUI) say(ctx, text, /** @type {any} */ (answer)?.error ? "error" : "info", answer);
+    else if (await isConfirmed(ctx, confirm)) return this.#answer(JSON_FLAG.test(line) ? `${confirm.line} --json` : confirm.line, ctx);
+    else say(ctx, "Nothing was removed.");
+    void footer.update();
+  }
+
+  /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<Answer>} */
+  async #ask(line, ctx) {
+    const { context, manager, sync } = this.#session;
+    const engine = await this.#session.ready();
+    const request = {
+      line,
+      leafId: sync.storedLeaf().leafId,
+      contextWindow: windowOf(ctx),
+      live: { ...context.live(), block: context.begin().block },
+      columns: columnsOf(ctx),
+      folders: sessionFolders(manager),
+      sources: sourcesOf(ctx),
+      viewerTemplate,
+    };
+    return unwrap(await engine.command(JSON.stringify(request)));
+  }
 }
 
 /**
@@ -298,44 +213,56 @@ async function answer(shared, line, ctx) {
  * @param {ExtensionCommandContext} ctx
  * @param {{ title: string, message: string }} question
  */
-async function agreed(ctx, { title, message }) {
+async function isConfirmed(ctx, { title, message }) {
   if (modeOf(ctx) !== "tui") return uiOf(ctx).confirm(title, message);
   const yes = "Yes, for good";
   return (await uiOf(ctx).select(`${title}\n${message}`, ["No", yes])) === yes;
 }
 
-/**
- * @param {Pick<Shared, "native" | "session" | "tell">} shared
- * @param {string} line
- * @param {ExtensionCommandContext} ctx
- */
-async function answerOfSettings(shared, line, ctx) {
-  const change = changing(shared, ctx);
-  const { text, answer } = await change.ask(line);
-  say(ctx, text, "info", answer);
-  await change.settle();
+/** `/lcm settings` in the TUI. @param {Session} session @param {ExtensionCommandContext} ctx */
+function showSettings(session, ctx) {
+  return changingSettings(session, ctx, async (ask) => {
+    const tui = await components(ctx);
+    if (tui) return settingsPanel(ctx, tui, ask);
+    const text = await settingsDialogs(ctx, ask);
+    if (text) say(ctx, text);
+  });
+}
+
+/** @param {Session} session @param {string} line @param {ExtensionCommandContext} ctx */
+function answerOfSettings(session, line, ctx) {
+  return changingSettings(session, ctx, async (ask) => {
+    const { text, answer } = await ask(line);
+    say(ctx, text, "info", answer);
+  });
 }
 
 /**
- * @param {Shared} shared
- * @param {string} line
+ * Sees to it that settings which are changed hold.
+ *
+ * @param {Session} session
  * @param {ExtensionCommandContext} ctx
- * @returns {Promise<Answer>}
+ * @param {(ask: (line: string) => Promise<Answer>) => Promise<void>} work
  */
-async function ask(shared, line, ctx) {
-  const session = shared.current();
-  const engine = await ready(session);
-  const request = {
-    line,
-    leafId: storedLeaf(session, engine).leafId,
-    contextWindow: windowOf(ctx),
-    live: { ...liveOf(ctx, session), block: blockOf(session) },
-    columns: columnsOf(ctx),
-    folders: sessionFolders(session),
-    sources: sourcesOf(ctx),
-    viewerTemplate,
-  };
-  return unwrap(await engine.command(JSON.stringify(request)));
+async function changingSettings(session, ctx, work) {
+  const { native } = session;
+  const before = settingsFor(native, ctx).settings;
+  let now = before;
+  /** @type {string | undefined} */
+  let said;
+  await work(async (line) => {
+    /** @type {Answer} */
+    const answer = unwrap(native.settingsCommand(JSON.stringify({ line, sources: sourcesOf(ctx) })));
+    if (!(/** @type {any} */ (answer.answer)?.saved)) return answer;
+    now = settingsFor(native, ctx).settings;
+    said = answer.text;
+    if (session.isOpen) await session.reconfigure(now);
+    return answer;
+  });
+  if (NEEDS_RELOAD.every((name) => now[name] === before[name]) || !isAttended(ctx)) return;
+  await ctx.waitForIdle();
+  shared.answer = said;
+  await ctx.reload();
 }
 
 /** What Pi leaves of the screen for a text. @param {ExtensionCommandContext} ctx */

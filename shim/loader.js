@@ -17,9 +17,6 @@ const require = createRequire(import.meta.url);
 /** The page that `/lcm export --html` fills, whether it is there or not. */
 export const viewerTemplate = path.join(path.dirname(require.resolve("../package.json")), "viewer.html");
 
-/** The engine, once it is loaded. @type {Native | undefined} */
-let loaded;
-
 /**
  * The engine, for scripts: `const { Engine } = loadEngine()`.
  *
@@ -27,12 +24,6 @@ let loaded;
  * @throws {Error} a sentence that names the missing file and the remedy
  */
 export function loadEngine() {
-  loaded ??= load();
-  return loaded;
-}
-
-/** @returns {Native} */
-function load() {
   const place = require.resolve("../package.json");
   /** @type {{ version: string, optionalDependencies?: Record<string, string> }} */
   const manifest = require("../package.json");

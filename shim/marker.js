@@ -18,51 +18,54 @@ const BLOCK = "block";
 
 /** A place in a request's messages. @typedef {{ message: number, block: number, part: any }} Place */
 
-/**
- * A request with one more marker.
- *
- * @param {any} payload as Pi is about to send it
- * @param {boolean} isFolded whether the first message is a block
- * @param {{ marked?: string }} session keeps what was marked last
- * @returns {any} nothing where it stays as it is
- */
-export function withMarker(payload, isFolded, session) {
-  const { system, tools = [], messages } = payload ?? {};
-  if (![system, tools, messages].every(Array.isArray)) return undefined;
-  /** @type {Place[]} */
-  const places = messages.flatMap((/** @type {any} */ one, /** @type {number} */ message) => [one?.content ?? []].flat().map((part, block) => ({ message, block, part })));
-  const markers = places.filter(({ part }) => part?.cache_control);
-  const end = markers.at(-1);
-  const marked = [...system, ...tools].filter((part) => part?.cache_control).length + markers.length;
-  // With a login to Anthropic Pi marks two blocks of its system prompt; the second mark covers the first.
-  const isSpare = marked === MOST && Boolean(system[0]?.cache_control && system[1]?.cache_control);
-  if (!end || (marked >= MOST && !isSpare)) return undefined;
-  const at = placeOf(places, isFolded, session);
-  if (!at || at.message >= end.message) return undefined;
-  const { content, ...message } = messages[at.message];
-  const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
-  const changed = { ...message, content: blocks.with(at.block, { ...blocks[at.block], cache_control: end.part.cache_control }) };
-  const { cache_control: _, ...first } = system[0] ?? {};
-  return { ...payload, ...(isSpare && { system: system.with(0, first) }), messages: messages.with(at.message, changed) };
-}
+export class CacheMarker {
+  /** What was marked last. @type {string | undefined} */
+  #last;
 
-/**
- * The last stub, or the block. Where that is too far behind what was marked last to find it, the old place once more: the next
- * request has the new one.
- *
- * @param {Place[]} places
- * @param {boolean} isFolded
- * @param {{ marked?: string }} session
- * @returns {Place | undefined}
- */
-function placeOf(places, isFolded, session) {
-  const stub = places.findLastIndex(({ part }) => isStub(part));
-  const newest = stub >= 0 ? stub : isFolded ? 0 : -1;
-  if (newest < 0 || !places[newest]) return undefined;
-  const nameOf = (/** @type {Place} */ { part }) => (isStub(part) ? part.tool_use_id : BLOCK);
-  const old = session.marked === BLOCK ? (isFolded ? 0 : -1) : places.findIndex(({ part }) => isStub(part) && part.tool_use_id === session.marked);
-  session.marked = nameOf(places[newest]);
-  return places[old >= 0 && newest - old > LOOKBACK ? old : newest];
+  /**
+   * A request with one more marker.
+   *
+   * @param {any} payload as Pi is about to send it
+   * @param {boolean} isFolded whether the first message is a block
+   * @returns {any} nothing where it stays as it is
+   */
+  mark(payload, isFolded) {
+    const { system, tools = [], messages } = payload ?? {};
+    if (![system, tools, messages].every(Array.isArray)) return undefined;
+    /** @type {Place[]} */
+    const places = messages.flatMap((/** @type {any} */ one, /** @type {number} */ message) => [one?.content ?? []].flat().map((part, block) => ({ message, block, part })));
+    const markers = places.filter(({ part }) => part?.cache_control);
+    const end = markers.at(-1);
+    const marked = [...system, ...tools].filter((part) => part?.cache_control).length + markers.length;
+    // With a login to Anthropic Pi marks two blocks of its system prompt; the second mark covers the first.
+    const isSpare = marked === MOST && Boolean(system[0]?.cache_control && system[1]?.cache_control);
+    if (!end || (marked >= MOST && !isSpare)) return undefined;
+    const at = this.#place(places, isFolded);
+    if (!at || at.message >= end.message) return undefined;
+    const { content, ...message } = messages[at.message];
+    const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+    const changed = { ...message, content: blocks.with(at.block, { ...blocks[at.block], cache_control: end.part.cache_control }) };
+    const { cache_control: _, ...first } = system[0] ?? {};
+    return { ...payload, ...(isSpare && { system: system.with(0, first) }), messages: messages.with(at.message, changed) };
+  }
+
+  /**
+   * The last stub, or the block. Where that is too far behind what was marked last to find it, the old place once more: the next
+   * request has the new one.
+   *
+   * @param {Place[]} places
+   * @param {boolean} isFolded
+   * @returns {Place | undefined}
+   */
+  #place(places, isFolded) {
+    const stub = places.findLastIndex(({ part }) => isStub(part));
+    const newest = stub >= 0 ? stub : isFolded ? 0 : -1;
+    if (newest < 0 || !places[newest]) return undefined;
+    const { part } = places[newest];
+    const old = this.#last === BLOCK ? (isFolded ? 0 : -1) : places.findIndex(({ part }) => isStub(part) && part.tool_use_id === this.#last);
+    this.#last = isStub(part) ? part.tool_use_id : BLOCK;
+    return places[old >= 0 && newest - old > LOOKBACK ? old : newest];
+  }
 }
 
 /** Is it a tool's result that has given way? A stub is short. @param {any} part */

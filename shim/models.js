@@ -1,39 +1,33 @@
 /** Pi's models, for the engine to ask: every version of Pi has its own way to them. */
 
-import { quietly, uiOf } from "./pi.js";
-import { siblingOf } from "./siblings.js";
-import { cachedTokens, withQuestion } from "./within.js";
+import { cheaperModel } from "./cheaper-model.js";
+import { shared } from "./shared.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
-/** @typedef {import("./tree.js").Session} Session */
+/** @typedef {import("./session.js").Session} Session */
 
 /** The engine's word for the cheapest fitting model of the session's provider. */
 const CHEAPEST = "cheapest";
 
-/** Siblings the user has heard of; where every evaluation of this file finds them. @type {Set<string>} */
-const told = (/** @type {any} */ (globalThis)[Symbol.for("pi-lossless-context.siblings")] ??= new Set());
-
 /**
  * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
  *
- * @param {ExtensionContext} ctx
  * @param {Session} session
  * @param {AbortSignal} abort
  * @returns {(call: string) => Promise<string>}
  */
-export function modelsOf(ctx, session, abort) {
+export function modelsOf(session, abort) {
   // Taken at once: later the context may be stale.
-  const { model: own, modelRegistry: registry } = ctx;
-  const ui = uiOf(ctx);
+  const { model: own, modelRegistry: registry } = session.ctx;
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
-    const model = name === CHEAPEST ? siblingOf(own, registry.getAll()) : name ? find(registry, name) : own;
-    if (kind === "cached") return JSON.stringify(cachedTokens(session, own, request));
-    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session));
+    const model = name === CHEAPEST ? cheaperModel(own, registry.getAll()) : name ? find(registry, name) : own;
+    if (kind === "cached") return JSON.stringify(session.lastRequest.cachedTokens(own, request));
+    if (kind === "ask") return JSON.stringify(await askPi(registry, model, request, abort, session.lastRequest));
     if (!model) return JSON.stringify({ error: name === CHEAPEST ? "there is none" : name ? "Pi does not know it" : "no model is chosen" });
     if (name && !registry.hasConfiguredAuth(model)) return JSON.stringify({ error: "it has no key" });
-    if (name === CHEAPEST && !session.summarizers.some((named) => hasKey(registry, find(registry, named)))) sayOnce(ui, `${model.provider}/${model.id}`);
+    if (name === CHEAPEST && !session.settings.compactionModels.some((named) => hasKey(registry, find(registry, named)))) reportChoice(session, model);
     const auth = await registry.getApiKeyAndHeaders(model);
     return JSON.stringify({ model, auth, oauth: registry.isUsingOAuth(model), ownStream: isExtensions(registry, model) });
   };
@@ -46,8 +40,8 @@ function find(registry, name) {
 }
 
 /**
- * The model that writes summaries: the first of `names` that Pi has a key for, else the session's cheapest
- * sibling, else its own. Where no names are given, its own.
+ * The model that writes summaries: the first of `names` that Pi has a key for, else the cheapest fitting one of the
+ * session's provider, else its own. Where no names are given, its own.
  *
  * @param {ExtensionContext} ctx
  * @param {string[]} names of the setting
@@ -55,34 +49,31 @@ function find(registry, name) {
  */
 export function summarizerOf({ model: own, modelRegistry: registry }, names) {
   const known = names.map((name) => find(registry, name)).find((model) => hasKey(registry, model));
-  return known ?? (names.length > 0 ? siblingOf(own, registry.getAll()) : undefined) ?? own;
+  return known ?? (names.length > 0 ? cheaperModel(own, registry.getAll()) : undefined) ?? own;
 }
 
 /** @param {ExtensionContext["modelRegistry"]} registry @param {Model | undefined} model */
 const hasKey = (registry, model) => model !== undefined && registry.hasConfiguredAuth(model);
 
-/** @param {ReturnType<typeof uiOf>} ui @param {string} name */
-function sayOnce(ui, name) {
-  if (told.has(name)) return;
-  told.add(name);
+/** @param {Session} session @param {Model} model */
+function reportChoice(session, { provider, id }) {
   const why = "the cheapest fitting model of the session's provider, because Pi has no key for a model in compactionModels";
-  quietly(() => ui.notify(`pi-lossless-context: ${name} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, "info"));
+  session.report(`${provider}/${id} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, shared.reported, "info");
 }
 
 /**
  * The same for one piece of work. When that has ended, whatever it ended by, nobody waits for what is still being asked.
  *
  * @template T
- * @param {ExtensionContext} ctx
  * @param {Session} session
  * @param {AbortSignal | undefined} abort
  * @param {(models: (call: string) => Promise<string>) => Promise<T>} work
  * @returns {Promise<T>}
  */
-export async function withModels(ctx, session, abort, work) {
+export async function withModels(session, abort, work) {
   const ended = new AbortController();
   try {
-    return await work(modelsOf(ctx, session, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
+    return await work(modelsOf(session, abort ? AbortSignal.any([abort, ended.signal]) : ended.signal));
   } finally {
     ended.abort();
   }
@@ -109,16 +100,15 @@ function isExtensions(registry, model) {
  * @param {Model | undefined} model
  * @param {{ system: string, prompt: string, maxTokens: number, timeoutMs: number, inSession?: { prompt: string } }} request
  * @param {AbortSignal} abort
- * @param {Session} session
+ * @param {Session["lastRequest"]} lastRequest
  */
-async function askPi(registry, model, request, abort, { manager, answered }) {
+async function askPi(registry, model, request, abort, lastRequest) {
   if (!model) throw new Error("no model is chosen");
   const content = [{ type: "text", text: request.prompt }];
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
   // What to try again, and when, the engine decides.
-  const { inSession } = request;
-  const within = answered && inSession && { sessionId: manager.getSessionId(), onPayload: () => withQuestion(answered.payload, inSession.prompt, request.maxTokens) };
+  const within = request.inSession && lastRequest.askOptions(request.inSession.prompt, request.maxTokens);
   const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: "none" }) };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
   // Before 0.86 the registry only knew the keys.

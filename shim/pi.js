@@ -1,23 +1,14 @@
-/** Small things that are to be known of Pi, whichever version it is, and of the engine's answers. */
+/** What is to be known of Pi, whichever version it is, and of the engine's answers. */
 
-import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
-import tty from "node:tty";
-import { legible, legibleJson, plain } from "./columns.js";
+import { setTimeout as pause } from "node:timers/promises";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("../index.d.ts").Native} Native */
 /** @typedef {import("../index.d.ts").Engine} Engine */
-/** @typedef {import("./tree.js").Session} Session */
-
-/** Numbers by which running calls are stopped. */
-let nextOperation = 1;
-
-const STDOUT = 1;
-
-/** Rest before stdout is tried again, when nobody takes what stands in it. */
-const FULL_PIPE_MS = 5;
+/** @typedef {import("./session.js").Session} Session */
+/** What of the settings the shim goes by. @typedef {{ enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }} Settings */
 
 /** As Pi guesses. */
 export const CHARACTERS_PER_TOKEN = 4;
@@ -35,11 +26,7 @@ export function isCold({ timestamp }) {
   return timestamp !== undefined && Date.now() - timestamp > retention;
 }
 
-/**
- * Where the settings come from.
- *
- * @param {ExtensionContext} ctx
- */
+/** Where the settings come from. @param {ExtensionContext} ctx */
 export function sourcesOf(ctx) {
   return {
     agentDir: agentDir(),
@@ -52,11 +39,7 @@ export function sourcesOf(ctx) {
   };
 }
 
-/**
- * @param {Native} native
- * @param {ExtensionContext} ctx
- * @returns {{ settings: { enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }, notice: string | null }}
- */
+/** @param {Native} native @param {ExtensionContext} ctx @returns {{ settings: Settings, notice: string | null }} */
 export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
 }
@@ -67,24 +50,16 @@ export function hasEdits(manager) {
 }
 
 /**
- * What of the settings the shim goes by.
- *
- * @param {ReturnType<typeof settingsFor>["settings"]} settings
- */
-export function choices({ status, background, context, compactionModels }) {
-  return { footer: status, background, lean: context === "lean", summarizers: compactionModels };
-}
-
-/**
  * Runs a call of the engine that `signal` can stop.
  *
  * @template T
+ * @param {Session} session
  * @param {Engine} engine
  * @param {AbortSignal | undefined} signal
  * @param {(operation: number) => Promise<T>} call
  */
-export async function cancellable(engine, signal, call) {
-  const operation = nextOperation++;
+export async function cancellable(session, engine, signal, call) {
+  const operation = ++session.operations;
   const stop = () => engine.cancel(operation);
   if (signal?.aborted) stop();
   signal?.addEventListener("abort", stop, { once: true });
@@ -96,7 +71,7 @@ export async function cancellable(engine, signal, call) {
 }
 
 /**
- * What `promise` comes to, or, as soon as `signal` is told, nothing.
+ * What `promise` comes to, or, as soon as `signal` aborts, nothing.
  *
  * @template T
  * @param {Promise<T>} promise
@@ -105,122 +80,18 @@ export async function cancellable(engine, signal, call) {
  */
 export async function unlessAborted(promise, signal) {
   if (!signal) return promise;
-  if (signal.aborted) return undefined;
-  /** @type {() => void} */
-  let stop = () => {};
-  /** @type {Promise<undefined>} */
-  const aborted = new Promise((resolve) => {
-    stop = () => resolve(undefined);
-    signal.addEventListener("abort", stop);
-  });
   // Whatever becomes of it then, nobody waits any more.
   promise.catch(() => {});
-  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener("abort", stop));
+  if (signal.aborted) return undefined;
+  const settled = new AbortController();
+  /** @type {Promise<undefined>} */
+  const aborted = new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { signal: settled.signal }));
+  return Promise.race([promise, aborted]).finally(() => settled.abort());
 }
 
-/**
- * `/lcm compact`: Pi's own compaction, which asks us.
- *
- * @param {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ctx
- * @param {string | undefined} instructions
- * @returns {Promise<void>}
- */
-export async function compact(ctx, instructions) {
-  // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
-  await ctx.waitForIdle();
-  return new Promise((resolve, reject) => {
-    ctx.compact({
-      customInstructions: instructions || undefined,
-      onComplete: () => resolve(),
-      // The TUI shows by itself why it did not compact.
-      onError: (error) => (modeOf(ctx) === "tui" ? resolve() : reject(error)),
-    });
-  });
-}
-
-/**
- * Shows what a command answers: on stdout in print mode, where that is the only way, and in json mode, as an event of its own;
- * else through Pi's UI.
- *
- * @param {ExtensionContext} ctx
- * @param {string} text
- * @param {"info" | "error"} [type]
- * @param {unknown} [answer] the same as data
- */
-export function say(ctx, text, type = "info", answer = undefined) {
-  quietly(() => {
-    const mode = modeOf(ctx);
-    // What is read by no terminal is what was said, byte for byte.
-    if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
-    else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
-    else uiOf(ctx).notify(text, type);
-  });
-}
-
-/**
- * Pi's UI. What it is given may hold what others have written, names of files among it, so all of it is made legible here.
- *
- * @param {ExtensionContext} ctx
- */
-export function uiOf(ctx) {
-  const { ui } = ctx;
-  const shown = modeOf(ctx) === "tui" ? plain : legible;
-  return {
-    /** @param {string} text @param {"info" | "warning" | "error"} type */
-    notify: (text, type) => ui.notify(shown(text), type),
-    /** @param {string} title @param {string} message */
-    confirm: (title, message) => ui.confirm(shown(title), shown(message)),
-    /** @param {string} title @param {string[]} options @returns {Promise<string | undefined>} one of the options */
-    select: async (title, options) => {
-      const offered = options.map(shown);
-      const chosen = await ui.select(shown(title), offered);
-      return options[offered.indexOf(chosen ?? "")];
-    },
-    /** @param {string} title @param {string} placeholder */
-    input: (title, placeholder) => ui.input(shown(title), shown(placeholder)),
-    /** @param {string} key @param {string | undefined} text */
-    setStatus: (key, text) => ui.setStatus(key, text && shown(text)),
-  };
-}
-
-/**
- * Writes to stdout. Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout. Whoever reads it
- * may be slow.
- *
- * @param {string} text
- */
-function write(text) {
-  let rest = Buffer.from(text);
-  while (rest.length > 0) {
-    try {
-      rest = rest.subarray(fs.writeSync(STDOUT, rest));
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EAGAIN") throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
-    }
-  }
-}
-
-/**
- * The session's model, as `provider/id`.
- *
- * @param {ExtensionContext} ctx
- */
+/** The session's model, as `provider/id`. @param {ExtensionContext} ctx */
 export function modelOf({ model }) {
   return model && `${model.provider}/${model.id}`;
-}
-
-/**
- * How Pi talks with its user. Before 0.78 it did not say; then it is told by what it was started with.
- *
- * @param {ExtensionContext} ctx
- * @returns {"tui" | "rpc" | "json" | "print"}
- */
-export function modeOf(ctx) {
-  if (ctx.mode) return ctx.mode;
-  const asked = process.argv[process.argv.indexOf("--mode") + 1];
-  if (ctx.hasUI) return asked === "rpc" ? "rpc" : "tui";
-  return asked === "json" ? "json" : "print";
 }
 
 /**
@@ -234,29 +105,41 @@ export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
 }
 
 /**
- * What the provider said, if it failed last and nothing was answered since.
+ * The entries of a branch, from its leaf or another entry up to the root.
  *
  * @param {ExtensionContext["sessionManager"]} manager
- * @returns {string | undefined}
+ * @param {string | null} id
  */
+export function* ancestors(manager, id = manager.getLeafId()) {
+  for (let entry = id ? manager.getEntry(id) : undefined; entry; entry = entry.parentId ? manager.getEntry(entry.parentId) : undefined) yield entry;
+}
+
+/**
+ * The last message on the branch, of this role where one is asked for.
+ *
+ * @param {ExtensionContext["sessionManager"]} manager
+ * @param {string} [role]
+ * @returns {any}
+ */
+export function lastMessage(manager, role) {
+  for (const entry of ancestors(manager)) if (entry.type === "message" && entry.message.role === (role ?? entry.message.role)) return entry.message;
+  return undefined;
+}
+
+/** What the provider said, if it failed last and nothing was answered since. @param {ExtensionContext["sessionManager"]} manager @returns {string | undefined} */
 export function failureOf(manager) {
   // A newer Pi notes behind it that it hides the attempt.
-  for (let id = manager.getLeafId(); id; ) {
-    const entry = manager.getEntry(id);
-    if (entry?.type === "message") return entry.message.role === "assistant" && entry.message.stopReason === "error" ? (entry.message.errorMessage ?? "") : undefined;
-    id = entry?.parentId ?? null;
-  }
-  return undefined;
+  const last = lastMessage(manager);
+  return last?.role === "assistant" && last.stopReason === "error" ? (last.errorMessage ?? "") : undefined;
 }
 
 /**
  * What stands before the conversation in each request, roughly, in tokens: system prompt and tools.
  *
- * @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi
- * @param {ExtensionContext} ctx
+ * @param {Session} session
  * @returns {{ promptTokens?: number, ownTokens?: number }} all of it, and what this extension's tools take of it
  */
-export function promptSizes(pi, ctx) {
+export function promptSizes({ pi, ctx }) {
   try {
     const active = new Set(pi.getActiveTools());
     const tools = pi.getAllTools().filter(({ name }) => active.has(name));
@@ -269,8 +152,8 @@ export function promptSizes(pi, ctx) {
   }
 }
 
-/** Where Pi keeps its sessions. @param {Session} session */
-export function sessionFolders({ manager }) {
+/** Where Pi keeps its sessions. @param {ExtensionContext["sessionManager"]} manager */
+export function sessionFolders(manager) {
   return { sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") };
 }
 
@@ -281,12 +164,7 @@ export function agentDir() {
   return dir.startsWith("~") ? path.join(os.homedir(), dir.slice(1)) : dir;
 }
 
-/**
- * What the engine answered.
- *
- * @param {string} answer
- * @throws {Error} with the engine's sentence, if it failed
- */
+/** What the engine answered. @param {string} answer @throws {Error} with the engine's sentence, if it failed */
 export function unwrap(answer) {
   const { ok, error } = JSON.parse(answer);
   if (error) throw Object.assign(new Error(error.message), { code: error.code });
@@ -298,16 +176,7 @@ export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A while that does not keep Pi from leaving. @returns {Promise<void>} */
-export function patience(ms = PATIENCE_MS) {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
-}
-
-/** @param {() => void} action that may find its context stale */
-export function quietly(action) {
-  try {
-    action();
-  } catch {
-    // The session it belonged to is gone, and its screen with it.
-  }
+/** A while that does not keep Pi from leaving. @returns {Promise<undefined>} */
+export function timeout(ms = PATIENCE_MS) {
+  return pause(ms, undefined, { ref: false });
 }

@@ -6,10 +6,7 @@
 
 import { columns, fit, wrap } from "./columns.js";
 import { cancellable, unlessAborted, unwrap } from "./pi.js";
-import { ready, storedLeaf } from "./tree.js";
 
-/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionAPI} ExtensionAPI */
-/** @typedef {import("./tree.js").Session} Session */
 /** @typedef {{ fg(color: string, text: string): string, bold(text: string): string }} Theme */
 
 /** Lines of an answer that are shown unless the user wants all. */
@@ -17,27 +14,19 @@ const PREVIEW = 3;
 /** The beginning of a hit. */
 const HIT = /^[ms]-[0-9a-f]{10}\b/gm;
 
-/**
- * @param {ExtensionAPI} pi
- * @param {any[]} specs
- * @param {() => Session} current the session that is open, or throws
- */
-export function registerTools(pi, specs, current) {
-  for (const spec of specs) {
-    pi.registerTool({
+/** @param {import("./session.js").Session} session */
+export function registerTools(session) {
+  for (const spec of JSON.parse(session.native.toolSpecs(session.settings.notes))) {
+    session.pi.registerTool({
       ...spec,
       /** @type {import("@earendil-works/pi-coding-agent").ToolDefinition["execute"]} */
       execute: async (_id, params, signal) => {
-        const asked = current();
-        const engine = await unlessAborted(ready(asked), signal);
+        const engine = await unlessAborted(session.ready(), signal);
         if (!engine) throw new Error("the call was stopped");
-        const { leafId, newerRequest } = storedLeaf(asked, engine);
+        const { leafId, newerRequest } = session.sync.storedLeaf();
+        const call = (/** @type {number} */ operation) => engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest);
         // Pi shows the model what is thrown here.
-        const content = unwrap(
-          await cancellable(engine, signal, (operation) =>
-            engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest),
-          ),
-        );
+        const content = unwrap(await cancellable(session, engine, signal, call));
         return { content, details: detailsOf(content) };
       },
       renderCall: (/** @type {unknown} */ args, /** @type {Theme} */ theme) => drawn((width) => callLine(spec, args, theme, width)),
@@ -58,9 +47,7 @@ function detailsOf(content) {
   return { ids: [...new Set(text.match(/\b[ms]-[0-9a-f]{10}\b/g))], hits: text.match(HIT)?.length ?? 0 };
 }
 
-/**
- * @param {(width: number) => string[]} draw
- */
+/** @param {(width: number) => string[]} draw */
 function drawn(draw) {
   /** Pi asks for every line of the session at every key. @type {{ width: number, lines: string[] } | undefined} */
   let last;

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { fit, legible, legibleJson, plain, wrap } from "../../shim/columns.js";
-import { uiOf } from "../../shim/pi.js";
+import { uiOf } from "../../shim/ui.js";
 import { ask, environmentOf, program } from "../support/cli.mjs";
 import { databaseFile } from "../support/faults.mjs";
 import { aProject } from "../support/project.mjs";
@@ -84,9 +84,9 @@ test("there is no other way to Pi's UI", () => {
   const shim = path.join(root, "shim");
   const files = [path.join(root, "index.js"), ...readdirSync(shim).map((name) => path.join(shim, name))];
   const ways = files.flatMap((file) => readFileSync(file, "utf8").split("\n").filter((line) => /\bui\.\w+\(/.test(line)).map((line) => `${path.basename(file)}: ${line.trim()}`));
-  const others = ways.filter((line) => !/^(pi\.js|panel\.js: await ctx\.ui\.custom|(settings|models)\.js: .*\bui\.(select|input|notify)\()/.test(line));
+  const others = ways.filter((line) => !/^(ui\.js|panel\.js: await ctx\.ui\.custom|settings-panel\.js: .*\bui\.(select|input)\()/.test(line));
   assert.deepEqual(others, []);
-  for (const name of ["settings.js", "models.js"]) assert.match(readFileSync(path.join(shim, name), "utf8"), /const ui = uiOf\(ctx\);/);
+  assert.match(readFileSync(path.join(shim, "settings-panel.js"), "utf8"), /const ui = uiOf\(ctx\);/);
 });
 
 /** A session with hostile words. @param {Project} project */

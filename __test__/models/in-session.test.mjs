@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cachedTokens } from "../../shim/within.js";
+import { LastRequest } from "../../shim/last-request.js";
 import { MAIN, hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
@@ -77,11 +77,11 @@ test("a stretch has to stand in the last request as it was said, while that is c
   const model = { provider: "p", id: "m", api: "anthropic-messages" };
   const message = (/** @type {string} */ role, /** @type {any} */ content) => ({ message: { role, content } });
   const said = [message("user", "Look at \"a\"."), message("assistant", [{ type: "thinking", thinking: "Hm." }, { type: "text", text: "I do." }]), message("toolResult", []), message("user", [{ type: "text", text: "And b?" }]), message("toolResult", [])];
-  const entries = new Map(said.map((entry, at) => [`e${at}`, { ...entry, parentId: at > 0 ? `e${at - 1}` : null }]));
+  const entries = new Map(said.map((entry, at) => [`e${at}`, { ...entry, type: "message", id: `e${at}`, parentId: at > 0 ? `e${at - 1}` : null }]));
   const messages = [{ role: "user", content: "Look at \"a\"." }, { role: "assistant", content: [{ type: "text", text: "I do." }] }, { role: "user", content: [{ type: "text", text: "And b?" }] }];
   const answered = { payload: { tools: [], messages }, model: "p/m", from: "e0", leafId: "e3", timestamp: Date.now() };
   const tokens = (/** @type {object} */ changed = {}, stretch = { first: "e0", last: "e2" }, asked = model) => {
-    return cachedTokens(/** @type {any} */ ({ manager: { getEntry: (/** @type {string} */ id) => entries.get(id) }, answered: { ...answered, ...changed } }), asked, stretch);
+    return new LastRequest(/** @type {any} */ ({ getEntry: (/** @type {string} */ id) => entries.get(id) }), { ...answered, ...changed }).cachedTokens(asked, stretch);
   };
   assert.equal(tokens(), Math.ceil(JSON.stringify(answered.payload).length / 4));
   assert.equal(tokens({ tokens: 77 }), 77, "as the provider counts");

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { hosts, hostsFor } from "../../scripts/hosts.mjs";
 import { Meter, PRICES } from "../../bench/context/meter.mjs";
-import { withMarker } from "../../shim/marker.js";
+import { CacheMarker } from "../../shim/marker.js";
 import { aProject } from "../support/project.mjs";
 
 /** Answers are so dear that a change is affordable early. */
@@ -69,13 +69,13 @@ test("with a login to Anthropic the first of two marks in the system prompt give
   const messages = [result(stub), { role: "assistant", content: [{ type: "text", text: "So." }] }, { role: "user", content: [marked("Go on.")] }];
   const payload = { system: [marked("You are"), marked("an agent")], tools: [{ name: "read", cache_control }], messages };
   const before = structuredClone(payload);
-  const sent = withMarker(payload, false, {});
+  const sent = new CacheMarker().mark(payload, false);
   assert.deepEqual(sent.system, [{ type: "text", text: "You are" }, marked("an agent")]);
   assert.deepEqual(sent.messages[0].content[0].cache_control, cache_control);
   assert.deepEqual(payload, before, "what Pi holds is not changed");
-  assert.equal(withMarker({ ...payload, system: [marked("one"), marked("two"), marked("three")], messages }, false, {}), undefined);
-  for (const other of [undefined, {}, { messages }, { system: "text", messages }, { ...payload, messages: [] }, { ...payload, tools: {} }, { ...payload, messages: [null] }]) assert.equal(withMarker(other, true, {}), undefined);
+  assert.equal(new CacheMarker().mark({ ...payload, system: [marked("one"), marked("two"), marked("three")], messages }, false), undefined);
+  for (const other of [undefined, {}, { messages }, { system: "text", messages }, { ...payload, messages: [] }, { ...payload, tools: {} }, { ...payload, messages: [null] }]) assert.equal(new CacheMarker().mark(other, true), undefined);
   // Anthropic's newest models get a message without content behind the last one.
   const effort = { role: "system", content: [], output_config: { effort: "high" } };
-  assert.deepEqual(withMarker({ ...payload, messages: [...messages, effort] }, false, {}).messages[0].content[0].cache_control, cache_control);
+  assert.deepEqual(new CacheMarker().mark({ ...payload, messages: [...messages, effort] }, false).messages[0].content[0].cache_control, cache_control);
 });

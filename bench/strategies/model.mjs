@@ -7,6 +7,7 @@ import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { ModelRegistry, ModelRuntime, getAgentDir } from "@earendil-works/pi-coding-agent";
 import { startModelServer, writeAgentDir } from "../../demo/model-server.mjs";
+import { LastRequest } from "../../shim/last-request.js";
 import { modelsOf } from "../../shim/models.js";
 import { summarize } from "./summarize.mjs";
 
@@ -45,7 +46,7 @@ function askerOf(registry, model) {
   const began = performance.now();
   /** @type {Asker["spent"]} */
   const spent = { calls: 0, input: 0, output: 0, ms: undefined };
-  const models = modelsOf(/** @type {any} */ ({ model, modelRegistry: registry }), /** @type {any} */ ({ summarizers: [] }), new AbortController().signal);
+  const models = modelsOf(/** @type {any} */ ({ ctx: { model, modelRegistry: registry }, settings: { compactionModels: [] }, lastRequest: new LastRequest(/** @type {any} */ (undefined)) }), new AbortController().signal);
   const host = async (/** @type {string} */ call) => {
     const answer = await models(call);
     if (JSON.parse(call).kind === "ask") {

@@ -15,7 +15,7 @@ const WEAK = 1 / 20;
 const WINDOW = 64_000;
 
 /**
- * The cheapest fitting sibling of a model: of the same provider, wire format and family (`claude`, `gpt`), and like it in whether it
+ * The cheapest model that fits in the place of another: of the same provider, wire format and family (`claude`, `gpt`), and like it in whether it
  * reasons, which older generations do not.
  *
  * @template {Known} M
@@ -23,7 +23,7 @@ const WINDOW = 64_000;
  * @param {M[]} models all that are known
  * @returns {M | undefined} nothing where none is notably cheaper, or prices are not told
  */
-export function siblingOf(own, models) {
+export function cheaperModel(own, models) {
   const price = priceOf(own);
   if (!own || !price) return undefined;
   const fits = (/** @type {M} */ one) =>

@@ -19,11 +19,7 @@ const WHO = 26;
 /** Rest after a key before the engine is asked. */
 const REST_MS = 120;
 
-/**
- * @param {ExtensionContext} ctx
- * @param {Tui} tui
- * @param {Ask} ask
- */
+/** @param {ExtensionContext} ctx @param {Tui} tui @param {Ask} ask */
 export function searchPanel(ctx, tui, ask) {
   return showPanel(ctx, (screen) => new Search(screen, tui, ask));
 }
@@ -47,11 +43,7 @@ class Search {
   /** @type {NodeJS.Timeout | undefined} */
   #timer;
 
-  /**
-   * @param {Screen} screen
-   * @param {Tui} tui
-   * @param {Ask} ask
-   */
+  /** @param {Screen} screen @param {Tui} tui @param {Ask} ask */
   constructor(screen, tui, ask) {
     this.#screen = screen;
     this.#tui = tui;
@@ -90,7 +82,8 @@ class Search {
 
   /** @param {number} width */
   #list(width) {
-    const { theme, rows } = this.#screen;
+    const { theme } = this.#screen;
+    const rows = this.#screen.rows();
     const where = this.#project ? "all sessions of this project" : "this session";
     const from = Math.max(0, Math.min(this.#selected - Math.floor(rows / 2), this.#hits.length - rows));
     const hits = this.#hits.slice(from, from + rows).map((hit, at) => this.#row(hit, from + at === this.#selected, width));
@@ -103,11 +96,7 @@ class Search {
     ];
   }
 
-  /**
-   * @param {Hit} hit
-   * @param {boolean} selected
-   * @param {number} width
-   */
+  /** @param {Hit} hit @param {boolean} selected @param {number} width */
   #row(hit, selected, width) {
     const { theme } = this.#screen;
     const who = hit.kind === "summary" ? `D${hit.depth}` : (hit.tool ?? hit.role ?? "");
@@ -126,7 +115,8 @@ class Search {
 
   /** @param {number} width */
   #page(width) {
-    const { theme, rows } = this.#screen;
+    const { theme } = this.#screen;
+    const rows = this.#screen.rows();
     const open = this.#open;
     if (!open) return [];
     if (open.width !== width) [open.width, open.lines] = [width, wrap(open.text, width)];
@@ -138,7 +128,7 @@ class Search {
 
   /** @param {string} data */
   #turn(data) {
-    const { rows } = this.#screen;
+    const rows = this.#screen.rows();
     const open = this.#open;
     if (!open) return;
     if (this.#screen.is(data, "cancel")) this.#open = undefined;
@@ -181,7 +171,7 @@ class Search {
     try {
       if (query) {
         found = /** @type {any} */ ((await this.#ask(`search --more${this.#project ? " --project" : ""} -- ${query}`)).answer);
-        note = told(found);
+        note = summaryOf(found);
       }
     } catch (error) {
       note = messageOf(error);
@@ -209,7 +199,7 @@ class Search {
 }
 
 /** @param {{ hits: Hit[], isCut: boolean, elsewhere: number }} found */
-function told({ hits, isCut, elsewhere }) {
+function summaryOf({ hits, isCut, elsewhere }) {
   if (hits.length === 0) return elsewhere > 0 ? `Nothing here; ${elsewhere} in other sessions: press tab.` : "Nothing found.";
   const others = hits.some(({ place }) => place !== "here") ? " · *: another branch or session" : "";
   return `${isCut ? `The best ${hits.length} of more` : hits.length} found${others}`;

@@ -7,7 +7,8 @@
 
 import { fit, plain, wrap } from "./columns.js";
 import { showPanel } from "./panel.js";
-import { messageOf, uiOf } from "./pi.js";
+import { messageOf } from "./pi.js";
+import { uiOf } from "./ui.js";
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {import("@earendil-works/pi-tui").SettingItem} SettingItem */
@@ -20,11 +21,7 @@ const BESIDE_VALUES = 32;
 
 /** A setting as the engine tells of it. @typedef {{ name: string, help: string, takes: string, kind: string, default: unknown, value: unknown, source: string, variable: string }} Setting */
 
-/**
- * @param {ExtensionContext} ctx
- * @param {Tui} tui
- * @param {Ask} ask
- */
+/** @param {ExtensionContext} ctx @param {Tui} tui @param {Ask} ask */
 export async function settingsPanel(ctx, tui, ask) {
   const settings = await listed(ask);
   await showPanel(ctx, (screen) => new Settings(screen, tui, ask, settings));
@@ -50,10 +47,7 @@ export async function settingsDialogs(ctx, ask) {
   return scope && (await ask(`settings ${setting.name}=${value} ${scope}`)).text;
 }
 
-/**
- * @param {Ask} ask
- * @returns {Promise<Setting[]>}
- */
+/** @param {Ask} ask @returns {Promise<Setting[]>} */
 async function listed(ask) {
   return /** @type {any} */ ((await ask("settings")).answer).settings;
 }
@@ -64,10 +58,7 @@ function written(value) {
   return value && typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/**
- * @param {Setting} setting
- * @param {number} [width]
- */
+/** @param {Setting} setting @param {number} [width] */
 function shown({ value, source }, width = Infinity) {
   return `${fit(written(value) || "none", Math.max(1, width - source.length - 3))} (${source})`;
 }
@@ -83,26 +74,22 @@ class Settings {
   #note = "";
   #failed = false;
 
-  /**
-   * @param {Screen} screen
-   * @param {Tui} tui
-   * @param {Ask} ask
-   * @param {Setting[]} settings
-   */
+  /** @param {Screen} screen @param {Tui} tui @param {Ask} ask @param {Setting[]} settings */
   constructor(screen, tui, ask, settings) {
     const { theme } = screen;
     this.#screen = screen;
     this.#tui = tui;
     this.#ask = ask;
     this.#items = new Map(settings.map((setting) => [this.#item(setting), setting]));
+    const dim = (/** @type {string} */ text) => theme.fg("dim", text);
     const colors = {
       label: (/** @type {string} */ text, /** @type {boolean} */ selected) => (selected ? theme.fg("accent", text) : text),
       value: (/** @type {string} */ text, /** @type {boolean} */ selected) => theme.fg(selected ? "accent" : "muted", text),
-      description: (/** @type {string} */ text) => theme.fg("dim", text),
+      description: dim,
       cursor: theme.fg("accent", "> "),
-      hint: (/** @type {string} */ text) => theme.fg("dim", text),
+      hint: dim,
     };
-    const rows = Math.max(3, screen.rows - 8);
+    const rows = Math.max(3, screen.rows() - 8);
     const change = (/** @type {string} */ name, /** @type {string} */ value) => void this.#save(name, value);
     this.#list = new tui.SettingsList([...this.#items.keys()], rows, colors, change, () => screen.close(), { enableSearch: true });
   }
@@ -134,39 +121,26 @@ class Settings {
     this.#screen.draw();
   }
 
-  /**
-   * @param {Setting} setting
-   * @returns {SettingItem}
-   */
+  /** @param {Setting} setting @returns {SettingItem} */
   #item(setting) {
-    /** @type {SettingItem} */
-    const item = { id: setting.name, label: setting.name, currentValue: "" };
-    this.#fill(item, setting);
-    return item;
-  }
-
-  /**
-   * @param {SettingItem} item
-   * @param {Setting} setting
-   */
-  #fill(item, setting) {
     const { name, help, takes, kind, value, source, variable } = setting;
     // On a narrow screen the list has no room for a long one.
-    item.description = plain(`Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`);
-    if (kind === "switch") {
-      item.values = [String(!value)];
-    } else {
-      item.submenu = (_current, done) => {
-        this.#note = "";
-        const save = async (/** @type {string} */ text) => {
-          const failure = await this.#save(name, text);
-          // It is told where the value is typed.
-          if (failure) this.#note = "";
-          return failure;
-        };
-        return new Value(this.#screen, this.#tui, setting, save, done);
-      };
-    }
+    const description = plain(`Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`);
+    /** @type {SettingItem} */
+    const item = { id: name, label: name, currentValue: "", description };
+    return kind === "switch" ? { ...item, values: [String(!value)] } : { ...item, submenu: (_current, done) => this.#submenu(setting, done) };
+  }
+
+  /** @param {Setting} setting @param {() => void} done */
+  #submenu(setting, done) {
+    this.#note = "";
+    const save = async (/** @type {string} */ text) => {
+      const failure = await this.#save(setting.name, text);
+      // It is told where the value is typed.
+      if (failure) this.#note = "";
+      return failure;
+    };
+    return new Value(this.#screen, this.#tui, setting, save, done);
   }
 
   /**
@@ -188,9 +162,7 @@ class Settings {
     // Whatever was saved or not, what holds is shown.
     for (const setting of await listed(this.#ask).catch(() => [])) {
       const item = [...this.#items.keys()].find(({ id }) => id === setting.name);
-      if (!item) continue;
-      this.#fill(item, setting);
-      this.#items.set(item, setting);
+      if (item) this.#items.set(Object.assign(item, this.#item(setting)), setting);
     }
     this.#screen.draw();
     return failure;
@@ -206,13 +178,7 @@ class Value {
   #done;
   #note = "";
 
-  /**
-   * @param {Screen} screen
-   * @param {Tui} tui
-   * @param {Setting} setting
-   * @param {(text: string) => Promise<string | undefined>} save
-   * @param {() => void} done
-   */
+  /** @param {Screen} screen @param {Tui} tui @param {Setting} setting @param {(text: string) => Promise<string | undefined>} save @param {() => void} done */
   constructor(screen, tui, setting, save, done) {
     this.#screen = screen;
     this.#setting = setting;

@@ -1,0 +1,121 @@
+/** Compactions and branch summaries that Pi asks for, and what is to be done once one stands on the branch. */
+
+import { withModels } from "./models.js";
+import { ancestors, cancellable, failureOf, modelOf, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
+import { notifyRedrawn } from "./ui.js";
+
+/** @typedef {import("../index.d.ts").Engine} Engine */
+/** A compaction that was made and does not stand on the branch yet; with a draft, one that the extension began by itself at `leafId`. @typedef {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number }} Pending */
+
+export class Compaction {
+  /** @type {Pending | null} */
+  pending = null;
+  /** What Pi was asked for by us, under way. @type {Promise<void> | null} */
+  requested = null;
+  /** What the last one took. @type {{ text: string } | undefined} */
+  lastReport;
+
+  #session;
+
+  /** @param {import("./session.js").Session} session */
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /** Asks Pi for the pending one. */
+  async request() {
+    this.requested = new Promise((resolve) => this.#session.ctx.compact({ onComplete: () => resolve(), onError: () => resolve() }));
+    await this.requested;
+    this.requested = null;
+  }
+
+  /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeCompactEvent} event */
+  async before(event) {
+    const session = this.#session;
+    const { ctx, manager } = session;
+    session.repeats = [];
+    // Ours, which is made already.
+    if (this.requested && this.pending?.draft) return { compaction: compactionOf(this.pending) };
+    this.pending = null;
+    const { preparation, signal } = event;
+    // The past of a long session may still be on its way.
+    const engine = await unlessAborted(session.ready(), signal);
+    if (!engine) return { cancel: true };
+    if (session.sync.hasDuplicates) return undefined;
+    const request = {
+      leafId: manager.getLeafId(),
+      firstKeptEntryId: preparation.firstKeptEntryId,
+      tokensBefore: preparation.tokensBefore,
+      customInstructions: event.customInstructions,
+      reason: event.reason,
+      contextWindow: windowOf(ctx),
+      reserveTokens: preparation.settings?.reserveTokens,
+      model: modelOf(ctx),
+      failure: failureOf(manager),
+      promptTokens: promptSizes(session).promptTokens,
+      shownFrom: session.context.begin().from,
+    };
+    const stop = session.footer.followCompaction(engine);
+    const outcome = await this.#run(engine, signal, (operation, models) => engine.compact(operation, JSON.stringify(request), models)).finally(stop);
+    if (outcome.kind === "cancelled") return { cancel: true };
+    if (outcome.kind !== "compacted") return undefined;
+    this.pending = { summary: outcome.compaction.summary, text: outcome.report, degraded: outcome.degraded };
+    return { compaction: outcome.compaction };
+  }
+
+  /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeTreeEvent} event of a branch that is left for another */
+  async beforeTree({ preparation, signal }) {
+    const { ctx, sync } = this.#session;
+    const { oldLeafId, commonAncestorId, customInstructions, userWantsSummary } = preparation;
+    if (!userWantsSummary || !oldLeafId) return undefined;
+    const engine = await this.#session.ready();
+    if (sync.hasDuplicates) return undefined;
+    const branch = { leafId: oldLeafId, commonAncestorId, customInstructions, contextWindow: windowOf(ctx), model: modelOf(ctx) };
+    const outcome = await this.#run(engine, signal, (operation, models) => engine.summarizeLeft(operation, JSON.stringify(branch), models));
+    if (outcome.kind === "cancelled") return { cancel: true };
+    return outcome.kind === "summarized" ? { summary: outcome.summary } : undefined;
+  }
+
+  /** @param {string | undefined} summary of the compaction that stands on the branch by now */
+  async done(summary) {
+    const session = this.#session;
+    const engine = await session.engine;
+    session.sync.walk();
+    session.nextPreamble = engine.preamble();
+    const { pending } = this;
+    this.pending = null;
+    if (pending && summary === pending.summary) {
+      this.lastReport = { text: `LCM: ${pending.text}` };
+      notifyRedrawn(session.ctx, this.lastReport.text, pending.degraded ? "warning" : "info");
+    } else if (pending) {
+      session.report("another extension's compaction took the place of this one's. Every message is kept all the same.");
+    }
+    session.repeatReports();
+    void session.footer.update();
+  }
+
+  /** The same for one that was handed back at a turn's end, of which Pi fires no event. */
+  async settle() {
+    const { pending } = this;
+    if (!pending?.draft) return;
+    for (const entry of ancestors(this.#session.manager)) {
+      if (entry.id === pending.leafId) break;
+      if (entry.type === "compaction") return this.done(entry.summary);
+    }
+    await this.done(undefined);
+  }
+
+  /**
+   * @param {Engine} engine
+   * @param {AbortSignal | undefined} signal
+   * @param {(operation: number, models: (call: string) => Promise<string>) => Promise<string>} call
+   */
+  async #run(engine, signal, call) {
+    return unwrap(await cancellable(this.#session, engine, signal, (operation) => withModels(this.#session, signal, (models) => call(operation, models))));
+  }
+}
+
+/** One of ours as Pi takes it from whoever it has asked. @param {Pending} pending */
+function compactionOf({ summary, draft, tokensBefore = 0 }) {
+  return { summary, firstKeptEntryId: /** @type {string} */ (draft?.firstKeptEntryId), details: draft?.details, tokensBefore };
+}

@@ -1,0 +1,144 @@
+/**
+ * Questions to the session's own model within its conversation: the last request that was answered, which its provider most likely has
+ * in its cache, with one more message. What is asked about is read at the price of cached tokens. Whether that pays, the engine says.
+ */
+
+import { CHARACTERS_PER_TOKEN, ancestors, isCold } from "./pi.js";
+
+/** @typedef {import("./session.js").Session["manager"]} Manager */
+/** A request as it was sent: of which model, and the first and last entry of its conversation. @typedef {{ payload: any, model: string, from?: string, leafId: string | null }} Sent */
+/** The last request that was answered, when, and its tokens. @typedef {Sent & { timestamp: number, tokens?: number, json?: string }} Answered */
+
+/** The wire formats whose messages end with what the user says. */
+const FORMATS = ["anthropic-messages", "openai-completions"];
+
+export class LastRequest {
+  /** The request that is being answered. @type {Sent | undefined} */
+  #sent;
+  /** The last one that was. @type {Answered | undefined} */
+  #answered;
+  #manager;
+
+  /** @param {Manager} manager @param {Answered} [answered] */
+  constructor(manager, answered) {
+    this.#manager = manager;
+    this.#answered = answered;
+  }
+
+  /**
+   * Keeps a request of the agent's that Pi is about to send; others have no tools.
+   *
+   * @param {any} payload
+   * @param {any} model
+   * @param {string | undefined} from the first entry after the block
+   */
+  note(payload, model, from) {
+    if (!payload?.tools?.length || !isSupported(model)) return;
+    this.#sent = { payload, model: `${model.provider}/${model.id}`, from, leafId: this.#manager.getLeafId() };
+  }
+
+  /** Notes that it was answered: only then the provider has it. @param {any} answer */
+  noteAnswer({ stopReason, timestamp = Date.now(), usage }) {
+    if (this.#sent && ["stop", "toolUse"].includes(stopReason)) this.#answered = { ...this.#sent, timestamp, tokens: promptTokens(usage) };
+    this.#sent = undefined;
+  }
+
+  /** Whether a model most likely has it in its cache, and would answer a question at once. @param {any} model */
+  isCached(model) {
+    const answered = this.#answered;
+    return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinks(answered.payload) && !isCold(answered);
+  }
+
+  /**
+   * Its tokens, if it had a range of the conversation and `model` most likely has it cached.
+   *
+   * @param {any} model the session's
+   * @param {{ first: string, last: string }} range by its entries
+   */
+  cachedTokens(model, range) {
+    const answered = this.#answered;
+    if (!answered || !this.isCached(model)) return null;
+    answered.json ??= JSON.stringify(answered.payload);
+    if (!contains(answered.json, this.#textsOf(answered, range))) return null;
+    return answered.tokens ?? Math.ceil(answered.json.length / CHARACTERS_PER_TOKEN);
+  }
+
+  /**
+   * Options of Pi's model call that ask within the session; nothing where no request was answered.
+   *
+   * @param {string} prompt
+   * @param {number} maxTokens of the answer
+   */
+  askOptions(prompt, maxTokens) {
+    const answered = this.#answered;
+    return answered && { sessionId: this.#manager.getSessionId(), onPayload: () => withQuestion(answered.payload, prompt, maxTokens) };
+  }
+
+  /**
+   * What user and model say in a range, and the ids of their calls, in its order; undefined if the request did not have all of it.
+   *
+   * @param {Sent} sent
+   * @param {{ first: string, last: string }} range
+   */
+  #textsOf({ from, leafId }, { first, last }) {
+    /** @type {string[]} */
+    const texts = [];
+    let isWithin = false;
+    for (const entry of ancestors(this.#manager, leafId)) {
+      isWithin ||= entry.id === last;
+      if (isWithin && entry.type === "message" && ["user", "assistant"].includes(entry.message.role)) texts.unshift(...textsIn(entry.message));
+      if (isWithin && entry.id === first) return texts;
+      if (entry.id === from) return undefined;
+    }
+    return undefined;
+  }
+}
+
+/** @param {any} model */
+function isSupported(model) {
+  return FORMATS.includes(model?.api) && !model.compat?.requiresAssistantAfterToolResult;
+}
+
+/** Whether the model thinks before it answers. What it thinks would cost more than the cache saves. @param {any} payload */
+function thinks({ thinking, reasoning, reasoning_effort: effort }) {
+  return (thinking && thinking.type !== "disabled") || [effort, reasoning?.effort].some((level) => level && level !== "none");
+}
+
+/** Tokens of a prompt, as its provider reports them. @param {any} usage */
+function promptTokens(usage) {
+  const sum = ["input", "cacheRead", "cacheWrite"].reduce((all, name) => all + (Number(usage?.[name]) || 0), 0);
+  return sum > 0 ? sum : undefined;
+}
+
+/** A request with a question at its end. @param {any} payload @param {string} prompt @param {number} maxTokens of the answer */
+function withQuestion(payload, prompt, maxTokens) {
+  const last = payload.messages.at(-1);
+  const content = [{ type: "text", text: prompt }];
+  // Some providers that speak Anthropic's format take no two messages of the user's in a row.
+  const isOpen = last?.role === "user" && Array.isArray(last.content);
+  const messages = isOpen ? payload.messages.with(-1, { ...last, content: [...last.content, ...content] }) : [...payload.messages, { role: "user", content }];
+  const limits = ["max_tokens", "max_completion_tokens"].filter((name) => payload[name] > maxTokens);
+  return { ...payload, ...Object.fromEntries(limits.map((name) => [name, maxTokens])), messages };
+}
+
+/** @param {any} message */
+function textsIn({ content }) {
+  const parts = typeof content === "string" ? [content] : content.map((/** @type {any} */ { type, id, text }) => (type === "toolCall" ? id : text));
+  return parts.filter((/** @type {unknown} */ text) => typeof text === "string" && text.trim() !== "");
+}
+
+/**
+ * Does a request have these texts, one after the other? Another extension may have written something else in their place.
+ *
+ * @param {string} json
+ * @param {string[] | undefined} texts
+ */
+function contains(json, texts) {
+  let from = 0;
+  return texts !== undefined && texts.length > 0 && texts.every((text) => {
+    const written = JSON.stringify(text).slice(1, -1);
+    const at = json.indexOf(written, from);
+    from = at + written.length;
+    return at >= 0;
+  });
+}

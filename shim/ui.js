@@ -1,0 +1,121 @@
+/** How the extension talks with its user, in whatever way this Pi does. */
+
+import fs from "node:fs";
+import tty from "node:tty";
+import { legible, legibleJson, plain } from "./columns.js";
+
+/** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
+
+const STDOUT = 1;
+
+/** Rest before stdout is tried again, when nobody takes what stands in it. */
+const FULL_PIPE_MS = 5;
+
+/** In the TUI Pi draws its transcript anew after a compaction or a reload; what is said before that is wiped out with the old one. */
+const REDRAWN_MS = 200;
+
+/**
+ * How Pi talks with its user. Before 0.78 it does not say; then its arguments do.
+ *
+ * @param {ExtensionContext} ctx
+ * @returns {"tui" | "rpc" | "json" | "print"}
+ */
+export function modeOf(ctx) {
+  if (ctx.mode) return ctx.mode;
+  const asked = process.argv[process.argv.indexOf("--mode") + 1];
+  if (ctx.hasUI) return asked === "rpc" ? "rpc" : "tui";
+  return asked === "json" ? "json" : "print";
+}
+
+/** Whether somebody is there who reads and answers. @param {ExtensionContext} ctx */
+export function isAttended(ctx) {
+  try {
+    return ["tui", "rpc"].includes(modeOf(ctx));
+  } catch {
+    // The session is gone.
+    return false;
+  }
+}
+
+/** Shows something, unless the session is gone. @param {ExtensionContext} ctx @param {string} text @param {"info" | "warning" | "error"} type */
+export function notify(ctx, text, type) {
+  quietly(() => uiOf(ctx).notify(text, type));
+}
+
+/** The same where it stays to be seen behind what Pi draws anew. @type {typeof notify} */
+export function notifyRedrawn(ctx, text, type) {
+  if (modeOf(ctx) === "tui") setTimeout(() => notify(ctx, text, type), REDRAWN_MS);
+  else notify(ctx, text, type);
+}
+
+/**
+ * Shows what a command answers: on stdout in print mode, where that is the only way, and in json mode, as an event of its own;
+ * else through Pi's UI.
+ *
+ * @param {ExtensionContext} ctx
+ * @param {string} text
+ * @param {"info" | "error"} [type]
+ * @param {unknown} [answer] the same as data
+ */
+export function say(ctx, text, type = "info", answer = undefined) {
+  quietly(() => {
+    const mode = modeOf(ctx);
+    // What is read by no terminal is what was said, byte for byte.
+    if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
+    else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
+    else notify(ctx, text, type);
+  });
+}
+
+/**
+ * Pi's UI. What it is given may hold what others have written, names of files among it, so all of it is made legible here.
+ *
+ * @param {ExtensionContext} ctx
+ */
+export function uiOf(ctx) {
+  const { ui } = ctx;
+  const shown = modeOf(ctx) === "tui" ? plain : legible;
+  return {
+    /** @param {string} text @param {"info" | "warning" | "error"} type */
+    notify: (text, type) => ui.notify(shown(text), type),
+    /** @param {string} title @param {string} message */
+    confirm: (title, message) => ui.confirm(shown(title), shown(message)),
+    /** @param {string} title @param {string[]} options @returns {Promise<string | undefined>} one of the options */
+    select: async (title, options) => {
+      const offered = options.map(shown);
+      const chosen = await ui.select(shown(title), offered);
+      return options[offered.indexOf(chosen ?? "")];
+    },
+    /** @param {string} title @param {string} placeholder */
+    input: (title, placeholder) => ui.input(shown(title), shown(placeholder)),
+    /** @param {string} key @param {string | undefined} text */
+    setStatus: (key, text) => ui.setStatus(key, text && shown(text)),
+  };
+}
+
+/**
+ * Writes to stdout. Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout. Whoever reads it
+ * may be slow.
+ *
+ * @param {string} text
+ */
+function write(text) {
+  let rest = Buffer.from(text);
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(fs.writeSync(STDOUT, rest));
+    } catch (error) {
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FULL_PIPE_MS);
+    }
+  }
+}
+
+/** @param {() => void} action that may find its context stale */
+export function quietly(action) {
+  try {
+    action();
+  } catch {
+    // The session it belonged to is gone, and its screen with it.
+  }
+}

@@ -22,7 +22,7 @@
 //! | floor | modules |
 //! |---|---|
 //! | 7 | [`binding`]: the only home of napi; `fuzzing`: what is fuzzed, in tests only |
-//! | 6 | [`engine`]: one open session; plain data in and out |
+//! | 6 | [`engine`]: one open session; plain data in and out; [`cli`]: `pi-lcm`, where no session is open |
 //! | 5 | [`tools`], [`commands`]: what is asked and answered, in words |
 //! | 4 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
 //! | 3 | [`store`]: the only home of SQL; [`llm`]: asking a model |
@@ -67,6 +67,7 @@ pub mod recall;
 pub mod commands;
 pub mod tools;
 
+pub mod cli;
 pub mod engine;
 
 pub mod binding;

@@ -240,7 +240,12 @@ describe("completions", { concurrency: 3 }, () => {
     writeFileSync(script, (await answer({ cwd: folder, agentDir: folder }, "completions", "bash")).stdout);
     writeFileSync(path.join(folder, "a file.db"), "");
     const complete = async (/** @type {string[]} */ ...words) => {
-      const line = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); _pi_lcm; printf '%s\\n' "\${COMPREPLY[@]}"`;
+      // As readline calls it, and offers files where nothing else is left.
+      const line = `compopt() { :; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); set -- $(complete -p pi-lcm)
+        while [ "$1" != -F ]; do [ "$2" = default ] && files=1; shift; done
+        "$2" pi-lcm "\${COMP_WORDS[COMP_CWORD]}" "\${COMP_WORDS[COMP_CWORD - 1]}"
+        [ -n "\${COMPREPLY[*]}" ] || [ -z "$files" ] || IFS=$'\\n' COMPREPLY=($(compgen -f -- "\${COMP_WORDS[COMP_CWORD]}"))
+        printf '%s\\n' "\${COMPREPLY[@]}"`;
       const { stdout, stderr } = await collect("bash", ["--norc", "-c", line, "bash", script, "pi-lcm", ...words], { cwd: folder });
       assert.equal(stderr, "");
       return stdout.split("\n").filter(Boolean);
@@ -254,6 +259,8 @@ describe("completions", { concurrency: 3 }, () => {
     assert.deepEqual(await complete("completions", ""), ["bash", "zsh", "fish"]);
     assert.deepEqual(await complete("stats", "--db", "a f"), ["a file.db"]);
     assert.deepEqual(await complete("import", "a"), ["a file.db"]);
+    const offered = await complete("import", "");
+    assert.ok(offered.includes("a file.db") && offered.every((word) => !/^[-[]/.test(word)), offered.join(" "));
     assert.deepEqual(await complete("grep", "wo"), []);
   });
 
@@ -264,7 +271,7 @@ describe("completions", { concurrency: 3 }, () => {
       writeFileSync(script, (await answer({ cwd: folder, agentDir: folder }, "completions", shell)).stdout);
       const line = shell === "zsh" ? `autoload -Uz compinit; compinit -D; source ${script}; echo $_comps[pi-lcm]` : `source ${script}; complete -C 'pi-lcm se'`;
       const { stdout, stderr } = await collect(shell, ["-c", line], { cwd: folder, env: { ...process.env, HOME: folder } });
-      assert.deepEqual([stderr, stdout.trim().split(/\s/)[0]], ["", shell === "zsh" ? "_pi_lcm" : "sessions"]);
+      assert.deepEqual([stderr, stdout.trim().split(/\s/)[0]], ["", shell === "zsh" ? "_pi-lcm" : "sessions"]);
     });
   }
 });
@@ -274,7 +281,8 @@ test("help tells of every command and option, and names the version", async (t) 
   const all = await lcm(nobody, "--help");
   assert.deepEqual([all.code, all.stderr], [0, ""]);
   const names = [...all.stdout.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "import", "backup"]);
+  assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "import", "backup", "completions"]);
+  assert.deepEqual(await answer(nobody, "help", "grep"), await answer(nobody, "grep", "--help"));
   for (const text of [all.stdout, ...(await Promise.all(names.map(async (name) => (await answer(nobody, name, "--help")).stdout)))]) {
     assert.ok(text.length > 0);
     for (const line of text.split("\n")) assert.ok(line.length <= 80, line);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::tools::Block;
-use crate::{engine, error};
+use crate::{cli, engine, error};
 use model::{CallPi, Pi};
 
 /// The version of the addon; a package of another version must not load it.
@@ -262,7 +262,7 @@ impl Engine {
 #[napi]
 #[derive(Default)]
 pub struct Cli {
-    inner: Arc<engine::Cli>,
+    inner: Arc<cli::Cli>,
 }
 
 #[napi]

@@ -6,33 +6,6 @@ use super::rest::{Given, Rest, written};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
-/// An option that takes a value.
-pub(super) struct Valued {
-    pub name: &'static str,
-    /// What stands for the value in help.
-    pub value: &'static str,
-    pub help: &'static str,
-    /// All that the value can be, where that is little; completions offer it.
-    pub choices: &'static [&'static str],
-}
-
-impl Valued {
-    /// One whose value can be anything.
-    pub const fn any(name: &'static str, value: &'static str, help: &'static str) -> Self {
-        Self { name, value, help, choices: &[] }
-    }
-
-    /// One whose value is one of some words.
-    pub const fn one_of(
-        name: &'static str,
-        value: &'static str,
-        help: &'static str,
-        choices: &'static [&'static str],
-    ) -> Self {
-        Self { name, value, help, choices }
-    }
-}
-
 /// A line, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
@@ -189,7 +162,7 @@ pub(super) fn path(text: &str) -> PathBuf {
 }
 
 /// A path that may begin with `~`, for the home folder: a shell leaves that behind an equals sign as it is.
-pub(super) fn from_home(text: &str) -> PathBuf {
+pub(crate) fn from_home(text: &str) -> PathBuf {
     let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
     match (below_home, std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),

@@ -12,7 +12,7 @@ use crate::text::{count, grouped, megabytes};
 
 const NAME: &str = "backup";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "copy the history of this project into one file, and check the copy",
     usage: &[

@@ -16,7 +16,7 @@ use crate::text::{grouped, one_line};
 
 const NAME: &str = "doctor";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "check everything that is stored; --fix mends, after a backup",
     usage: &[

@@ -26,7 +26,7 @@ const VIEWER: &str = "--html";
 const ALL: &str = "--all";
 const FORCE: &str = "--force";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "this branch as Markdown; --html: a page to look around in; --jsonl: Pi's own files",
     usage: &[

@@ -52,7 +52,7 @@ struct Form {
 ///
 /// # Errors
 /// When there is none, with the name that is most like it.
-pub(super) fn command(name: &str) -> Result<&'static Command> {
+pub(crate) fn command(name: &str) -> Result<&'static Command> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
         let nearest = args::nearest(name, COMMANDS.iter().map(|command| command.name));

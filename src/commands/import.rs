@@ -16,7 +16,7 @@ use crate::text::{grouped, one_line};
 /// Files that could not be read are named up to this many.
 const NAMED: usize = 3;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "import",
     help: "keep this project's older sessions too; PATH, --all: others",
     usage: &[

@@ -3,29 +3,28 @@
 //! A sub-command is a file with a [`Command`] and a row in [`COMMANDS`]; help and completion are made from there. It answers
 //! with one value, which says itself in words (`Display`) and as JSON (`Serialize`).
 
-mod args;
-mod backup;
-pub mod cli;
+pub(crate) mod args;
+pub(crate) mod backup;
 mod columns;
 mod compact;
 mod context;
-mod doctor;
-mod export;
+pub(crate) mod doctor;
+pub(crate) mod export;
 mod help;
 pub mod import;
 mod notes;
 mod purge;
 mod relink;
 pub mod rest;
-mod search;
-mod sessions;
+pub(crate) mod search;
+pub(crate) mod sessions;
 pub mod settings;
-mod show;
+pub(crate) mod show;
 pub mod size;
 mod spent;
-mod stats;
+pub(crate) mod stats;
 mod style;
-mod tree;
+pub(crate) mod tree;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -45,6 +44,7 @@ use crate::recall::describe::{Overview, overview};
 use crate::store::Store;
 use crate::text;
 use args::Words;
+pub(crate) use help::command;
 use import::Importer;
 use rest::Rest;
 pub use style::Style;
@@ -62,11 +62,12 @@ pub struct Command {
     pub arguments: &'static [(&'static str, &'static str)],
     /// It may take long: nobody should have to wait for it before something else is typed.
     pub is_long: bool,
-    answer: for<'a> fn(&'a CommandContext<'a>) -> Answering<'a>,
+    /// Answers what is asked.
+    pub answer: for<'a> fn(&'a CommandContext<'a>) -> Answering<'a>,
 }
 
 /// An answer on its way.
-type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
+pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
 
 /// Every sub-command, in the order in which help lists them.
 const COMMANDS: &[Command] = &[
@@ -279,7 +280,7 @@ fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
 }
 
 async fn answer(asked: CommandContext<'_>, words: &Words) -> Result<Answer> {
-    let command = help::command(&words.name)?;
+    let command = command(&words.name)?;
     if words.wants_help {
         return Ok(help::of(command));
     }

@@ -13,7 +13,7 @@ pub struct Rest {
 
 /// Arguments, taken apart: no word among them is an option any more, however it looks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Given {
+pub(crate) struct Given {
     /// By their long names; the value is empty where an option takes none.
     pub options: Vec<(&'static str, String)>,
     /// What is left, in order.
@@ -22,19 +22,12 @@ pub(super) struct Given {
 
 impl Rest {
     /// Of arguments that were taken apart.
-    pub(super) fn of(given: Given) -> Self {
+    pub(crate) fn of(given: Given) -> Self {
         let flags =
             given.options.iter().filter(|(_, value)| value.is_empty()).map(|(name, _)| (*name).to_owned());
         let words: Vec<String> =
             flags.chain([written(&given.words)]).filter(|word| !word.is_empty()).collect();
         Self { line: words.join(" "), given: Some(given) }
-    }
-
-    /// The same with one more option.
-    pub(super) fn and(self, option: &'static str) -> Self {
-        let Some(mut given) = self.given else { return self };
-        given.options.push((option, String::new()));
-        Self::of(given)
     }
 
     /// The words of arguments that were taken apart; of a line, that as a whole.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::args::Valued;
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
@@ -20,17 +19,17 @@ use crate::store::View;
 use crate::text::{age, count, in_line, now, one_line, timestamp};
 
 const NAME: &str = "search";
-pub(super) const PROJECT: &str = "--project";
+pub(crate) const PROJECT: &str = "--project";
 const REGEX: &str = "--regex";
 const IGNORE_CASE: &str = "--ignore-case";
 const MESSAGES: &str = "--messages";
 const SUMMARIES: &str = "--summaries";
 const BRANCH: &str = "--branch";
 const FULL: &str = "--full";
-pub(super) const MORE: &str = "--more";
+pub(crate) const MORE: &str = "--more";
 const FLAGS: [&str; 8] = [PROJECT, REGEX, IGNORE_CASE, MESSAGES, SUMMARIES, BRANCH, FULL, MORE];
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "find what was said; --project: in all sessions",
     usage: &[
@@ -66,32 +65,20 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-const LIMIT: &str = "--limit";
-const ROLE: &str = "--role";
-const TOOL: &str = "--tool";
-const FILE: &str = "--file";
-const AFTER: &str = "--after";
-const BEFORE: &str = "--before";
-const SORT: &str = "--sort";
+pub(crate) const LIMIT: &str = "--limit";
+pub(crate) const ROLE: &str = "--role";
+pub(crate) const TOOL: &str = "--tool";
+pub(crate) const FILE: &str = "--file";
+pub(crate) const AFTER: &str = "--after";
+pub(crate) const BEFORE: &str = "--before";
+pub(crate) const SORT: &str = "--sort";
 
 /// The options that take a value.
-pub(super) const VALUED: [Valued; 7] = [
-    Valued::any(LIMIT, "N", "so many matches at most; 20 unless told"),
-    Valued::one_of(
-        ROLE,
-        "ROLE",
-        "only messages of this role: user, assistant, toolResult, bashExecution, custom, branchSummary",
-        &ROLES,
-    ),
-    Valued::any(TOOL, "TOOL", "only results of this tool, such as bash"),
-    Valued::any(FILE, "FILE", "only messages about this file"),
-    Valued::any(AFTER, "TIME", "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday"),
-    Valued::any(BEFORE, "TIME", "only until then"),
-    Valued::one_of(SORT, "ORDER", "relevance, recent or oldest", &["relevance", "recent", "oldest"]),
-];
+pub(crate) const VALUED: [&str; 7] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT];
 
 /// Roles as Pi names them.
-const ROLES: [&str; 6] = ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
+pub(crate) const ROLES: [&str; 6] =
+    ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -142,7 +129,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 /// What is asked, and how many hits are wanted.
 fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
-    let (values, rest) = args::values(&asked.rest, &VALUED.each_ref().map(|option| option.name))?;
+    let (values, rest) = args::values(&asked.rest, &VALUED)?;
     let (flags, query) = args::take(&rest, &FLAGS);
     let has = |option| flags.contains(&option);
     let value = |name| values.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());

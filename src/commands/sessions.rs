@@ -16,7 +16,7 @@ use crate::text::{count, grouped, in_line, one_line, time_span, timestamp};
 
 const NAME: &str = "sessions";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "the sessions of this project, the last opened first",
     usage: &[("sessions", "each with its id, its times, its messages and what was asked first")],

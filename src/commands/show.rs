@@ -15,7 +15,7 @@ use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 const NAME: &str = "show";
 const RAW: &str = "--raw";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "a message or a summary in full, by its id",
     usage: &[

@@ -18,7 +18,7 @@ const NAME: &str = "stats";
 /// Columns of the names of the rows.
 const NAMES: usize = 15;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "messages, summaries, tokens saved, cost, prompt cache, sizes",
     usage: &[(
@@ -31,7 +31,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// In a shell.
-pub(super) const FULL: &str = "--full";
+pub(crate) const FULL: &str = "--full";
 /// Of a history of more bytes a shell is told only what is known at once, unless it asks for all.
 const LONG: u64 = 32 * 1024 * 1024;
 

@@ -2,6 +2,10 @@
 //!
 //! In between, what was said and a terminal would obey is taken out, which must not take the colors along.
 
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
 use crate::text::legible;
 
 /// Where an answer is read.
@@ -43,6 +47,8 @@ const INKS: [(Ink, char, &str); 6] = [
 const END: (char, &str) = ('\u{fdd6}', "\u{1b}[0m");
 
 impl Style {
+    const COLORED: Self = Self { is_shell: true, is_terminal: false, has_colors: true };
+
     /// `text` in a color, if there are any.
     pub(super) fn paint(self, ink: Ink, text: &str) -> String {
         let mark = INKS.iter().find(|(known, ..)| *known == ink).filter(|_| self.has_colors);
@@ -53,8 +59,30 @@ impl Style {
     #[must_use]
     pub fn shown(self, text: String) -> String {
         let text = if self.is_terminal { legible(&text).into_owned() } else { text };
-        if self.has_colors { colored(&text) } else { text }
+        if self.has_colors { colored(&marked(text)) } else { text }
     }
+}
+
+/// `text` with marks in its first paragraph, unless there are some: on ids, verdicts, and what a line begins with.
+fn marked(text: String) -> String {
+    static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?m)\b([ms]-[0-9a-f]{10})\b|^((?:● )?[A-Z0-9].*?)(?:  |: |, )|\b(ok)\b|\b(WRONG)\b").ok()
+    });
+    let Some(parts) =
+        PARTS.as_ref().filter(|_| !text.contains(|c| INKS.iter().any(|(_, mark, _)| *mark == c)))
+    else {
+        return text;
+    };
+    let mark = |found: &Captures<'_>| {
+        let inks = [Ink::Id, Ink::Head, Ink::Good, Ink::Bad];
+        let part =
+            inks.into_iter().zip(found.iter().skip(1)).find_map(|(ink, part)| Some((ink, part?.as_str())));
+        part.map_or_else(String::new, |(ink, part)| {
+            found[0].replacen(part, &Style::COLORED.paint(ink, part), 1)
+        })
+    };
+    let end = text.find("\n\n").unwrap_or(text.len());
+    parts.replace_all(&text[..end], mark).into_owned() + &text[end..]
 }
 
 /// `text` with a terminal's codes for the marks. No color goes beyond its line, not even one that somebody else put there.

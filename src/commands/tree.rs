@@ -13,7 +13,7 @@ use crate::text::{count, grouped, time_span, timestamp};
 
 const NAME: &str = "tree";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "the summaries of this branch, and what each stands for",
     usage: &[(

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::aside;
 use crate::config::ProjectIdentity;
 use crate::error::Result;
 use crate::ingest::import::Home;
-use crate::store::{History, Place, Store, history_before};
+use crate::store::{History, Place, Store, aside, history_before};
 use crate::text;
 
 /// What to say, once, of the history that was this project's before `projectIdentity` was changed.

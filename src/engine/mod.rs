@@ -3,7 +3,6 @@
 
 mod background;
 mod boundary;
-mod cli;
 mod commands;
 mod elsewhere;
 mod preamble;
@@ -29,13 +28,12 @@ use crate::ingest::{Persistor, PiSession};
 use crate::llm::{Chain, Host, ProviderState};
 use crate::log::{Field, Log};
 use crate::recall::Scope;
-use crate::store::{Place, Store, View, project_of, real_path};
+use crate::store::{Place, Store, View, aside, project_of, real_path};
 use crate::tools::{Block, Notepad};
 use crate::{text, tools};
 use background::Background;
 use boundary::Lean;
 pub use boundary::{Boundary, Report};
-pub use cli::{Cli, Reply};
 pub use commands::{command_specs, settings_command};
 
 /// Which session to open.
@@ -543,12 +541,6 @@ async fn open_store(options: &Options) -> Result<Store> {
 }
 
 /// Runs `work` where waiting for the disk does no harm.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| Error::storing("failed to open the history store", error))?
-}
-
 fn read_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T> {
     serde_json::from_str(json).map_err(|error| Error::invalid(format!("{what} is not as expected: {error}")))
 }

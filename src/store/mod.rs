@@ -42,3 +42,15 @@ pub use upkeep::purged::beside_purged;
 pub use upkeep::repair::{Orphan, Text};
 pub use upkeep::salvage::{OldSession, OldStore};
 pub use view::{Conversation, StoredMessage, Totals, View};
+
+use crate::error::{Error, Result};
+
+/// Does what opens or looks for a database on a thread where it may wait for the disk.
+///
+/// # Errors
+/// Those of `work`, and when it panics.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::storing("failed to open the history store", error))?
+}

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::support::Session;
-use crate::engine::{Cli, Reply};
+use crate::cli::{Cli, Reply};
 use crate::store::real_path;
+use crate::text::is_unsafe;
 
 /// A machine with a project, and Pi's folder.
 pub struct Machine {
@@ -142,55 +143,119 @@ async fn what_is_wrong_is_said_in_one_sentence() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
-    let all = "stats, sessions, grep, show, tree, export, doctor, import, backup";
     for (arguments, message) in [
-        (&[][..], format!("pi-lcm takes a command: {all} (pi-lcm --help tells of each)")),
+        (&[][..], "pi-lcm takes a command: --help lists them"),
         (
             &["stat"],
-            "there is no pi-lcm stat: did you mean pi-lcm stats? (pi-lcm --help lists them all)".into(),
+            "unrecognized subcommand 'stat'; tip: a similar subcommand exists: 'stats' (--help tells all)",
         ),
+        (&["nonsense"], "unrecognized subcommand 'nonsense' (--help tells all)"),
         (
             &["grep", "--rol", "x"],
-            "pi-lcm grep knows no --rol: did you mean --role? (pi-lcm grep --help tells all)".into(),
+            "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (--help tells all)",
         ),
-        (&["grep"], "pi-lcm grep takes WORDS… (pi-lcm grep --help tells all)".into()),
-        (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number from 1 on".into()),
-        (&["grep", "x", "--after", "soon"], "--after `soon` is no time: ".into()),
-        (&["show"], "pi-lcm show takes ID (pi-lcm show --help tells all)".into()),
+        (&["grep"], "the following required arguments were not provided: <WORDS>... (--help tells all)"),
+        (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number from 1 on"),
+        (&["grep", "x", "--after", "soon"], "--after `soon` is no time: "),
+        (
+            &["grep", "x", "--sort", "up"],
+            "invalid value 'up' for '--sort <ORDER>' [possible values: relevance, recent, oldest] ",
+        ),
+        (&["show"], "the following required arguments were not provided: <ID> (--help tells all)"),
         (
             &["show", "m-ffffffffff"],
-            "there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids".into(),
+            "there is no message m-ffffffffff in this project: pi-lcm grep and pi-lcm tree show ids",
         ),
-        (&["stats", "--session", "zwei"], "there is no session `zwei` in this project".into()),
-        (&["stats", "--project"], "--project takes a value, and none is given".into()),
-        (&["stats", "--json=yes"], "--json takes no value".into()),
+        (&["stats", "--session", "zwei"], "there is no session `zwei` in this project"),
         (
-            &["stats", "--project", "a", "--db", "b"],
-            "--project and --db exclude each other: leave one of them out".into(),
+            &["stats", "--project"],
+            "a value is required for '--project <FOLDER>' but none was supplied (--help",
         ),
-        (&["stats", "now"], "pi-lcm stats takes nothing beside its options, so now is too much ".into()),
-        (&["stats", "--color", "blue"], "--color is not blue: it takes always, never, auto".into()),
+        (
+            &["stats", "--project="],
+            "a value is required for '--project <FOLDER>' but none was supplied (--help",
+        ),
+        (
+            &["stats", "--json=yes"],
+            "unexpected value 'yes' for '--json' found; no more were expected (--help",
+        ),
+        (
+            &["--project", "a", "stats", "--db", "b"],
+            "--project and --db exclude each other: leave one of them out",
+        ),
+        (&["stats", "now"], "unexpected argument 'now' found (--help tells all)"),
+        (
+            &["stats", "--color", "blue"],
+            "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
+        ),
         (
             &["import", "--db", "x"],
-            "a database that is named is only looked at: import takes the project's folder".into(),
+            "a database that is named is only looked at: import takes the project's folder",
         ),
-        (&["completions"], "pi-lcm completions takes the shell: bash, zsh or fish".into()),
+        (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (--help"),
         (
             &["purge", "m-ffffffffff"],
-            "there is no pi-lcm purge: /lcm purge is for a session that is open in Pi ".into(),
+            "there is no pi-lcm purge: /lcm purge is for a session that is open in Pi (--help lists ",
         ),
-        (&["export", "-"], "pi-lcm export takes the path of a file: ./- is one, - is none".into()),
-        (&["stats", "--db", "/"], "/ is a folder, and no database: name a file in it".into()),
-        (&["stats", "--session", "\u{1b}[2Jx"], "there is no session `".into()),
+        (
+            &["export", "-"],
+            "invalid value '-' for '[PATH]': it takes the path of a file, and ./- is one (--help",
+        ),
+        (&["stats", "--db", "/"], "/ is a folder, and no database: name a file in it"),
+        (&["stats", "--session", "\u{1b}[2Jx"], "there is no session `"),
+        (&["\u{1b}[2J\u{9b}31m\nerror: x"], "unrecognized subcommand '"),
+        (&["stats", "--\u{1b}]0;x\u{7}\n\nUsage: y"], "unexpected argument '--"),
+        (&["grep", "--role", "\u{202e}x\r\n\n"], "invalid value '"),
+        (&["stats", &"long ".repeat(1000)], "unexpected argument 'long long "),
     ] {
         let reply = machine.say(arguments).await;
         let (code, said) = (reply.code, reply.complaint);
-        assert!(code == 2 && said.starts_with(&failed(&message).complaint), "{arguments:?}: {said}");
-        assert!(!said.contains('\u{1b}'), "{said:?}");
+        assert!(code == 2 && said.starts_with(&failed(message).complaint), "{arguments:?}: {said}");
+        assert!(!said.contains(is_unsafe) && !said.contains('\n') && said.len() < 500, "{said:?}");
         assert_eq!(reply.output, "", "{arguments:?}");
     }
     let (said, code) = machine.ask(&["show", "x"]).await;
     assert_eq!((&said["error"]["code"], code), (&json!("LCM_INVALID"), 2));
+}
+
+#[tokio::test]
+async fn every_command_is_in_colors_where_it_is_told_to_be() {
+    let machine = Machine::new();
+    let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
+    let file = file.to_str().unwrap();
+    assert_eq!(machine.say(&["import", file]).await.code, 0);
+    let (found, _) = machine.ask(&["grep", "question"]).await;
+    let id = found["hits"][0]["id"].as_str().unwrap();
+    let commands: [&[&str]; 9] = [
+        &["stats"],
+        &["sessions"],
+        &["grep", "question"],
+        &["show", id],
+        &["tree"],
+        &["export", "--force", "out.md"],
+        &["doctor"],
+        &["import", file],
+        &["backup"],
+    ];
+    let help = machine.say(&["--help"]).await.output;
+    for command in commands {
+        assert!(help.contains(&format!("\n  {} ", command[0])));
+        for (when, columns, has_colors) in [
+            ("always", None, true),
+            ("never", Some(80), false),
+            ("auto", None, false),
+            ("auto", Some(80), true),
+        ] {
+            for arguments in [[&["--color", when], command].concat(), [command, &["--color", when]].concat()]
+            {
+                let reply = machine.say_in(&machine.at("project"), columns, &arguments).await;
+                assert_eq!(reply.code, 0, "{arguments:?}: {}", reply.complaint);
+                assert_eq!(reply.output.contains("\u{1b}["), has_colors, "{arguments:?}: {}", reply.output);
+            }
+        }
+        let as_json = machine.say(&[command, &["--color=always", "--json"]].concat()).await.output;
+        assert!(serde_json::from_str::<Value>(&as_json).is_ok(), "{as_json}");
+    }
 }
 
 #[tokio::test]

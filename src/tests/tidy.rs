@@ -11,16 +11,18 @@ const FLOORS: [&[&str]; 8] = [
     &["llm", "store"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],
-    &["engine"],
+    &["cli", "engine"],
     &["binding", "fuzzing"],
 ];
 
 /// Outside crates that live in one module only.
-const HOMES: [(&str, &str); 6] = [
+const HOMES: [(&str, &str); 8] = [
     ("rusqlite", "store"),
     ("zstd", "store"),
     ("reqwest", "llm"),
     ("rustls", "llm"),
+    ("clap", "cli"),
+    ("clap_complete", "cli"),
     ("napi", "binding"),
     ("napi_derive", "binding"),
 ];

@@ -1,17 +1,18 @@
 //! The history outside Pi: a line of a shell, answered over a project's store or any database. No session is open, nothing is
 //! written by a command that only looks, and a Pi that works in the project goes on as if nobody had asked.
 
+mod arguments;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{aside, read_json};
-use crate::commands::cli::{self, Access, Color, FAILED, FOUND, Invocation, ParsedArgs, in_a_shell};
 use crate::commands::import::Importer;
-use crate::commands::rest::Rest;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Error, Result};
@@ -20,8 +21,10 @@ use crate::ingest::import::{Folders, Home};
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
-use crate::store::{Apart, Store, places, project_of, real_path};
+use crate::store::{Apart, Store, aside, places, project_of, real_path};
 use crate::text::legible;
+use arguments::{Access, Invocation, ParsedArgs, read};
+pub use arguments::{FAILED, FOUND, NOTHING};
 
 /// What a shell says, and where.
 #[derive(Clone, Debug, Deserialize)]
@@ -48,7 +51,7 @@ pub struct Reply {
     pub output: String,
     /// For stderr, likewise.
     pub complaint: String,
-    /// How the process ends: [`cli`] says what it means.
+    /// How the process ends: [`FOUND`], [`NOTHING`] or [`FAILED`].
     pub code: i32,
 }
 
@@ -78,9 +81,10 @@ impl Cli {
     /// # Errors
     /// When it is no such JSON.
     pub async fn run(&self, request: &str) -> Result<Reply> {
-        let line: Line = read_json("the command", request)?;
-        let as_json = line.arguments.iter().any(|argument| argument == "--json");
-        let reply = match cli::read(&line.arguments, &line.cwd) {
+        let line: Line = serde_json::from_str(request)
+            .map_err(|error| Error::invalid(format!("the command is not as expected: {error}")))?;
+        let as_json = line.arguments.iter().any(|argument| argument == arguments::JSON);
+        let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
             Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
@@ -105,12 +109,12 @@ impl Cli {
         let mut reply = Reply { complaint: opened.notice.unwrap_or_default(), code, ..Reply::default() };
         if invocation.as_json {
             reply.output = json_text(&answer.answer);
-        } else if invocation.name() == "grep" && code != FOUND {
+        } else if invocation.name == "grep" && code != FOUND {
             // What a script reads are hits alone.
             reply.complaint = [reply.complaint, in_a_shell(&words)].join("\n").trim_start().to_owned();
         } else {
             // What is piped on is hits alone, and whoever counts them must know that these are not all.
-            if invocation.name() == "grep" && !manner.is_terminal && answer.answer["isCut"] == true {
+            if invocation.name == "grep" && !manner.is_terminal && answer.answer["isCut"] == true {
                 let more = "pi-lcm: there are more than these: a larger --limit, or more words";
                 reply.complaint = [reply.complaint.as_str(), more].join("\n").trim_start().to_owned();
             }
@@ -146,9 +150,9 @@ impl Cli {
             live: &Live::default(),
             manner,
             cancel: self.cancel.clone(),
-            rest: Rest::default(),
+            rest: invocation.rest.clone(),
         };
-        invocation.answer(asked).await
+        (invocation.command.answer)(&asked).await
     }
 }
 
@@ -166,11 +170,7 @@ fn manner(line: &Line, invocation: &Invocation) -> Style {
     let is_set = |name: &str| line.environment.get(name).is_some_and(|value| !value.is_empty());
     let is_terminal = line.columns.is_some();
     let is_dumb = line.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
-    let has_colors = match invocation.color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => is_terminal && !is_set("NO_COLOR") && !is_dumb,
-    };
+    let has_colors = invocation.color.unwrap_or(is_terminal && !is_set("NO_COLOR") && !is_dumb);
     Style { is_shell: true, is_terminal, has_colors }
 }
 
@@ -215,7 +215,7 @@ async fn open_database(
     if invocation.access() != Access::Reads {
         return Err(Error::invalid(format!(
             "a database that is named is only looked at: {} takes the project's folder, with --project",
-            invocation.name()
+            invocation.name
         )));
     }
     let cancel = cancel.clone();
@@ -292,4 +292,38 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
             Ok(Scope::at(conversation, view.last_entry(conversation)?))
         })
         .await
+}
+
+/// A sentence of ours that names commands as they are typed in Pi, for a shell.
+fn in_a_shell(sentence: &str) -> String {
+    static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let program = arguments::program();
+        let names: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+        Regex::new(&format!(r"(^|[\s(])/lcm (help )?(search|{})\b", names.join("|"))).ok()
+    });
+    let Some(named) = &*NAMED else { return sentence.to_owned() };
+    let renamed = |found: &regex::Captures<'_>| {
+        let name = if &found[3] == "search" { "grep" } else { &found[3] };
+        let help = if found.get(2).is_some() { " --help" } else { "" };
+        format!("{}pi-lcm {name}{help}", &found[1])
+    };
+    let sentence = named.replace_all(sentence, renamed);
+    sentence.replace("lcm_grep and lcm_describe show ids", "pi-lcm grep and pi-lcm tree show ids")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_a_shell;
+
+    #[test]
+    fn a_sentence_names_commands_as_a_shell_knows_them() {
+        for (in_pi, outside) in [
+            ("/lcm search takes the words", "pi-lcm grep takes the words"),
+            ("it is so; /lcm help export tells more", "it is so; pi-lcm export --help tells more"),
+            ("/a/lcm import and (/lcm import)", "/a/lcm import and (pi-lcm import)"),
+            ("/lcm settings maxDepth=4", "/lcm settings maxDepth=4"),
+        ] {
+            assert_eq!(in_a_shell(in_pi), outside);
+        }
+    }
 }

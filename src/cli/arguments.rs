@@ -1,0 +1,323 @@
+//! What `pi-lcm` takes, defined once: clap makes help, completions and complaints of it. What a command can do stands in its own
+//! file in `commands/`; here is only how a shell calls it, and what the exit code says.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use clap_complete::Shell;
+use serde_json::Value;
+
+use crate::commands::rest::{Given, Rest};
+use crate::commands::{self, args, backup, doctor, export, import, search, sessions, show, stats, tree};
+use crate::error::{Error, Result};
+use crate::text::one_line;
+
+/// Found, or all is well.
+pub const FOUND: i32 = 0;
+/// Nothing was found; for `doctor`, something is wrong.
+pub const NOTHING: i32 = 1;
+/// It could not be done: one sentence on stderr says why.
+pub const FAILED: i32 = 2;
+
+const NAME: &str = "pi-lcm";
+const GREP: &str = "grep";
+const COMPLETIONS: &str = "completions";
+/// What a command takes beside its options.
+const WORDS: &str = "words";
+const PROJECT: &str = "--project";
+const DATABASE: &str = "--db";
+const SESSION: &str = "--session";
+const COLOR: &str = "--color";
+pub(super) const JSON: &str = "--json";
+/// Columns of help.
+const WIDTH: usize = 80;
+/// Characters of a complaint, which repeats what was typed.
+const COMPLAINT: usize = 300;
+
+/// What a command needs of the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// To read it.
+    Reads,
+    /// To change what is there.
+    Changes,
+    /// To add to it, and to make one where there is none.
+    Adds,
+}
+
+/// What the arguments come to.
+pub(super) enum ParsedArgs {
+    /// A text: help, the version, completions.
+    Text(String),
+    /// A command.
+    Run(Invocation),
+}
+
+/// A command with all that was said to it.
+pub(super) struct Invocation {
+    /// What it is called in a shell.
+    pub name: String,
+    /// What answers.
+    pub command: &'static commands::Command,
+    /// The project's folder.
+    pub project: Option<PathBuf>,
+    /// A database instead.
+    pub database: Option<PathBuf>,
+    /// The session's id or its beginning.
+    pub session: Option<String>,
+    /// The answer is wanted as JSON.
+    pub as_json: bool,
+    /// In colors? None where a terminal decides.
+    pub color: Option<bool>,
+    /// What the command reads.
+    pub rest: Rest,
+}
+
+/// The program.
+pub(super) fn program() -> Command {
+    Command::new(NAME)
+        .about("pi-lcm: the lossless history of Pi's sessions, outside Pi")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .disable_help_subcommand(true)
+        .args_override_self(true)
+        .term_width(WIDTH)
+        .after_help(
+            "Exit code: 0 found, or all is well; 1 nothing found, or doctor found something wrong; 2 an error.",
+        )
+        .args(common().map(|option| option.global(true).help_heading("Options of every command")))
+        .subcommands(commands())
+        .subcommand(
+            Command::new(COMPLETIONS)
+                .about("print completions for a shell")
+                .arg(chosen(positional("bash|zsh|fish", "the shell"), ["bash", "zsh", "fish"]).required(true)),
+        )
+}
+
+/// Options that every command takes.
+fn common() -> [Arg; 5] {
+    [
+        valued(PROJECT, "FOLDER", "the project; without it, the current folder")
+            .value_hint(ValueHint::DirPath),
+        valued(DATABASE, "FILE", "a database or a backup, wherever it lies").value_hint(ValueHint::FilePath),
+        valued(SESSION, "ID", "the session, by the beginning of its id, or `last`, which holds without it"),
+        chosen(
+            valued(COLOR, "WHEN", "in colors, or not; auto: where somebody reads it"),
+            ["always", "never", "auto"],
+        ),
+        flag(JSON, "the answer as JSON"),
+    ]
+}
+
+/// Every command, in the order in which help lists them.
+fn commands() -> [Command; 9] {
+    let path = || positional("PATH", "a file or a folder").value_parser(path).value_hint(ValueHint::AnyPath);
+    let words = positional("WORDS", "what was said").num_args(1..).required(true);
+    [
+        of(&stats::COMMAND, &[])
+            .arg(flag(stats::FULL, "also of a long history what takes reading all of it")),
+        of(&sessions::COMMAND, &[]),
+        of(&search::COMMAND, &[search::PROJECT, search::MORE])
+            .name(GREP)
+            .about("find what was said, in all sessions; --session: in one")
+            .args(filters())
+            .mut_arg("--regex", |option| option.short('e'))
+            .mut_arg("--ignore-case", |option| option.short('i'))
+            .arg(words),
+        of(&show::COMMAND, &[])
+            .arg(positional("ID", "of a message, m-…, or of a summary, s-…").required(true)),
+        of(&tree::COMMAND, &[]),
+        of(&export::COMMAND, &[])
+            .about("a branch as Markdown; --html: a page; --jsonl: Pi's own file")
+            .arg(path()),
+        of(&doctor::COMMAND, &[]),
+        of(&import::COMMAND, &["--stop"])
+            .about("keep this project's older sessions; PATH: those of a file or folder")
+            .arg(path()),
+        of(&backup::COMMAND, &[]).arg(path()),
+    ]
+}
+
+/// The options of `grep` that take a value: all of [`search::VALUED`].
+fn filters() -> [Arg; 7] {
+    [
+        valued(search::LIMIT, "N", "so many matches at most; 20 unless told").short('n'),
+        chosen(valued(search::ROLE, "ROLE", "only messages of this role"), search::ROLES).ignore_case(true),
+        valued(search::TOOL, "TOOL", "only results of this tool, such as bash"),
+        valued(search::FILE, "FILE", "only messages about this file"),
+        valued(search::AFTER, "TIME", "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday"),
+        valued(search::BEFORE, "TIME", "only until then"),
+        chosen(valued(search::SORT, "ORDER", "which come first"), ["relevance", "recent", "oldest"]),
+    ]
+}
+
+/// A command of Pi's `/lcm` with those of its options that make sense outside Pi.
+fn of(command: &'static commands::Command, without: &[&str]) -> Command {
+    let kept = command.arguments.iter().filter(|(name, _)| !without.contains(name));
+    Command::new(command.name).about(command.help).args(kept.map(|(name, help)| flag(name, help)))
+}
+
+fn option(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name.trim_start_matches('-')).help(help)
+}
+
+fn flag(name: &'static str, help: &'static str) -> Arg {
+    option(name, help).action(ArgAction::SetTrue)
+}
+
+fn valued(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    let option = option(name, help).value_name(value).value_hint(ValueHint::Other);
+    option.value_parser(NonEmptyStringValueParser::new())
+}
+
+fn positional(value: &'static str, help: &'static str) -> Arg {
+    Arg::new(WORDS).value_name(value).help(help).value_hint(ValueHint::Other)
+}
+
+fn chosen<const N: usize>(option: Arg, choices: [&'static str; N]) -> Arg {
+    option.value_parser(PossibleValuesParser::new(choices))
+}
+
+fn path(text: &str) -> std::result::Result<String, &'static str> {
+    if text == "-" { Err("it takes the path of a file, and ./- is one") } else { Ok(text.to_owned()) }
+}
+
+/// Reads the arguments of `pi-lcm`, given in the folder `here`.
+///
+/// # Errors
+/// For what is unknown or missing, with what would be right.
+pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
+    let arguments = arguments.iter().map(String::as_str);
+    let named: Vec<&str> = match arguments.clone().next() {
+        Some("help") => [NAME].into_iter().chain(arguments.skip(1)).chain(["--help"]).collect(),
+        _ => [NAME].into_iter().chain(arguments).collect(),
+    };
+    match program().try_get_matches_from(named) {
+        Ok(matches) => match matches.subcommand() {
+            Some((COMPLETIONS, matches)) => completions(matches).map(ParsedArgs::Text),
+            Some((name, matches)) => invocation(name, matches, here).map(ParsedArgs::Run),
+            None => Err(Error::invalid("pi-lcm takes a command: --help lists them")),
+        },
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp => Ok(ParsedArgs::Text(error.to_string().trim_end().to_owned())),
+            ErrorKind::DisplayVersion => Ok(ParsedArgs::Text(env!("CARGO_PKG_VERSION").to_owned())),
+            _ => Err(complaint(&error)),
+        },
+    }
+}
+
+/// What clap says of arguments, as a sentence.
+fn complaint(error: &clap::Error) -> Error {
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && let Ok(inside) = commands::command(name)
+    {
+        return Error::invalid(format!(
+            "there is no pi-lcm {0}: /lcm {0} is for a session that is open in Pi (--help lists what there is here)",
+            inside.name
+        ));
+    }
+    let text = error.to_string();
+    let parts = text.trim_start_matches("error: ").split("\n\n").map(str::trim);
+    let said: Vec<&str> =
+        parts.take_while(|part| !part.starts_with("Usage:") && !part.starts_with("For more")).collect();
+    Error::invalid(format!("{} (--help tells all)", one_line(&said.join("; "), COMPLAINT)))
+}
+
+/// The script for a shell.
+fn completions(matches: &ArgMatches) -> Result<String> {
+    let shell = value(matches, WORDS).unwrap_or_default().parse::<Shell>().map_err(Error::invalid)?;
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program(), NAME, &mut script);
+    let script = String::from_utf8_lossy(&script);
+    // In bash, placeholders of help would be offered as words, and options where a file may be meant; clap_complete 4.6 takes our
+    // name's hyphen for a command's end.
+    let unwanted = [
+        (" [PATH]", ""),
+        (" <WORDS>...", ""),
+        (" <ID>", ""),
+        (r#"compgen -W "${opts}""#, r#"compgen -X "${cur:+=}${cur:--*}" -W "${opts}""#),
+        ("pi__subcmd__lcm", "pi__lcm"),
+    ];
+    Ok(unwanted.iter().fold(script.into_owned(), |text, (from, to)| text.replace(from, to)))
+}
+
+fn value(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.try_get_one::<String>(name).ok().flatten().cloned()
+}
+
+fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocation> {
+    let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
+    let place = |option| value(matches, option).map(|path| here.join(args::from_home(&path)));
+    let (project, database) = (place(PROJECT), place(DATABASE));
+    // clap sees no conflict of options that stand before the command with those behind it.
+    if project.is_some() && database.is_some() {
+        return Err(Error::invalid("--project and --db exclude each other: leave one of them out"));
+    }
+    let session = value(matches, SESSION).filter(|session| session != "last");
+    let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
+    let own = command.arguments.iter().map(|(name, _)| *name);
+    let mut options: Vec<(&'static str, String)> =
+        own.chain([stats::FULL]).filter(is_set).map(|name| (name, String::new())).collect();
+    // Who names no session means all of them.
+    if name == GREP && session.is_none() {
+        options.push((search::PROJECT, String::new()));
+    }
+    options.extend(search::VALUED.iter().filter_map(|name| Some((*name, value(matches, name)?))));
+    let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
+    let mut words: Vec<String> = words.collect();
+    // Paths are made whole: where they begin is the shell's folder.
+    match name {
+        "export" if words.is_empty() => words.push(here.join("").to_string_lossy().into_owned()),
+        "export" | "import" | "backup" => {
+            words.iter_mut().for_each(|path| *path = here.join(&path).to_string_lossy().into_owned());
+        }
+        _ => {}
+    }
+    Ok(Invocation {
+        name: name.to_owned(),
+        command,
+        project,
+        database,
+        session,
+        as_json: is_set(&JSON),
+        color: value(matches, COLOR).filter(|when| when != "auto").map(|when| when == "always"),
+        rest: Rest::of(Given { options, words }),
+    })
+}
+
+impl Invocation {
+    /// What it needs of the history.
+    pub fn access(&self) -> Access {
+        match self.name.as_str() {
+            "import" => Access::Adds,
+            "doctor" if self.rest.contains("--fix") => Access::Changes,
+            _ => Access::Reads,
+        }
+    }
+
+    /// What the exit code says of an answer.
+    pub fn code(&self, answer: &Value) -> i32 {
+        let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
+        let is_sound = |report: &Value| report["sound"] == true;
+        match self.name.as_str() {
+            GREP if is_empty("hits") => NOTHING,
+            "sessions" if is_empty("sessions") => NOTHING,
+            "doctor" if !is_sound(answer) && !is_sound(&answer["report"]) => NOTHING,
+            "import" if !is_empty("failed") || !answer["stoppedAfter"].is_null() => FAILED,
+            "import" if answer["files"] == 0 => NOTHING,
+            _ => FOUND,
+        }
+    }
+
+    /// Is it about a session? What is about the database alone is answered also where no session can be read.
+    pub fn is_of_session(&self) -> bool {
+        self.session.is_some() || !matches!(self.name.as_str(), "doctor" | "import" | "backup")
+    }
+
+    /// Does the answer repeat what was said in a session?
+    pub fn quotes(&self) -> bool {
+        matches!(self.name.as_str(), GREP | "show" | "tree" | "sessions")
+    }
+}

@@ -4,23 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the ground up; see the crate's documentation.
-const FLOORS: [&[&str]; 8] = [
+const FLOORS: [&[&str]; 9] = [
     &["error", "files", "frames", "ids", "log", "text", "tokens"],
     &["config", "dag", "model", "policy"],
     &["facts"],
     &["llm", "store"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],
+    &["mcp"],
     &["engine"],
     &["binding", "fuzzing"],
 ];
 
 /// Outside crates that live in one module only.
-const HOMES: [(&str, &str); 6] = [
+const HOMES: [(&str, &str); 7] = [
     ("rusqlite", "store"),
     ("zstd", "store"),
     ("reqwest", "llm"),
     ("rustls", "llm"),
+    ("rmcp", "mcp"),
     ("napi", "binding"),
     ("napi_derive", "binding"),
 ];

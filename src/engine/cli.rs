@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::serving::Served;
 use super::{aside, read_json};
 use crate::commands::cli::{self, Access, Color, FAILED, FOUND, Invocation, ParsedArgs, in_a_shell};
 use crate::commands::import::Importer;
@@ -17,6 +18,7 @@ use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
+use crate::mcp;
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
@@ -26,11 +28,11 @@ use crate::text::legible;
 /// What a shell says, and where.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+pub(super) struct Line {
     /// Everything behind the program's name.
     arguments: Vec<String>,
     /// The folder it is said in.
-    cwd: PathBuf,
+    pub(super) cwd: PathBuf,
     /// Where Pi keeps its settings and sessions.
     agent_dir: PathBuf,
     /// The variables of the environment that count: `LCM_*`, `PI_*`, `NO_COLOR`, `FORCE_COLOR`, `TERM`.
@@ -63,8 +65,8 @@ pub struct Cli {
 const NOBODY: Scope = Scope::at(ConversationId(0), None);
 
 /// What was opened for a command.
-struct Opened {
-    home: Home,
+pub(super) struct Opened {
+    pub(super) home: Home,
     settings: Settings,
     sources: Sources,
     folders: Folders,
@@ -82,6 +84,9 @@ impl Cli {
         let as_json = line.arguments.iter().any(|argument| argument == "--json");
         let reply = match cli::read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
+            Ok(ParsedArgs::Run(invocation)) if invocation.name() == cli::SERVES => {
+                return Ok(self.serve(line, *invocation).await);
+            }
             Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
         };
@@ -94,8 +99,15 @@ impl Cli {
         self.importer.close().await;
     }
 
+    /// Serves a client until it is gone. Stdout is the client's, also where that fails.
+    async fn serve(&self, line: Line, invocation: Invocation) -> Reply {
+        let served = mcp::serve(Served { line, invocation }, self.cancel.clone()).await;
+        served.err().map(|error| complaint(&error, false)).unwrap_or_default()
+    }
+
     async fn answer(&self, line: &Line, invocation: &Invocation) -> Result<Reply> {
-        let opened = open(line, invocation, &self.cancel).await?;
+        let folder = invocation.project.as_ref().unwrap_or(&line.cwd);
+        let opened = open(line, invocation, folder, &self.cancel).await?;
         let manner = manner(line, invocation);
         let answered = self.answer_in(line, invocation, &opened, manner).await;
         opened.home.store.close().await;
@@ -174,19 +186,24 @@ fn manner(line: &Line, invocation: &Invocation) -> Style {
     Style { is_shell: true, is_terminal, has_colors }
 }
 
-async fn open(line: &Line, invocation: &Invocation, cancel: &CancellationToken) -> Result<Opened> {
+/// Opens the database that is named, or the history of `folder`.
+pub(super) async fn open(
+    line: &Line,
+    invocation: &Invocation,
+    folder: &Path,
+    cancel: &CancellationToken,
+) -> Result<Opened> {
     if let Some(database) = invocation.database.clone() {
         return open_database(line, invocation, database, cancel).await;
     }
-    let folder = invocation.project.clone().unwrap_or_else(|| line.cwd.clone());
-    let (sources, settings) = settings(line, &folder);
-    let project = project_of(&folder, settings.project_identity);
+    let (sources, settings) = settings(line, folder);
+    let project = project_of(folder, settings.project_identity);
     let (dir, wanted) = (settings.db_dir.clone(), project.clone());
     let apart = aside(move || Store::apart(&dir, &wanted)).await;
     let (store, notice) = match (invocation.access(), apart) {
         (Access::Reads, Ok(Some(Apart { store, notice, .. }))) => (store, notice),
         (Access::Reads | Access::Changes, Err(error)) => return Err(error),
-        (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(&folder, &settings)),
+        (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
         (Access::Changes | Access::Adds, apart) => {
             if let Ok(Some(apart)) = apart {
                 apart.store.close().await;
@@ -203,7 +220,7 @@ async fn open(line: &Line, invocation: &Invocation, cancel: &CancellationToken) 
             (store, notice)
         }
     };
-    Ok(opened(line, store, notice, sources, settings, &folder))
+    Ok(opened(line, store, notice, sources, settings, folder))
 }
 
 async fn open_database(
@@ -279,7 +296,7 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
 }
 
 /// The session that is asked about, the last opened one unless told otherwise, at the end of its last branch.
-async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
+pub(super) async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
     store
         .read(move |view| {
             let conversation = match &wanted {

@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod elsewhere;
 mod preamble;
+mod serving;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -20,6 +20,9 @@ use super::{
 };
 use crate::error::Result;
 
+/// The command that is no question: what it answers comes over MCP.
+pub const SERVES: &str = "mcp";
+
 /// Found, or all is well.
 pub const FOUND: i32 = 0;
 /// Nothing was found; for `doctor`, something is wrong.
@@ -130,6 +133,7 @@ const COMMANDS: &[CliCommand] = &[
         takes: Takes::Path { or_here: false },
         ..PLAIN
     },
+    CliCommand { name: SERVES, help: Some("answer other agents, over MCP on stdin and stdout"), ..PLAIN },
 ];
 
 /// Options that every command takes.

@@ -35,6 +35,7 @@ impl Histories for Served {
         }
         let store = opened?.home.store;
         let scope = scope(&store, invocation.session.clone()).await?;
-        Ok((store, scope))
+        // The request that is being worked on is the client's: all that was said in the session is past.
+        Ok((store, Scope { newer_request: true, ..scope }))
     }
 }

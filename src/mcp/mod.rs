@@ -5,6 +5,7 @@
 //!
 //! rmcp tells of itself by `tracing`, to which nobody listens: stdout has the protocol alone, stderr nothing.
 
+mod input;
 mod resources;
 mod roots;
 #[cfg(test)]
@@ -23,7 +24,6 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, ServerIniti
 use rmcp::{ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Code, Error, Result};
@@ -36,6 +36,8 @@ use roots::Roots;
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// Between two signs of life of a call that takes long.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Bytes of what a client said that may wait to be read.
+const PIPE: usize = 1 << 16;
 /// How long what is under way may take once the client is gone.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -71,15 +73,10 @@ async fn serve_on(
     histories: impl Histories,
     cancel: CancellationToken,
 ) -> Result<()> {
-    let gone = CancellationToken::new();
-    let end = gone.clone();
-    let input = InspectReader::new(input, move |read: &[u8]| {
-        if read.is_empty() {
-            end.cancel();
-        }
-    });
+    let (lines, relayed) = tokio::io::simplex(PIPE);
+    let relay = tokio::spawn(input::relay(input, relayed));
     let server = Server { tools: tools(), roots: Roots::default(), histories };
-    let running = match server.serve_with_ct((input, output), cancel).await {
+    let running = match server.serve_with_ct((lines, output), cancel).await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
         Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
@@ -91,7 +88,7 @@ async fn serve_on(
     };
     // What was asked before the input ended is answered, within reason: rmcp alone would wait for seconds.
     let in_time = async {
-        gone.cancelled().await;
+        let _ = relay.await;
         tokio::time::sleep(GRACE).await;
     };
     tokio::select! {

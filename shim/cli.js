@@ -4,6 +4,7 @@
  * The engine decides everything else: what the arguments mean, what is opened, how it is worded, how the process ends.
  */
 
+import { isatty } from "node:tty";
 import { legible } from "./columns.js";
 import { loadEngine, viewerTemplate } from "./loader.js";
 import { agentDir, messageOf, unwrap } from "./pi.js";
@@ -12,6 +13,8 @@ import { agentDir, messageOf, unwrap } from "./pi.js";
 const [INTERRUPTED, FAILED] = [130, 2];
 /** Milliseconds that are left for ending in good order once that is asked for. */
 const GRACE_MS = 500;
+/** What is written to. */
+const STDOUT = 1;
 /** Columns of a terminal that does not say. */
 const COLUMNS = 80;
 /** What of the environment counts. */
@@ -19,19 +22,32 @@ const COUNTS = /^(LCM_.*|PI_.*|NO_COLOR|TERM)$/;
 
 /** Answers the arguments of this process, and sets how it ends. */
 export async function main() {
-  process.stderr.on("error", () => process.exit(FAILED));
-  process.stdout.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
-    // Whoever reads may have read enough: `pi-lcm grep … | head`.
-    if (error.code === "EPIPE") process.exit();
-    process.stderr.write(`pi-lcm: the answer can't be written: ${error.message}\n`);
-    process.exit(FAILED);
-  });
   try {
     process.exitCode = await answer();
   } catch (error) {
-    process.stderr.write(legible(`pi-lcm: ${messageOf(error)}\n`));
+    complain(legible(`pi-lcm: ${messageOf(error)}`));
     process.exitCode = FAILED;
   }
+}
+
+// Neither stream is touched before there is something to write: Node would no longer let a write to a pipe wait, and `pi-lcm mcp`
+// writes to stdout itself.
+
+/** @param {string} sentence */
+function complain(sentence) {
+  process.stderr.on("error", () => process.exit(FAILED));
+  process.stderr.write(`${sentence}\n`);
+}
+
+/** @param {string} output */
+function write(output) {
+  process.stdout.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
+    // Whoever reads may have read enough: `pi-lcm grep … | head`.
+    if (error.code === "EPIPE") process.exit();
+    complain(`pi-lcm: the answer can't be written: ${error.message}`);
+    process.exit(FAILED);
+  });
+  process.stdout.write(`${output}\n`);
 }
 
 /** The folder it is said in, which may be gone. */
@@ -58,20 +74,19 @@ async function answer() {
   };
   const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);
   for (const signal of signals) process.on(signal, stop);
-  const { isTTY, columns } = process.stdout;
   const request = {
     arguments: process.argv.slice(2),
     cwd: here(),
     agentDir: agentDir(),
     environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => COUNTS.test(name))),
-    columns: isTTY ? columns || COLUMNS : undefined,
+    columns: isatty(STDOUT) ? process.stdout.columns || COLUMNS : undefined,
     viewerTemplate,
   };
   /** @type {{ output: string, complaint: string, code: number }} */
   const { output, complaint, code } = unwrap(await cli.run(JSON.stringify(request)));
   for (const signal of signals) process.off(signal, stop);
   if (interrupted) return INTERRUPTED;
-  if (output) process.stdout.write(`${output}\n`);
-  if (complaint) process.stderr.write(`${complaint}\n`);
+  if (output) write(output);
+  if (complaint) complain(complaint);
   return code;
 }

@@ -21,8 +21,9 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | 7 | [`binding`]: the only home of napi; `fuzzing`: what is fuzzed, in tests only |
-//! | 6 | [`engine`]: one open session; plain data in and out; [`cli`]: `pi-lcm`, where no session is open |
+//! | 8 | [`binding`]: the only home of napi; `fuzzing`: what is fuzzed, in tests only |
+//! | 7 | [`engine`]: one open session; plain data in and out; [`cli`]: `pi-lcm`, where no session is open |
+//! | 6 | [`mcp`]: the tools for other agents |
 //! | 5 | [`tools`], [`commands`]: what is asked and answered, in words |
 //! | 4 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
 //! | 3 | [`store`]: the only home of SQL; [`llm`]: asking a model |
@@ -66,6 +67,8 @@ pub mod recall;
 
 pub mod commands;
 pub mod tools;
+
+pub mod mcp;
 
 pub mod cli;
 pub mod engine;

@@ -24,6 +24,7 @@ pub const FAILED: i32 = 2;
 const NAME: &str = "pi-lcm";
 const GREP: &str = "grep";
 const COMPLETIONS: &str = "completions";
+const SERVER: &str = "mcp";
 /// What a command takes beside its options.
 const WORDS: &str = "words";
 const PROJECT: &str = "--project";
@@ -53,6 +54,18 @@ pub(super) enum ParsedArgs {
     Text(String),
     /// A command.
     Run(Invocation),
+    /// The MCP server.
+    Serve(History),
+}
+
+/// Which history is meant.
+pub(super) struct History {
+    /// The project's folder.
+    pub project: Option<PathBuf>,
+    /// A database instead.
+    pub database: Option<PathBuf>,
+    /// The session's id or its beginning.
+    pub session: Option<String>,
 }
 
 /// A command with all that was said to it.
@@ -61,12 +74,8 @@ pub(super) struct Invocation {
     pub name: String,
     /// What answers.
     pub command: &'static commands::Command,
-    /// The project's folder.
-    pub project: Option<PathBuf>,
-    /// A database instead.
-    pub database: Option<PathBuf>,
-    /// The session's id or its beginning.
-    pub session: Option<String>,
+    /// Which history it is about.
+    pub history: History,
     /// The answer is wanted as JSON.
     pub as_json: bool,
     /// In colors? None where a terminal decides.
@@ -89,6 +98,7 @@ pub(super) fn program() -> Command {
         )
         .args(common().map(|option| option.global(true).help_heading("Options of every command")))
         .subcommands(commands())
+        .subcommand(Command::new(SERVER).about("answer other agents, over MCP on stdin and stdout"))
         .subcommand(
             Command::new(COMPLETIONS)
                 .about("print completions for a shell")
@@ -197,6 +207,7 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
     match program().try_get_matches_from(named) {
         Ok(matches) => match matches.subcommand() {
             Some((COMPLETIONS, matches)) => completions(matches).map(ParsedArgs::Text),
+            Some((SERVER, matches)) => History::of(matches, here).map(ParsedArgs::Serve),
             Some((name, matches)) => invocation(name, matches, here).map(ParsedArgs::Run),
             None => Err(Error::invalid("pi-lcm takes a command: --help lists them")),
         },
@@ -249,19 +260,13 @@ fn value(matches: &ArgMatches, name: &str) -> Option<String> {
 
 fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocation> {
     let command = commands::command(if name == GREP { search::COMMAND.name } else { name })?;
-    let place = |option| value(matches, option).map(|path| here.join(args::from_home(&path)));
-    let (project, database) = (place(PROJECT), place(DATABASE));
-    // clap sees no conflict of options that stand before the command with those behind it.
-    if project.is_some() && database.is_some() {
-        return Err(Error::invalid("--project and --db exclude each other: leave one of them out"));
-    }
-    let session = value(matches, SESSION).filter(|session| session != "last");
+    let history = History::of(matches, here)?;
     let is_set = |name: &&'static str| matches!(matches.try_get_one::<bool>(name), Ok(Some(true)));
     let own = command.arguments.iter().map(|(name, _)| *name);
     let mut options: Vec<(&'static str, String)> =
         own.chain([stats::FULL]).filter(is_set).map(|name| (name, String::new())).collect();
     // Who names no session means all of them.
-    if name == GREP && session.is_none() {
+    if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
     options.extend(search::VALUED.iter().filter_map(|name| Some((*name, value(matches, name)?))));
@@ -278,13 +283,29 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     Ok(Invocation {
         name: name.to_owned(),
         command,
-        project,
-        database,
-        session,
+        history,
         as_json: is_set(&JSON),
         color: value(matches, COLOR).filter(|when| when != "auto").map(|when| when == "always"),
         rest: Rest::of(Given { options, words }),
     })
+}
+
+impl History {
+    fn of(matches: &ArgMatches, here: &Path) -> Result<Self> {
+        let place = |option| value(matches, option).map(|path| here.join(args::from_home(&path)));
+        let (project, database) = (place(PROJECT), place(DATABASE));
+        // clap sees no conflict of options that stand before the command with those behind it.
+        if project.is_some() && database.is_some() {
+            return Err(Error::invalid("--project and --db exclude each other: leave one of them out"));
+        }
+        let session = value(matches, SESSION).filter(|session| session != "last");
+        Ok(Self { project, database, session })
+    }
+
+    /// The project's folder: the one that is named, or the shell's.
+    pub fn folder<'a>(&'a self, here: &'a Path) -> &'a Path {
+        self.project.as_deref().unwrap_or(here)
+    }
 }
 
 impl Invocation {
@@ -313,7 +334,7 @@ impl Invocation {
 
     /// Is it about a session? What is about the database alone is answered also where no session can be read.
     pub fn is_of_session(&self) -> bool {
-        self.session.is_some() || !matches!(self.name.as_str(), "doctor" | "import" | "backup")
+        self.history.session.is_some() || !matches!(self.name.as_str(), "doctor" | "import" | "backup")
     }
 
     /// Does the answer repeat what was said in a session?

@@ -2,6 +2,7 @@
 //! written by a command that only looks, and a Pi that works in the project goes on as if nobody had asked.
 
 mod arguments;
+mod serving;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,13 +19,15 @@ use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
+use crate::mcp;
 use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::recall::grep::session;
 use crate::store::{Apart, Store, aside, places, project_of, real_path};
 use crate::text::legible;
-use arguments::{Access, Invocation, ParsedArgs, read};
+use arguments::{Access, History, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND, NOTHING};
+use serving::Served;
 
 /// What a shell says, and where.
 #[derive(Clone, Debug, Deserialize)]
@@ -86,6 +89,7 @@ impl Cli {
         let as_json = line.arguments.iter().any(|argument| argument == arguments::JSON);
         let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
+            Ok(ParsedArgs::Serve(history)) => return Ok(self.serve(line, history).await),
             Ok(ParsedArgs::Run(invocation)) => self.answer(&line, &invocation).await,
             Err(error) => Err(error),
         };
@@ -98,8 +102,16 @@ impl Cli {
         self.importer.close().await;
     }
 
+    /// Serves a client until it is gone. Stdout is the client's, also where that fails.
+    async fn serve(&self, line: Line, history: History) -> Reply {
+        let served = mcp::serve(Served { line, history }, self.cancel.clone()).await;
+        served.err().map(|error| complaint(&error, false)).unwrap_or_default()
+    }
+
     async fn answer(&self, line: &Line, invocation: &Invocation) -> Result<Reply> {
-        let opened = open(line, invocation, &self.cancel).await?;
+        let history = &invocation.history;
+        let opened =
+            open(line, history, invocation.access(), history.folder(&line.cwd), &self.cancel).await?;
         let manner = manner(line, invocation);
         let answered = self.answer_in(line, invocation, &opened, manner).await;
         opened.home.store.close().await;
@@ -132,7 +144,7 @@ impl Cli {
         manner: Style,
     ) -> Result<Answer> {
         let Opened { home, settings, sources, folders, .. } = opened;
-        let scope = match scope(&home.store, invocation.session.clone()).await {
+        let scope = match scope(&home.store, invocation.history.session.clone()).await {
             Err(_) if !invocation.is_of_session() => NOBODY,
             scope => scope?,
         };
@@ -174,19 +186,25 @@ fn manner(line: &Line, invocation: &Invocation) -> Style {
     Style { is_shell: true, is_terminal, has_colors }
 }
 
-async fn open(line: &Line, invocation: &Invocation, cancel: &CancellationToken) -> Result<Opened> {
-    if let Some(database) = invocation.database.clone() {
-        return open_database(line, invocation, database, cancel).await;
+/// Opens the database that is named, or the history of `folder`.
+async fn open(
+    line: &Line,
+    history: &History,
+    access: Access,
+    folder: &Path,
+    cancel: &CancellationToken,
+) -> Result<Opened> {
+    if let Some(database) = history.database.clone() {
+        return open_database(line, database, access, cancel).await;
     }
-    let folder = invocation.project.clone().unwrap_or_else(|| line.cwd.clone());
-    let (sources, settings) = settings(line, &folder);
-    let project = project_of(&folder, settings.project_identity);
+    let (sources, settings) = settings(line, folder);
+    let project = project_of(folder, settings.project_identity);
     let (dir, wanted) = (settings.db_dir.clone(), project.clone());
     let apart = aside(move || Store::apart(&dir, &wanted)).await;
-    let (store, notice) = match (invocation.access(), apart) {
+    let (store, notice) = match (access, apart) {
         (Access::Reads, Ok(Some(Apart { store, notice, .. }))) => (store, notice),
         (Access::Reads | Access::Changes, Err(error)) => return Err(error),
-        (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(&folder, &settings)),
+        (Access::Reads | Access::Changes, Ok(None)) => return Err(nothing_of(folder, &settings)),
         (Access::Changes | Access::Adds, apart) => {
             if let Ok(Some(apart)) = apart {
                 apart.store.close().await;
@@ -203,20 +221,17 @@ async fn open(line: &Line, invocation: &Invocation, cancel: &CancellationToken) 
             (store, notice)
         }
     };
-    Ok(opened(line, store, notice, sources, settings, &folder))
+    Ok(opened(line, store, notice, sources, settings, folder))
 }
 
 async fn open_database(
     line: &Line,
-    invocation: &Invocation,
     path: PathBuf,
+    access: Access,
     cancel: &CancellationToken,
 ) -> Result<Opened> {
-    if invocation.access() != Access::Reads {
-        return Err(Error::invalid(format!(
-            "a database that is named is only looked at: {} takes the project's folder, with --project",
-            invocation.name
-        )));
+    if access != Access::Reads {
+        return Err(Error::invalid("--db is read-only: name the project's folder with --project instead"));
     }
     let cancel = cancel.clone();
     let named = move || Store::apart_in(Path::new(&real_path(&path)), &cancel);

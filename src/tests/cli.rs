@@ -188,10 +188,7 @@ async fn what_is_wrong_is_said_in_one_sentence() {
             &["stats", "--color", "blue"],
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
-        (
-            &["import", "--db", "x"],
-            "a database that is named is only looked at: import takes the project's folder",
-        ),
+        (&["import", "--db", "x"], "--db is read-only: name the project's folder with --project instead"),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (--help"),
         (
             &["purge", "m-ffffffffff"],

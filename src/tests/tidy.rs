@@ -4,25 +4,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the ground up; see the crate's documentation.
-const FLOORS: [&[&str]; 8] = [
+const FLOORS: [&[&str]; 9] = [
     &["error", "files", "frames", "ids", "log", "text", "tokens"],
     &["config", "dag", "model", "policy"],
     &["facts"],
     &["llm", "store"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
     &["commands", "tools"],
+    &["mcp"],
     &["cli", "engine"],
     &["binding", "fuzzing"],
 ];
 
 /// Outside crates that live in one module only.
-const HOMES: [(&str, &str); 8] = [
+const HOMES: [(&str, &str); 9] = [
     ("rusqlite", "store"),
     ("zstd", "store"),
     ("reqwest", "llm"),
     ("rustls", "llm"),
     ("clap", "cli"),
     ("clap_complete", "cli"),
+    ("rmcp", "mcp"),
     ("napi", "binding"),
     ("napi_derive", "binding"),
 ];

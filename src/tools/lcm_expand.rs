@@ -20,7 +20,8 @@ use crate::recall::{Scope, Slice};
 use crate::store::Store;
 use crate::text::{self, count};
 
-pub(super) const NAME: &str = "lcm_expand";
+/// What the model calls it.
+pub const NAME: &str = "lcm_expand";
 
 /// Lines before and after a match that are proposed to be read.
 const AROUND_A_LINE: usize = 20;

@@ -11,7 +11,8 @@ use crate::text::{count, minute, one_line, time_span};
 const NAME: usize = 60;
 
 /// `m-1a2b3c4d5e · toolResult read · 2026-11-20 09:12 UTC`
-pub(super) fn message(card: &MessageCard) -> String {
+#[must_use]
+pub fn message(card: &MessageCard) -> String {
     format!("{} · {} · {} UTC", card.handle, speaker(card), minute(card.timestamp))
 }
 
@@ -37,7 +38,8 @@ pub(super) fn name(name: &str) -> String {
 }
 
 /// `s-8b2c01d4e7 · D1 · 2026-11-20 09:12–10:40 UTC · 78 messages`
-pub(super) fn summary(card: &SummaryCard) -> String {
+#[must_use]
+pub fn summary(card: &SummaryCard) -> String {
     let degraded = if card.degraded { " · degraded" } else { "" };
     format!(
         "{} · D{} · {} UTC · {}{degraded}",

@@ -19,7 +19,9 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{Error, Result};
 use crate::recall::Scope;
 use crate::store::Store;
+pub use lcm_expand::NAME as EXPAND;
 pub use lcm_note::Notepad;
+pub use lines::{message as message_line, summary as summary_line};
 
 /// A piece of an answer, as Pi shows it to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +72,13 @@ pub async fn call(
                 "notes are switched off: the user can switch them on by the setting `notes`",
             )),
         },
-        other => {
-            let other = crate::text::one_line(other, 60);
-            Err(Error::invalid(format!(
-                "there is no tool `{other}`: there are lcm_grep, lcm_expand and lcm_describe"
-            )))
-        }
+        other => Err(unknown(other)),
     }
+}
+
+/// What is wrong with a call of the tool `name`, which there is not.
+#[must_use]
+pub fn unknown(name: &str) -> Error {
+    let name = crate::text::one_line(name, 60);
+    Error::invalid(format!("there is no tool `{name}`: there are lcm_grep, lcm_expand and lcm_describe"))
 }

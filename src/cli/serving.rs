@@ -1,0 +1,42 @@
+//! What an MCP server answers from: the history that the shell's line names, or that of a folder its client works in.
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+use super::arguments::{Access, History};
+use super::{Line, open, scope};
+use crate::error::Result;
+use crate::mcp::Histories;
+use crate::recall::Scope;
+use crate::store::Store;
+
+/// The line of a shell that a server was started with.
+pub(super) struct Served {
+    pub(super) line: Line,
+    pub(super) history: History,
+}
+
+impl Histories for Served {
+    fn follow_roots(&self) -> bool {
+        self.history.project.is_none() && self.history.database.is_none()
+    }
+
+    async fn open(&self, roots: &[PathBuf], cancel: &CancellationToken) -> Result<(Store, Scope)> {
+        let Self { line, history } = self;
+        let (first, others) = roots
+            .split_first()
+            .map_or((history.folder(&line.cwd), [].as_slice()), |(first, others)| (first.as_path(), others));
+        let mut opened = open(line, history, Access::Reads, first, cancel).await;
+        for folder in others {
+            if opened.is_err() {
+                // Where none has a history, the first is the one to tell of.
+                opened = open(line, history, Access::Reads, folder, cancel).await.or(opened);
+            }
+        }
+        let store = opened?.home.store;
+        let scope = scope(&store, history.session.clone()).await?;
+        // The request that is being worked on is the client's: all that was said in the session is past.
+        Ok((store, Scope { newer_request: true, ..scope }))
+    }
+}

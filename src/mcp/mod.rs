@@ -1,0 +1,268 @@
+//! The tools for other agents: a server of the Model Context Protocol on stdin and stdout, which reads and never writes.
+//!
+//! What a tool takes and answers is the business of [`crate::tools`], word for word as in Pi; here is only how MCP says it. Each
+//! question opens the history anew, so that an answer is never older than the store, and nothing stays open in between.
+//!
+//! rmcp tells of itself by `tracing`, to which nobody listens: stdout has the protocol alone, stderr nothing.
+
+mod input;
+mod resources;
+mod roots;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+    ErrorCode, ErrorData, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, ServerInitializeError};
+use rmcp::{ServerHandler, ServiceExt};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Code, Error, Result};
+use crate::recall::Scope;
+use crate::store::Store;
+use crate::tools::{self, Block};
+use roots::Roots;
+
+/// What a client's model is told about the server.
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+/// Between two signs of life of a call that takes long.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
+/// Bytes of what a client said that may wait to be read.
+const PIPE: usize = 1 << 16;
+/// How long what is under way may take once the client is gone.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// The histories that a server answers from.
+pub trait Histories: Send + Sync + 'static {
+    /// Is the history that of a folder that the client works in?
+    fn follow_roots(&self) -> bool;
+
+    /// Opens the history of the first of `roots` that has one, the folders that the client works in; without any, that of the
+    /// folder the server was started in. Work on it stops when `cancel` is raised.
+    ///
+    /// # Errors
+    /// When there is none, or it can't be read; the message is for the client's model.
+    fn open(
+        &self,
+        roots: &[PathBuf],
+        cancel: &CancellationToken,
+    ) -> impl Future<Output = Result<(Store, Scope)>> + Send;
+}
+
+/// Serves one client on stdin and stdout until it is gone or `cancel` is raised.
+///
+/// # Errors
+/// When what comes first on stdin is not MCP, or the answer to it can't be written.
+pub async fn serve(histories: impl Histories, cancel: CancellationToken) -> Result<()> {
+    let (stdin, stdout) = rmcp::transport::stdio_pipes();
+    serve_on(stdin, stdout, histories, cancel).await
+}
+
+async fn serve_on(
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    histories: impl Histories,
+    cancel: CancellationToken,
+) -> Result<()> {
+    let (lines, relayed) = tokio::io::simplex(PIPE);
+    let relay = tokio::spawn(input::relay(input, relayed));
+    let server = Server { tools: tools(), roots: Roots::default(), histories };
+    let running = match server.serve_with_ct((lines, output), cancel).await {
+        Ok(running) => running,
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
+        Err(ServerInitializeError::ExpectedInitializeRequest(_)) => {
+            return Err(Error::invalid(
+                "mcp speaks the Model Context Protocol, and what came on stdin does not begin with a request of it",
+            ));
+        }
+        Err(error) => return Err(Error::storing("the MCP client can't be answered", error)),
+    };
+    // What was asked before the input ended is answered, within reason: rmcp alone would wait for seconds.
+    let in_time = async {
+        let _ = relay.await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        _ = running.waiting() => {}
+        () = in_time => {}
+    }
+    Ok(())
+}
+
+struct Server<H> {
+    tools: Vec<Tool>,
+    roots: Roots,
+    histories: H,
+}
+
+/// The tools of [`tools::specs`]; notes are part of a session in Pi, and of no other.
+fn tools() -> Vec<Tool> {
+    let Value::Array(specs) = tools::specs(false) else { return Vec::new() };
+    specs.into_iter().map(tool).collect()
+}
+
+fn tool(mut spec: Value) -> Tool {
+    let text = |key: &str| spec[key].as_str().unwrap_or_default().to_owned();
+    let (name, title, description) = (text("name"), text("label"), text("description"));
+    let schema =
+        if let Value::Object(schema) = spec["parameters"].take() { schema } else { Default::default() };
+    let hints = ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false);
+    Tool::new(name, description, schema).with_title(title).with_annotations(hints)
+}
+
+impl<H: Histories> Server<H> {
+    async fn open(&self, context: &RequestContext<RoleServer>) -> Result<(Store, Scope)> {
+        let roots = match self.histories.follow_roots() {
+            true => self.roots.of(context).await,
+            false => Vec::new(),
+        };
+        self.histories.open(&roots, &context.ct).await
+    }
+
+    async fn answer(
+        &self,
+        name: &str,
+        arguments: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Vec<Block>> {
+        let answering = async {
+            let (store, scope) = self.open(context).await?;
+            let answer = tools::call(&store, &scope, name, arguments, None, &context.ct).await;
+            store.close().await;
+            answer
+        };
+        with_signs_of_life(context, answering).await
+    }
+}
+
+/// Does `work`, and tells the client every second that it goes on, where it wants to know.
+async fn with_signs_of_life<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
+    let Some(token) = context.meta.get_progress_token() else { return work.await };
+    let mut work = std::pin::pin!(work);
+    let mut seconds = 0.0;
+    loop {
+        tokio::select! {
+            done = &mut work => return done,
+            () = tokio::time::sleep(SIGN_OF_LIFE) => {}
+        }
+        seconds += SIGN_OF_LIFE.as_secs_f64();
+        let sign = ProgressNotificationParam::new(token.clone(), seconds);
+        let sign = sign.with_message(format!("searching for {seconds} s"));
+        // Who does not hear it may still wait for the answer.
+        let _ = context.peer.notify_progress(sign).await;
+    }
+}
+
+fn content(block: Block) -> ContentBlock {
+    match block {
+        Block::Text(text) => ContentBlock::text(text),
+        Block::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+    }
+}
+
+/// What is wrong with a question for a resource, as MCP says it.
+fn failed(error: &Error, uri: &str) -> ErrorData {
+    let named = Some(serde_json::json!({"uri": uri}));
+    match error.code() {
+        Code::Invalid => ErrorData::resource_not_found(error.to_string(), named),
+        _ => ErrorData::internal_error(error.to_string(), named),
+    }
+}
+
+impl<H: Histories> ServerHandler for Server<H> {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let own = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities)
+            .with_server_info(own.with_title("History of Pi's sessions"))
+            .with_instructions(INSTRUCTIONS.trim_ascii_end())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    async fn call_tool(
+        &self,
+        asked: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<CallToolResponse, ErrorData> {
+        if !self.tools.iter().any(|tool| tool.name == asked.name) {
+            return Err(ErrorData::invalid_params(tools::unknown(&asked.name).to_string(), None));
+        }
+        let arguments = Value::Object(asked.arguments.unwrap_or_default()).to_string();
+        // A failure is for the model, as in Pi: it can do better then.
+        let answer = match self.answer(&asked.name, &arguments, &context).await {
+            Ok(blocks) => CallToolResult::success(blocks.into_iter().map(content).collect()),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        };
+        Ok(answer.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListResourcesResult, ErrorData> {
+        // Where there is no history there is nothing to list, which is no failure.
+        let Ok((store, scope)) = self.open(&context).await else {
+            return Ok(ListResourcesResult::default());
+        };
+        let listed = resources::list(&store, &scope).await;
+        store.close().await;
+        listed
+            .map(ListResourcesResult::with_all_items)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        asked: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ReadResourceResponse, ErrorData> {
+        let uri = asked.uri;
+        let (name, arguments) = resources::call(&uri).map_err(|error| failed(&error, &uri))?;
+        let blocks = self.answer(name, &arguments, &context).await.map_err(|error| failed(&error, &uri))?;
+        let contents = blocks.into_iter().map(|block| resources::contents(block, &uri)).collect();
+        Ok(ReadResourceResult::new(contents).into())
+    }
+
+    /// What rmcp can't read comes here too.
+    async fn on_custom_request(
+        &self,
+        asked: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<CustomResult, ErrorData> {
+        let wrong = match asked.method.as_str() {
+            "tools/call" => "a call needs a name, and its arguments must be a JSON object",
+            "resources/read" => "a resource is read by its uri, which must be a string",
+            _ => return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, asked.method, None)),
+        };
+        Err(ErrorData::invalid_params(wrong, None))
+    }
+
+    async fn on_roots_list_changed(&self, _: NotificationContext<RoleServer>) {
+        self.roots.forget().await;
+    }
+}

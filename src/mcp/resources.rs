@@ -1,0 +1,80 @@
+//! Messages and summaries as resources: `lcm://m-1a2b3c4d5e`, `lcm://s-8b2c01d4e7`. What stands in one is what `lcm_expand`
+//! answers.
+
+use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
+
+use crate::error::{Error, Result};
+use crate::recall::Scope;
+use crate::recall::describe::{Item, overview, recent};
+use crate::store::Store;
+use crate::text::one_line;
+use crate::tools::{self, Block};
+
+const SCHEME: &str = "lcm://";
+const TEXT: &str = "text/plain";
+
+/// The summaries that the last session's branch consists of, and its newest messages.
+///
+/// # Errors
+/// When the store can't be read.
+pub(super) async fn list(store: &Store, scope: &Scope) -> Result<Vec<Resource>> {
+    let scope = scope.clone();
+    store
+        .read(move |view| {
+            let summaries = overview(view, &scope)?.frontier.into_iter().filter_map(|item| match item {
+                Item::Summary(card, _) => {
+                    Some(resource(&card.handle, &card.title, tools::summary_line(&card)))
+                }
+                Item::Messages { .. } => None,
+            });
+            let mut listed: Vec<Resource> = summaries.collect();
+            let newest = recent(view, &scope)?.messages;
+            listed.extend(
+                newest
+                    .iter()
+                    .map(|line| resource(&line.card.handle, &line.headline, tools::message_line(&line.card))),
+            );
+            Ok(listed)
+        })
+        .await
+}
+
+fn resource(handle: &str, title: &str, description: String) -> Resource {
+    Resource::new(format!("{SCHEME}{handle}"), handle)
+        .with_title(title)
+        .with_description(description)
+        .with_mime_type(TEXT)
+}
+
+/// How the others are named.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    [("m", "message", "A message, word for word"), ("s", "summary", "A summary, with what it was made from")]
+        .into_iter()
+        .map(|(kind, name, description)| {
+            ResourceTemplate::new(format!("{SCHEME}{kind}-{{hash}}"), name)
+                .with_description(format!("{description}; lcm_grep and lcm_describe show ids."))
+                .with_mime_type(TEXT)
+        })
+        .collect()
+}
+
+/// The tool that has what a resource holds, and its arguments.
+///
+/// # Errors
+/// When it is no address of ours.
+pub(super) fn call(uri: &str) -> Result<(&'static str, String)> {
+    let Some(id) = uri.strip_prefix(SCHEME).filter(|id| !id.is_empty()) else {
+        let uri = one_line(uri, 60);
+        return Err(Error::invalid(format!("there is no resource `{uri}`: lcm://m-1a2b3c4d5e would be one")));
+    };
+    Ok((tools::EXPAND, json!({"summary_id": id}).to_string()))
+}
+
+/// A block of an answer as part of the resource `uri`.
+pub(super) fn contents(block: Block, uri: &str) -> ResourceContents {
+    match block {
+        Block::Text(text) => ResourceContents::text(text, uri),
+        Block::Image { data, mime_type } => ResourceContents::blob(data, uri).with_mime_type(mime_type),
+    }
+}

@@ -6,13 +6,12 @@
  * textbook ranking of whole messages (BM25). `LCM_BENCH_SESSIONS` names session files to ask about instead, one after the other
  * with `:` between; `LCM_BENCH_HALF=tuned` asks the half for tuning; `LCM_BENCH_MISSES=1` prints what was not found.
  */
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { root } from "../scripts/paths.mjs";
+import { historyOf } from "./asking.mjs";
 import { median, time } from "./measure.mjs";
 import { questionsAbout, textOf } from "./questions.mjs";
-import { openEngine, slices } from "./stores.mjs";
 import { worklogs } from "./worklog.mjs";
 
 /** @typedef {import("./measure.mjs").Context} Context */
@@ -73,37 +72,21 @@ function fromFile(file) {
  * @returns {Promise<Outcome[]>}
  */
 async function asked(context, log, n) {
-  const engine = await openEngine(context.folder(`recall-${n}`), 30_000 + n);
-  let lineage = Buffer.alloc(32);
-  const ids = log.messages.map((message) => {
-    lineage = sha256(Buffer.concat([lineage, sha256(Buffer.from(JSON.stringify(message)))]));
-    return `m-${lineage.toString("hex").slice(0, 10)}`;
-  });
-  // What is being asked is no answer: so something else is asked last.
-  const asking = { role: "user", content: "Look that up, please.", timestamp: log.messages.at(-1).timestamp };
-  const entries = [...log.messages, asking].map((message, at) => ({ type: "message", id: String(at), parentId: at > 0 ? String(at - 1) : null, timestamp: "2026-05-04T00:00:00.000Z", message }));
-  for (const { json } of slices(entries)) engine.handOver(json);
-  await engine.flush();
+  const history = await historyOf(context.folder(`recall-${n}`), 30_000 + n, log.messages);
   const searchable = log.messages.map((message) => (message.role === "system" ? "" : textOf(message)));
   const baselines = plain(searchable);
   /** @type {Outcome[]} */
   const outcomes = [];
   for (const question of questionsAbout(log.messages, 7 + n, EACH)) {
     context.say(`${log.name}: ${outcomes.length} questions asked …`);
-    const began = performance.now();
-    const { ok, error } = JSON.parse(await engine.callTool(0, "lcm_grep", JSON.stringify({ query: question.query }), entries.at(-1)?.id));
-    const ms = performance.now() - began;
-    if (error) throw new Error(`${question.query}: ${error.message}`);
-    const answer = ok[0].text;
-    const lines = answer.split("\n").filter((/** @type {string} */ line) => /^m-/.test(line));
-    const found = lines.map((/** @type {string} */ line) => line.slice(0, 12));
-    const rank = found.findIndex((/** @type {string} */ id) => question.answers.some((at) => ids[at] === id)) + 1 || Infinity;
+    const { lines, places, tokens, ms } = await history.ask(question.query);
+    const rank = places.findIndex((place) => question.answers.includes(place)) + 1 || Infinity;
     const squeezed = (/** @type {string} */ text) => text.replace(/[«»\s]+/g, "").toLowerCase();
-    const visible = lines.slice(0, 10).some((/** @type {string} */ line) => squeezed(line).includes(squeezed(question.evidence)));
+    const visible = lines.slice(0, 10).some((line) => squeezed(line).includes(squeezed(question.evidence)));
     const order = (/** @type {number[]} */ ranked) => ranked.findIndex((at) => question.answers.includes(at)) + 1 || Infinity;
-    outcomes.push({ kind: question.kind, rank, visible, tokens: lines.length > 0 ? answer.length / 4 : 0, ms, floor: order(baselines.every(question.query)), textbook: order(baselines.best(question.query)), log: log.name, question });
+    outcomes.push({ kind: question.kind, rank, visible, tokens, ms, floor: order(baselines.every(question.query)), textbook: order(baselines.best(question.query)), log: log.name, question });
   }
-  await engine.close();
+  await history.close();
   return outcomes;
 }
 
@@ -152,6 +135,3 @@ const mean = (values) => (values.length > 0 ? values.reduce((sum, value) => sum 
 
 /** Half of the interval that holds the true share in 95 of 100 cases. @param {number} share @param {number} count */
 const spread = (share, count) => (1.96 * Math.sqrt((share * (1 - share)) / Math.max(1, count))).toFixed(3);
-
-/** @param {Buffer} bytes */
-const sha256 = (bytes) => createHash("sha256").update(bytes).digest();

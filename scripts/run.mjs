@@ -20,7 +20,7 @@ import { buildViewer, canBuildViewer } from "./viewer.mjs";
 const PATIENCE_MS = 1500;
 
 const [verb = "", ...rest] = process.argv.slice(2);
-const verbs = { bench, build, check, context, start, strategies, survival, test, "test:all": testAll, fuzz, kill, pack, publish, rehearse };
+const verbs = { bench, boards, build, check, context, start, strategies, survival, test, "test:all": testAll, fuzz, kill, pack, publish, rehearse };
 
 try {
   if (!(verb in verbs)) throw new Failure(`usage: node scripts/run.mjs ${Object.keys(verbs).join(" | ")}`);
@@ -106,6 +106,11 @@ function context(args) {
 /** What outlives compactions. @param {string[]} args */
 function survival(args) {
   return comparison("survival", args);
+}
+
+/** What search finds on public boards. @param {string[]} args */
+function boards(args) {
+  return comparison("boards", args);
 }
 
 /** @param {string} what @param {string[]} args */

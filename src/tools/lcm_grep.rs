@@ -232,7 +232,10 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
         }
     };
     beside(out, true);
-    let _ = writeln!(out, "{name}{place}: {}", lines::marked(&hit.snippet));
+    let _ = match &hit.like {
+        Some(handle) => writeln!(out, "{name}{place}: like {handle}"),
+        None => writeln!(out, "{name}{place}: {}", lines::marked(&hit.snippet)),
+    };
     beside(out, false);
 }
 

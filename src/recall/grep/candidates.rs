@@ -51,6 +51,10 @@ pub(super) struct Candidates {
     pub marks: Vec<Mark>,
     /// Words that were too frequent to be looked at, with what they count in a passage that has them.
     pub frequent: Vec<(String, f64)>,
+    /// How much it tells of a passage that it has a word.
+    pub worth: HashMap<String, f64>,
+    /// The index's words that stand for one that it does not know.
+    pub stand_ins: HashMap<String, Vec<String>>,
     /// The expressions that were looked for, with their weights.
     pub tiers: Vec<(String, f64)>,
 }
@@ -87,7 +91,9 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
             known.extend(reach.find_instead(term, &mut counter, &mut vocabulary)?);
         }
     }
-    known.sort_by_key(|known| known.matches);
+    reach.worth = counter.worth();
+    // What was asked for is not to be left out for what means the same.
+    known.sort_by_key(|known| (known.term.role == Role::Synonym, known.matches));
     let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
     let mut frequent = Vec::new();
     for known in known {
@@ -191,6 +197,7 @@ impl Candidates {
         let plain: Vec<String> = words(&term.text).map(|(_, word)| word.to_lowercase()).collect();
         let [word] = plain.as_slice() else { return Ok(None) };
         let (stand_ins, weight) = vocabulary.stand_ins(word)?;
+        self.stand_ins.insert(word.clone(), stand_ins.clone());
         let mut rows = Vec::new();
         for word in stand_ins {
             rows.extend(counter.view.passages_with(&word, RANKED)?.0);
@@ -296,6 +303,14 @@ impl Counter<'_> {
         let matches = if matches == most { COUNTED } else { matches };
         self.counted.insert(expression.to_owned(), matches);
         Ok(matches)
+    }
+
+    /// What the words tell that were counted.
+    fn worth(&self) -> HashMap<String, f64> {
+        let telling = |(expression, matches): (&String, &usize)| {
+            (expression.trim_matches('"').to_lowercase(), self.telling(*matches))
+        };
+        self.counted.iter().map(telling).collect()
     }
 
     /// What it tells that a passage has a term which so many have, as bm25 weighs a passage of usual length.

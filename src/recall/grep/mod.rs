@@ -1,6 +1,7 @@
 //! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
 
 mod candidates;
+mod fold;
 mod inside;
 mod literal;
 mod narrow;
@@ -11,6 +12,7 @@ mod ranked;
 mod rerank;
 mod scan;
 mod snippet;
+mod synonyms;
 mod words;
 
 use std::collections::HashSet;
@@ -171,6 +173,8 @@ pub struct Hit {
     pub place: Place,
     /// What stands around the match.
     pub snippet: Snippet,
+    /// The handle of a better result whose snippet says the same.
+    pub like: Option<String>,
     /// What was said before and after it, in order, each in a line.
     pub beside: Vec<(MessageCard, String)>,
 }
@@ -248,6 +252,7 @@ pub fn grep(
         Mode::Text => ranked::find(&search)?,
         Mode::Regex => pattern::find(&search)?,
     };
+    fold::name_equals(&mut findings.hits);
     // Only whoever found nothing asks how much was looked through; counting costs the length of the history.
     if findings.hits.is_empty() {
         let (messages, summaries) = view.searchable(search.conversation(), MOST_COUNTED)?;

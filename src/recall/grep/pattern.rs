@@ -195,6 +195,7 @@ fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippe
             found: Found::Message(MessageCard::of(&search.view.message(id)?), search.covering(id)?),
             place: search.place(id)?,
             snippet,
+            like: None,
             beside: search.beside(id)?,
         })
     })
@@ -212,6 +213,7 @@ fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page
                 found: Found::Summary(SummaryCard::of(&summary)),
                 place: search.place_of_summary(summary.id)?,
                 snippet,
+                like: None,
                 beside: Vec::new(),
             })
         })

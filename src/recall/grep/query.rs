@@ -2,8 +2,9 @@
 //!
 //! Nothing of the query ever reaches the index's query language but as a quoted string, so no query can be wrong in it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
+use super::synonyms::synonyms;
 use super::words::{is_function_word, words};
 use crate::model::{bigrams, humps, is_ideograph};
 
@@ -23,6 +24,8 @@ const TELLING: usize = 200;
 const PHRASE_WEIGHT: f64 = 1.5;
 /// What the pieces of a term count together beside the whole.
 const PIECES_WEIGHT: f64 = 0.35;
+/// What words count that mean the same as one of the query.
+const SYNONYMS_WEIGHT: f64 = 0.25;
 
 /// A query, read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +40,8 @@ pub(super) struct Query {
     pub phrase: Vec<String>,
     /// Its words in lower case, humps apart, in order, function words left out.
     pub words: Vec<String>,
+    /// What means the same as some of these words.
+    pub synonyms: BTreeMap<String, Vec<&'static str>>,
     /// What to point out where a passage is shown.
     pub marks: Vec<Mark>,
 }
@@ -63,6 +68,8 @@ pub(super) enum Role {
     Asked,
     /// It only adds to what was asked for.
     Extra,
+    /// It means the same as what was asked for.
+    Synonym,
 }
 
 /// A word that tells why a passage was found.
@@ -90,11 +97,14 @@ impl Query {
             let weight = PIECES_WEIGHT / pieces.len().max(1) as f64;
             terms.extend(pieces.into_iter().map(|piece| extra("", piece, weight)));
         }
-        let mut seen = HashSet::new();
-        terms.retain(|term| seen.insert(term.expression.clone()));
         let words_of =
             |text: &str| -> Vec<String> { words(text).map(|(_, word)| word.to_lowercase()).collect() };
+        let synonyms = synonyms_of(&parts_of_query);
+        terms.extend(synonyms.values().map(|alike| meaning_the_same(alike)));
+        let mut seen = HashSet::new();
+        terms.retain(|term| seen.insert(term.expression.clone()));
         Self {
+            synonyms,
             terms,
             phrase: words_of(text),
             whole: text.trim().trim_matches('"').to_lowercase(),
@@ -132,6 +142,17 @@ fn asked(term: &str) -> Term {
 fn extra(text: &str, expression: String, weight: f64) -> Term {
     let tokens = words(text).map(|(_, word)| quote(word)).collect();
     Term { text: text.to_owned(), expression, tokens, weight, role: Role::Extra }
+}
+
+/// What means the same as the plain words of the query.
+fn synonyms_of(terms: &[&str]) -> BTreeMap<String, Vec<&'static str>> {
+    let known = terms.iter().map(|term| term.to_lowercase()).map(|word| (synonyms(&word), word));
+    known.filter(|(alike, _)| !alike.is_empty()).map(|(alike, word)| (word, alike)).collect()
+}
+
+fn meaning_the_same(alike: &[&str]) -> Term {
+    let any: Vec<String> = alike.iter().map(|word| quote(word)).collect();
+    Term { role: Role::Synonym, ..extra("", any.join(" OR "), SYNONYMS_WEIGHT) }
 }
 
 /// Neighboring plain words written as one, as identifiers do.
@@ -247,7 +268,8 @@ mod tests {
     use super::*;
 
     fn expressions(text: &str) -> Vec<String> {
-        Query::parse(text).terms.into_iter().map(|term| term.expression).collect()
+        let terms = Query::parse(text).terms.into_iter().filter(|term| term.role != Role::Synonym);
+        terms.map(|term| term.expression).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::candidates::{Candidates, reach};
 use super::query::{Mark, Query, Term};
-use super::rerank::{closeness, frequent_words, role_weight};
+use super::rerank::{Lens, frequent_words, role_weight};
 use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
@@ -23,6 +23,8 @@ const WEIGHED: usize = 60;
 const WEIGHED_CLOSELY: usize = 150;
 /// Passages of one message that are weighed.
 const WEIGHED_PASSAGES: usize = 3;
+/// What the newest message gains on the oldest: of those that say the same, the newer one is wanted.
+const NEWEST: f64 = 0.03;
 /// What a message takes over from the better of the two beside it.
 const FROM_NEIGHBOR: f64 = 0.3;
 /// After this many results, those far weaker than the best are left for the next page.
@@ -58,7 +60,8 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         None => 0,
     };
     let mut reach = reach(search, &query)?;
-    let marks: Vec<Mark> = query.marks.iter().cloned().chain(reach.marks.drain(..)).collect();
+    let marks: Vec<Mark> =
+        query.marks.iter().cloned().chain(reach.marks.drain(..)).chain(alike(&query)).collect();
     let candidates = candidates(search, &query, &reach)?;
     if candidates.is_empty() {
         return Ok(Findings { elsewhere: elsewhere(search, &query, &reach)?, ..Findings::default() });
@@ -74,6 +77,11 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     let more = candidates.len().saturating_sub(from + shown);
     let next = (more > 0).then(|| Next { cursor: (from + shown).to_string(), more: Some(more) });
     Ok(Findings { hits, next, ..Findings::default() })
+}
+
+/// What means the same as the query's words tells little of where a passage matches.
+fn alike(query: &Query) -> impl Iterator<Item = Mark> {
+    query.synonyms.values().flatten().map(|word| Mark { word: (*word).to_owned(), weight: 2 })
 }
 
 /// By time, only what is not far weaker than the best is worth showing.
@@ -153,10 +161,10 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
     }
     let weighed = if reach.frequent.is_empty() { WEIGHED } else { WEIGHED_CLOSELY };
     let behind = found.split_off(found.len().min(weighed));
-    let mut candidates = Vec::new();
+    let (mut candidates, lens) = (Vec::new(), Lens::new(query, reach));
     for (message, passages) in &found {
         search.go_on()?;
-        candidates.push(weigh(search, query, reach, *message, passages)?);
+        candidates.push(weigh(search, &lens, reach, *message, passages)?);
     }
     take_from_neighbors(search, &mut candidates)?;
     candidates.sort_by(by_score);
@@ -176,11 +184,15 @@ fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Res
     };
     let scores: HashMap<MessageId, f64> =
         candidates.iter().filter_map(|candidate| Some((message(candidate)?, candidate.score))).collect();
+    let newest = candidates.iter().filter_map(message).map(|message| message.0).max().unwrap_or_default();
     for candidate in candidates {
         let Some(message) = message(candidate) else { continue };
         let neighbors = search.view.neighbors(message)?;
         let best = neighbors.iter().filter_map(|beside| scores.get(beside)).copied().fold(0.0, f64::max);
         candidate.score += FROM_NEIGHBOR * best;
+        #[expect(clippy::cast_precision_loss, reason = "a share")]
+        let age = message.0 as f64 / newest.max(1) as f64;
+        candidate.score *= 1.0 + NEWEST * age;
     }
     Ok(())
 }
@@ -188,7 +200,7 @@ fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Res
 /// A message as its best passage, looked at.
 fn weigh(
     search: &Search<'_>,
-    query: &Query,
+    lens: &Lens<'_>,
     reach: &Candidates,
     message: MessageId,
     found: &[(usize, f64)],
@@ -198,7 +210,7 @@ fn weigh(
     let ranges = passages(&text);
     let weighed = found.iter().take(WEIGHED_PASSAGES).map(|(passage, score)| {
         let shown = ranges.get(*passage).map_or("", |range| &text[range.clone()]);
-        (*passage, (score + frequent_words(&reach.frequent, shown)) * closeness(query, shown))
+        (*passage, (score + frequent_words(&reach.frequent, shown)) * lens.closeness(shown))
     });
     let best = weighed.max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
     let (passage, score) = best.unwrap_or_default();
@@ -213,12 +225,13 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
             *scores.entry(hit.summary).or_default() += hit.score * weight;
         }
     }
-    let mut candidates = Vec::new();
+    let nothing_known = Candidates::default();
+    let (mut candidates, lens) = (Vec::new(), Lens::new(query, &nothing_known));
     for (summary, score) in scores {
         if !search.lets_summary_through(summary)? {
             continue;
         }
-        let closeness = closeness(query, &search.view.summary(summary)?.text);
+        let closeness = lens.closeness(&search.view.summary(summary)?.text);
         candidates.push(Candidate { target: Target::Summary(summary), score: score * closeness });
     }
     candidates.sort_by(by_score);
@@ -235,6 +248,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 found: Found::Message(MessageCard::of(&stored), search.covering(id)?),
                 place: search.place(id)?,
                 snippet: Snippet::best(&text, &within, marks, search.width()),
+                like: None,
                 beside: search.beside(id)?,
             })
         }
@@ -244,6 +258,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
                 found: Found::Summary(SummaryCard::of(&summary)),
                 place: search.place_of_summary(id)?,
                 snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
+                like: None,
                 beside: Vec::new(),
             })
         }

@@ -1,5 +1,6 @@
 //! What the index cannot see of a passage: how near the words of the query stand to each other, and who said them.
 
+use super::candidates::Candidates;
 use super::query::{Query, squeezed};
 use super::words::{are_kin, words};
 use crate::model::humps;
@@ -8,34 +9,168 @@ use crate::model::humps;
 const NEAR: usize = 6;
 /// What all neighbors together add.
 const NEIGHBORS: f64 = 1.5;
-/// What the query gains as it stands, word by word or sign by sign.
+/// What neighbors count that stand the other way round, and those farthest from each other.
+const REVERSED: f64 = 0.7;
+const FARTHEST: f64 = 0.6;
+/// Words of a window, and what it adds if it has all that was asked for.
+const WINDOW: usize = 12;
+const WITHIN: f64 = 2.0;
+/// What an identifier adds that is made of the words of the query.
+const MADE_OF: f64 = 2.0;
+/// Words of the query, and of an identifier, that are held against each other.
+const LONGEST_IDENTIFIER: usize = 12;
+/// What a word counts that means the same as the one asked for.
+const MEANS_THE_SAME: f64 = 0.5;
+/// How much is told by a word of which the index does not tell it.
+const USUALLY_TOLD: f64 = 3.0;
+/// What the query gains as it stands, word by word, sign by sign, or written together.
 const AS_IT_STANDS: f64 = 1.5;
+const WRITTEN_TOGETHER: f64 = 1.35;
 /// Letters of a query that is looked for without what stands between its words.
 const LONG_ENOUGH: usize = 6;
 
 /// What the person said weighs more than what a tool printed.
 pub(super) fn role_weight(role: &str) -> f64 {
     match role {
-        "user" => 1.5,
-        "toolResult" => 0.85,
+        "user" => 1.2,
+        "toolResult" => 0.8,
         _ => 1.0,
     }
 }
 
-/// By how much a passage gains from holding the words of the query together, as they were asked.
-pub(super) fn closeness(query: &Query, passage: &str) -> f64 {
-    let lower = passage.to_lowercase();
-    let plain: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
-    let mut gain = 1.0 + NEIGHBORS * share_of_neighbors(&query.words, &pieces(passage));
-    if !query.phrase.is_empty() && plain.windows(query.phrase.len()).any(|window| window == query.phrase) {
-        gain *= AS_IT_STANDS;
+/// A query that passages are held against.
+pub(super) struct Lens<'a> {
+    query: &'a Query,
+    words: Vec<Wanted<'a>>,
+}
+
+/// A word of the query.
+struct Wanted<'a> {
+    word: &'a str,
+    /// The index's words that stand for it.
+    stand_ins: &'a [String],
+    synonyms: &'a [&'static str],
+    /// How much it tells that a passage has it.
+    worth: f64,
+}
+
+/// Where a word of the query, or one for it, stands among the words of a passage, and what it counts there.
+type Places = Vec<(usize, f64)>;
+
+impl<'a> Lens<'a> {
+    pub fn new(query: &'a Query, reach: &'a Candidates) -> Self {
+        let wanted = |word: &'a String| Wanted {
+            word,
+            stand_ins: reach.stand_ins.get(word).map(Vec::as_slice).unwrap_or_default(),
+            synonyms: query.synonyms.get(word).map(Vec::as_slice).unwrap_or_default(),
+            worth: reach.worth.get(word).copied().unwrap_or(USUALLY_TOLD),
+        };
+        Self { query, words: query.words.iter().map(wanted).collect() }
     }
-    let is_written_together =
-        || query.squeezed.len() >= LONG_ENOUGH && squeezed(passage).contains(&query.squeezed);
-    if lower.contains(&query.whole) || is_written_together() {
-        gain *= AS_IT_STANDS;
+
+    /// By how much a passage gains from holding the words of the query together, as they were asked.
+    pub fn closeness(&self, passage: &str) -> f64 {
+        let pieces = pieces(passage);
+        let places: Vec<Places> = self.words.iter().map(|wanted| wanted.places(&pieces)).collect();
+        let mut gain = self.as_it_stands(passage);
+        if places.len() > 1 {
+            gain *= 1.0 + NEIGHBORS * neighbors(&places);
+            gain *= 1.0 + WITHIN * self.best_window(&places).powf(1.5);
+            gain *= 1.0 + MADE_OF * self.best_identifier(passage);
+        }
+        gain
     }
-    gain
+
+    fn as_it_stands(&self, passage: &str) -> f64 {
+        let query = self.query;
+        let lower = passage.to_lowercase();
+        let plain: Vec<&str> = words(&lower).map(|(_, word)| word).collect();
+        let mut gain = 1.0;
+        if !query.phrase.is_empty() && plain.windows(query.phrase.len()).any(|window| window == query.phrase)
+        {
+            gain *= AS_IT_STANDS;
+        }
+        if lower.contains(&query.whole) {
+            gain *= AS_IT_STANDS;
+        } else if query.squeezed.len() >= LONG_ENOUGH && squeezed(passage).contains(&query.squeezed) {
+            gain *= WRITTEN_TOGETHER;
+        }
+        gain
+    }
+
+    /// The share of what the query asks for that stands within a few words.
+    fn best_window(&self, places: &[Places]) -> f64 {
+        let of_word = |(n, places): (usize, &Places)| -> Vec<(usize, usize, f64)> {
+            places.iter().map(|(at, counts)| (*at, n, *counts)).collect()
+        };
+        let mut all: Vec<(usize, usize, f64)> = places.iter().enumerate().flat_map(of_word).collect();
+        all.sort_by_key(|(at, ..)| *at);
+        let total: f64 = self.words.iter().map(|wanted| wanted.worth).sum();
+        let mut best: f64 = 0.0;
+        for (n, (start, ..)) in all.iter().enumerate() {
+            let mut has = vec![0.0_f64; places.len()];
+            for (_, word, counts) in all[n..].iter().take_while(|(at, ..)| *at <= start + WINDOW) {
+                has[*word] = has[*word].max(*counts);
+            }
+            best = best.max(has.iter().zip(&self.words).map(|(has, wanted)| has * wanted.worth).sum());
+        }
+        if total > 0.0 { best / total } else { 0.0 }
+    }
+
+    /// The share of an identifier's words that are the query's, of the best one that has them all, in whatever order.
+    fn best_identifier(&self, passage: &str) -> f64 {
+        if self.words.len() > LONGEST_IDENTIFIER {
+            return 0.0;
+        }
+        let between = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-');
+        let share = |identifier: &str| {
+            let pieces: Vec<String> =
+                words(identifier).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect();
+            let has = |wanted: &Wanted<'_>| pieces.iter().any(|piece| are_kin(piece, wanted.word));
+            let fits = (self.words.len()..=LONGEST_IDENTIFIER).contains(&pieces.len());
+            #[expect(clippy::cast_precision_loss, reason = "both are small")]
+            let share = self.words.len() as f64 / pieces.len().max(1) as f64;
+            if fits && self.words.iter().all(has) { share } else { 0.0 }
+        };
+        passage.split(between).map(share).fold(0.0, f64::max)
+    }
+}
+
+impl Wanted<'_> {
+    fn places(&self, pieces: &[(usize, String)]) -> Places {
+        let counts = |piece: &str| {
+            let is_meant =
+                are_kin(piece, self.word) || self.stand_ins.iter().any(|stem| piece.starts_with(stem));
+            let counts = if is_meant { 1.0 } else { MEANS_THE_SAME };
+            (is_meant || self.synonyms.iter().any(|alike| are_kin(piece, alike))).then_some(counts)
+        };
+        pieces.iter().filter_map(|(at, piece)| Some((*at, counts(piece)?))).collect()
+    }
+}
+
+/// The share of neighboring words of the query that are near each other in a passage too.
+fn neighbors(places: &[Places]) -> f64 {
+    let all: f64 = places.windows(2).map(|pair| nearest(&pair[0], &pair[1])).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a query is short")]
+    let share = all / (places.len() - 1) as f64;
+    share
+}
+
+/// How near one word stands to the next.
+fn nearest(one: &Places, next: &Places) -> f64 {
+    let mut best: f64 = 0.0;
+    for (from, counts) in one {
+        for (to, others) in next {
+            let apart = from.abs_diff(*to);
+            if (1..=NEAR + 1).contains(&apart) {
+                #[expect(clippy::cast_precision_loss, reason = "a few words")]
+                let nearness = 1.0 - (1.0 - FARTHEST) * (apart - 1) as f64 / NEAR as f64;
+                let order = if from < to { 1.0 } else { REVERSED };
+                best = best.max(counts.min(*others) * nearness * order);
+            }
+        }
+    }
+    best
 }
 
 /// What the frequent words that a passage has add to its score.
@@ -65,18 +200,27 @@ fn pieces(passage: &str) -> Vec<(usize, String)> {
     pieces
 }
 
-/// The share of neighboring words of the query that are near each other in `pieces` too.
-fn share_of_neighbors(query: &[String], pieces: &[(usize, String)]) -> f64 {
-    let places = |wanted: &String| -> Vec<usize> {
-        pieces.iter().filter(|(_, piece)| are_kin(piece, wanted)).map(|(at, _)| *at).collect()
-    };
-    let positions: Vec<Vec<usize>> = query.iter().map(places).collect();
-    let near = |pair: &&[Vec<usize>]| {
-        pair[0].iter().any(|one| pair[1].iter().any(|other| one != other && one.abs_diff(*other) <= NEAR + 1))
-    };
-    #[expect(clippy::cast_precision_loss, reason = "both are small")]
-    match positions.len() {
-        0 | 1 => 0.0,
-        n => positions.windows(2).filter(near).count() as f64 / (n - 1) as f64,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closeness(query: &str, passage: &str) -> f64 {
+        let (query, reach) = (Query::parse(query), Candidates::default());
+        Lens::new(&query, &reach).closeness(passage)
+    }
+
+    #[test]
+    fn words_gain_by_standing_together_in_order_and_in_one_identifier() {
+        let far = " lorem ipsum dolor sit amet".repeat(3);
+        for (query, better, worse) in [
+            ("printer checksum", "the printer has a checksum", "the checksum of the printer"),
+            ("printer checksum", "printer with its checksum", &format!("printer{far} checksum")),
+            ("type content", "if contentType is set", "the content of a type is set"),
+            ("type content", "contentType", "defaultContentTypeName"),
+            ("repaired printer", "the printer was fixed", "the printer was sold"),
+            ("content_", "`content_` first", "content first"),
+        ] {
+            assert!(closeness(query, better) > closeness(query, worse), "{query}: {better}");
+        }
     }
 }

@@ -42,6 +42,9 @@ pub(super) fn are_kin(one: &str, other: &str) -> bool {
     if one == other {
         return true;
     }
+    if one.as_bytes().first() != other.as_bytes().first() {
+        return false;
+    }
     let common = one.char_indices().zip(other.chars()).take_while(|((_, a), b)| a == b).last();
     let Some(stem) = common.map(|((at, c), _)| at + c.len_utf8()).filter(|stem| *stem >= STEM) else {
         return false;

@@ -281,7 +281,7 @@ test("help tells of every command and option, and names the version", async (t) 
   const all = await lcm(nobody, "--help");
   assert.deepEqual([all.code, all.stderr], [0, ""]);
   const names = [...all.stdout.matchAll(/^ {2}([a-z]+) {2,}\S/gm)].map(([, name]) => name);
-  assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "import", "backup", "completions"]);
+  assert.deepEqual(names, ["stats", "sessions", "grep", "show", "tree", "export", "doctor", "import", "backup", "mcp", "completions"]);
   assert.deepEqual(await answer(nobody, "help", "grep"), await answer(nobody, "grep", "--help"));
   for (const text of [all.stdout, ...(await Promise.all(names.map(async (name) => (await answer(nobody, name, "--help")).stdout)))]) {
     assert.ok(text.length > 0);

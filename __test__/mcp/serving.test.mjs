@@ -328,7 +328,7 @@ describe("how it ends", () => {
     const wrong = start(t, shell, "--projct", "x");
     const { code, stderr } = await wrong.end();
     assert.deepEqual([code, stderr.split("\n").length], [2, 2], stderr);
-    assert.match(stderr, /did you mean --project\?/);
+    assert.match(stderr, /a similar argument exists: .--project./);
     assert.deepEqual([...silent.heard(), ...wrong.heard()], []);
   });
 });

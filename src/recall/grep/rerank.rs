@@ -32,7 +32,7 @@ const LONG_ENOUGH: usize = 6;
 /// What the person said weighs more than what a tool printed.
 pub(super) fn role_weight(role: &str) -> f64 {
     match role {
-        "user" => 1.2,
+        "user" => 1.5,
         "toolResult" => 0.8,
         _ => 1.0,
     }

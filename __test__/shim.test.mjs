@@ -572,7 +572,7 @@ test("a Pi that lends no panel asks in dialogs", async (t) => {
   assert.match(host.notifications.at(-1)?.message ?? "", /^Saved in .*settings\.json: maxDepth = 3 \(global\)$/);
   assert.deepEqual(JSON.parse(readFileSync(path.join(agentDir, "settings.json"), "utf8")), { theme: "dark", lcm: { status: false, maxDepth: 3 } });
   await host.commands.get("lcm").handler("search", host.ctx);
-  assert.match(host.notifications.at(-1)?.message ?? "", /Nothing found|The whole of one/);
+  assert.match(host.notifications.at(-1)?.message ?? "", /Nothing found|To read one in full/);
 });
 
 test("a Pi that does not say how it talks with its user is known by what it was started with", async (t) => {

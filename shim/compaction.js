@@ -88,7 +88,7 @@ export class Compaction {
       this.lastReport = { text: `LCM: ${pending.text}` };
       notifyRedrawn(session.ctx, this.lastReport.text, pending.degraded ? "warning" : "info");
     } else if (pending) {
-      session.report("another extension's compaction took the place of this one's. Every message is kept all the same.");
+      session.report("another extension's compaction replaced this one. Every message is still stored.");
     }
     session.repeatReports();
     void session.footer.update();

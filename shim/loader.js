@@ -43,7 +43,7 @@ export function loadEngine() {
   }
   const version = native.version?.();
   if (version !== manifest.version) {
-    throw new Error(`${file} is of version ${version}, but this is version ${manifest.version}: ${remedy}`);
+    throw new Error(`${file} has version ${version}, but this is version ${manifest.version}: ${remedy}`);
   }
   return native;
 }
@@ -68,8 +68,8 @@ function installed(engine) {
 function remedyFor({ optionalDependencies: engines }, folder, name, engine) {
   // The engines' packages are named where ours is packed for npm, so this is a source tree.
   if (!engines) return `run \`npm run build\` in ${folder}`;
-  if (!engines[engine]) return `no package has one for ${name}, so build it from the sources, as the README tells`;
-  return "run `pi install npm:pi-lossless-context` again, and let npm install optional packages (its setting `omit`)";
+  if (!engines[engine]) return `there is no package for ${name}: build it from source, as the README describes`;
+  return "run `pi install npm:pi-lossless-context` again, with optional packages enabled (npm's setting `omit`)";
 }
 
 /** The part of the addon's file name that tells platforms apart: `linux-x64-gnu`, `darwin-arm64`, … */

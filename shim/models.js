@@ -7,7 +7,7 @@ import { shared } from "./shared.js";
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
 /** @typedef {import("./session.js").Session} Session */
 
-/** The engine's word for the cheapest fitting model of the session's provider. */
+/** The engine's word for the cheapest suitable model of the session's provider. */
 const CHEAPEST = "cheapest";
 
 /**
@@ -57,7 +57,7 @@ const hasKey = (registry, model) => model !== undefined && registry.hasConfigure
 
 /** @param {Session} session @param {Model} model */
 function reportChoice(session, { provider, id }) {
-  const why = "the cheapest fitting model of the session's provider, because Pi has no key for a model in compactionModels";
+  const why = "the cheapest suitable model of the session's provider, because Pi has no key for a model in compactionModels";
   session.report(`${provider}/${id} writes the summaries: ${why}. To choose another: /lcm settings compactionModels=PROVIDER/MODEL`, shared.reported, "info");
 }
 

@@ -32,7 +32,7 @@ class Search {
   /** @type {Hit[]} */
   #hits = [];
   #selected = 0;
-  #note = "Type what to look for.";
+  #note = "Type words to search for.";
   /** Are the hits those of what stands in the field? */
   #current = true;
   #project = false;
@@ -167,7 +167,7 @@ class Search {
     const mine = ++this.#asked;
     /** @type {{ hits: Hit[], isCut: boolean, elsewhere: number }} */
     let found = { hits: [], isCut: false, elsewhere: 0 };
-    let note = "Type what to look for.";
+    let note = "Type words to search for.";
     try {
       if (query) {
         found = /** @type {any} */ ((await this.#ask(`search --more${this.#project ? " --project" : ""} -- ${query}`)).answer);

@@ -30,7 +30,7 @@ const REST_MS = 1000;
 
 /** The report on a session in which the store can't go by Pi's ids. */
 const DUPLICATE_IDS = `several entries of this session's file have one id, and Pi shows only the last of them. All are kept and can be found, \
-but this session is left to Pi to compact: mend its file, or go on in a new session`;
+but Pi compacts this session by itself: repair its file, or continue in a new session`;
 
 const OFF = "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.";
 
@@ -136,14 +136,14 @@ export class Session {
     try {
       this.native = loadEngine();
     } catch (error) {
-      const reason = `pi-lossless-context is off: ${messageOf(error)}. Pi compacts in its own way until then.`;
+      const reason = `pi-lossless-context is off: ${messageOf(error)}. Until this is fixed, Pi compacts by itself.`;
       notify(ctx, reason, "error");
       return registerOff(this, reason, "error");
     }
     const rival = this.#rival();
     if (rival) {
-      const others = `another extension (${rival}) keeps the history already, with tools of the same names`;
-      return this.report(`${others}, so this one does nothing. Remove one of the two.`, shared.reported);
+      const others = `another extension (${rival}) already provides tools with the same names`;
+      return this.report(`${others}, so this one does nothing. Remove one of them.`, shared.reported);
     }
     const { settings, notice } = settingsFor(this.native, ctx);
     this.settings = settings;
@@ -181,7 +181,7 @@ export class Session {
       return await this.native.Engine.open(JSON.stringify(options));
     } catch (error) {
       this.#failedAt = performance.now();
-      throw new Error(`${messageOf(error)}. Until that is mended nothing is stored, and Pi compacts in its own way.`);
+      throw new Error(`${messageOf(error)}. Until this is fixed, nothing is stored and Pi compacts by itself.`);
     }
   }
 
@@ -225,7 +225,7 @@ export class Session {
 
   /** The engine, with everything said so far handed over. */
   async ready() {
-    if (!this.isOpen) throw new Error("no session is open: its history can't be asked");
+    if (!this.isOpen) throw new Error("no session is open, so there is no history to search");
     const engine = await this.engine.catch(() => this.#reopen());
     this.sync.resume();
     await this.sync.caughtUp;

@@ -202,7 +202,7 @@ class Value {
     return [
       theme.fg("accent", fit(name, width)),
       ...wrap(help, width).map((line) => theme.fg("dim", line)),
-      ...wrap(`Takes ${takes}; nothing at all brings back what holds without it.`, width).map((line) => theme.fg("dim", line)),
+      ...wrap(`Takes ${takes}. Leave it empty to reset it.`, width).map((line) => theme.fg("dim", line)),
       "",
       ...this.#input.render(width),
       ...(this.#note ? wrap(this.#note, width).map((line) => theme.fg("error", line)) : []),

@@ -79,13 +79,13 @@ pub fn check_own(path: &Path) -> Result<()> {
         let mut owners = link.iter().chain(&real).map(fs::Metadata::uid);
         if let Some(other) = owners.find(|uid| *uid != own && *uid != 0 && Some(*uid) != host) {
             return Err(Error::invalid(format!(
-                "{} belongs to another user (uid {other}): name a folder of your own in the setting dbDir",
+                "{} belongs to another user (uid {other}): set dbDir to a folder of your own",
                 path.display()
             )));
         }
         if let Some(mode) = real.map(|real| real.mode()).filter(|mode| mode & 0o022 != 0) {
             return Err(Error::invalid(format!(
-                "{} may be written by other users (mode {:o}): end that (chmod go-w), or name another folder in the setting dbDir",
+                "{} may be written by other users (mode {:o}): run chmod go-w on it, or set dbDir to another folder",
                 path.display(),
                 mode & 0o777
             )));
@@ -143,16 +143,22 @@ mod tests {
         }
         for open in [0o660, 0o602, 0o666] {
             mode(open);
-            let told = format!("may be written by other users (mode {open:o}): end that (chmod go-w)");
+            let told = format!(
+                "may be written by other users (mode {open:o}): run chmod go-w on it, or set dbDir to another folder"
+            );
             assert!([&file, &link].iter().all(|path| refused(path).contains(&told)), "{}", refused(&file));
         }
         mode(0o644);
         // Only root may give something away.
         if lchown(&link, Some(4321), None).is_ok() {
-            assert!(refused(&link).contains("link belongs to another user (uid 4321): name a folder"));
+            assert!(
+                refused(&link).contains("link belongs to another user (uid 4321): set dbDir to a folder")
+            );
             lchown(&link, Some(0), None).unwrap();
             lchown(&file, Some(4321), None).unwrap();
-            assert!(refused(&link).contains("link belongs to another user (uid 4321): name a folder"));
+            assert!(
+                refused(&link).contains("link belongs to another user (uid 4321): set dbDir to a folder")
+            );
             lchown(dir.path(), Some(4321), None).unwrap();
             check_own(&link).unwrap();
         }

@@ -74,12 +74,12 @@ test("a shell is answered on stdout, told on stderr, and knows by the exit code"
   assert.deepEqual(await answer(shell, "show", "m-ffffffffff"), wrong);
 
   const some = await answer(shell, "grep", "--limit", "2", "mark");
-  assert.deepEqual([some.code, some.stdout.match(/^m-/gm)?.length, some.stderr], [0, 2, "pi-lcm: there are more than these: a larger --limit, or more words\n"]);
+  assert.deepEqual([some.code, some.stdout.match(/^m-/gm)?.length, some.stderr], [0, 2, "pi-lcm: there are more: raise --limit, or add words\n"]);
   const [{ id }] = (await ask(shell, "grep", "brown fox", "--role", "user")).hits;
   const shown = await ask(shell, "show", id);
   assert.deepEqual([shown.role, shown.text, shown.position], ["user", "the quick brown fox", 25]);
   const doctor = await answer(shell, "doctor");
-  assert.deepEqual([doctor.code, doctor.stdout.split("\n").at(-2)], [0, "All is as it must be."]);
+  assert.deepEqual([doctor.code, doctor.stdout.split("\n").at(-2)], [0, "Everything is in order."]);
   const { sessions } = await ask(shell, "sessions");
   assert.deepEqual(sessions.map((/** @type {any} */ { id, messages, current }) => [id, messages, current]), [[(await project.session()).id, 26, true]]);
   assert.deepEqual(bytesIn(shell.storeDir), before, "asking writes nothing");
@@ -114,8 +114,8 @@ describe("a file that is not what it should be is named in one sentence, and lef
   /** @type {[string, (file: string) => void, RegExp][]} */
   const cases = [
     ["another program's", (file) => change(file, "PRAGMA application_id = 1"), /\.db belongs to another program, or another program has changed it\n$/],
-    ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db was written by a newer version of pi-lossless-context \(format 99, this one knows \d+\)\n$/],
-    ["no database at all", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is no database, or damaged: file is not a database\n$/],
+    ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\)\n$/],
+    ["no database at all", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is not a database, or is damaged: file is not a database\n$/],
     ["cut short", (file) => truncateSync(file, 4096), /\.db is damaged: .*malformed\n$/],
   ];
   for (const [what, spoil, told] of cases) {
@@ -155,7 +155,7 @@ test("a folder without a history, and a home without a Pi, are told apart from a
   const folder = temporaryFolder(t);
   const none = await answer({ agentDir, storeDir, cwd: folder }, "stats");
   assert.equal(none.code, 2);
-  assert.ok(none.stderr.startsWith(`pi-lcm: there is no history of ${folder} in ${storeDir}; --project names another folder`), none.stderr);
+  assert.ok(none.stderr.startsWith(`pi-lcm: ${folder} has no history in ${storeDir}; choose another folder with --project`), none.stderr);
   const there = await answer({ agentDir, storeDir, cwd: folder }, "stats", "--project", project.cwd);
   assert.equal(there.code, 0);
   const below = path.join(project.cwd, "src");
@@ -165,7 +165,7 @@ test("a folder without a history, and a home without a Pi, are told apart from a
   const env = { HOME: path.join(folder, "nobody"), PI_CODING_AGENT_DIR: undefined, LCM_DB_DIR: undefined };
   const homeless = await lcm({ agentDir, cwd: folder, env }, "sessions", "--json");
   assert.equal(homeless.code, 2);
-  assert.match(JSON.parse(homeless.stdout).error.message, /^there is no history of /);
+  assert.match(JSON.parse(homeless.stdout).error.message, / has no history in /);
   assert.deepEqual(readdirSync(folder), [], "asking makes nothing");
 });
 

@@ -53,8 +53,8 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.deepEqual(Object.fromEntries(shapes), SHAPES);
     const [{ id }] = JSON.parse(answers[Object.keys(SHAPES).indexOf("search mark0003x")]).hits;
     assert.equal(id, short);
-    assert.match(printed, /\nThis session +14 messages, 14 on this branch\nThis project +14 messages, 1 session\nSummaries +none yet\n[^]*\nPrompt cache +not told of\nBackground +nothing under way;/);
-    assert.ok(printed.includes("\nthere is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)\n"));
+    assert.match(printed, /\nThis session +14 messages, 14 on this branch\nThis project +14 messages, 1 session\nSummaries +none yet\n[^]*\nPrompt cache +not reported\nBackground +idle;/);
+    assert.ok(printed.includes("\nthere is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)\n"));
     assert.match(printed, new RegExp(`\n${id} · assistant · .* UTC · message 6 of 14 on this branch\\n[^]*mark0003x done`));
     assert.ok(long.length > 400_000 && printed.includes(`the long one ${long}`));
     assert.equal(project.turns.length, 0);
@@ -77,7 +77,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const exported = new SessionFile(path.join(project.cwd, "out.jsonl"));
     assert.deepEqual(exported.entries, session.entries, "what Pi wrote is what is exported");
     const refused = await told("export --jsonl out.jsonl");
-    assert.match(refused.message, /out\.jsonl is there already: name another file, or add --force/);
+    assert.match(refused.message, /out\.jsonl already exists: choose another name, or add --force/);
     assert.match((await told("export")).message, /^84 messages written to .*\.md, /);
     const [markdown] = readdirSync(project.cwd).filter((name) => name.endsWith(".md"));
     const text = readFileSync(path.join(project.cwd, markdown), "utf8");

@@ -129,8 +129,8 @@ for (const host of hostsFor(hostsByVersion)) {
       writeFileSync(`${databaseFile(project)}.${HOSTILE}.bak`, "");
       await pi.prompt(`/lcm purge ${history.entries[0].id}`);
       const [{ title, message }] = asked;
-      assert.match(title, /^Remove 1 message for good\?/);
-      assert.match(message, /backups, [^\n]*\.�\]0;title�[^\n]*Forged: all is well\.bak/);
+      assert.match(title, /^Permanently remove 1 message\?/);
+      assert.match(message, /backups and [^\n]*\.�\]0;title�[^\n]*Forged: all is well\.bak/);
       assert.ok(message.split("\n").filter((line) => line.includes("Forged")).length === 2, message);
       assert.doesNotMatch(message, /^\W*Forged/m);
       for (const text of [title, message, ...pi.ui("notify").map((notice) => notice.message)]) assert.doesNotMatch(text, BESIDE_LAYOUT, JSON.stringify(text));

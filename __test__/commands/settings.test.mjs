@@ -28,13 +28,13 @@ for (const host of hostsFor(hostsByVersion)) {
       const { lcm, ...rest } = JSON.parse(readFileSync(file, "utf8"));
       assert.deepEqual(lcm, { status: false });
       assert.deepEqual(rest, JSON.parse(before));
-      assert.equal(await told("settings background=maybe"), "background takes true or false, not maybe: nothing was changed");
+      assert.equal(await told("settings background=maybe"), "background takes true or false, not maybe; nothing was changed");
       assert.equal(await told("settings background=off --project"), `Saved in ${path.join(place.project.cwd, ".pi", "settings.json")}: background = false (project)`);
       assert.match(String(await told("stats")), /^Background +off \(setting background\);/m);
       assert.equal(await told("settings status --reset"), `Saved in ${file}: status = true (default)`);
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: "));
       writeFileSync(file, "{ broken");
-      assert.match(String(await told("settings maxDepth=3")), /settings\.json is no JSON \(.*\): mend it first, nothing was changed$/);
+      assert.match(String(await told("settings maxDepth=3")), /settings\.json is no JSON \(.*\): fix it first; nothing was changed$/);
       assert.equal(readFileSync(file, "utf8"), "{ broken");
       writeFileSync(file, before);
 

@@ -43,7 +43,7 @@ for (const host of hostsFor(hostsByVersion)) {
       spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
       const before = readFileSync(file);
       const name = databaseOf(project, "-2");
-      const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, made anew from Pi's session files \(\/lcm import brings the older ones\), and this is told until you move that away$/;
+      const told = /\.db is damaged: .*malformed; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/;
       for (let starts = 0; starts < 2; starts++) {
         await assertWholeIn(project, pi, { name, told, from: await goOn(project, pi) });
         await pause(project, pi);
@@ -61,10 +61,10 @@ for (const host of hostsFor(hostsByVersion)) {
       project.script.turns = [{ toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0001x" } }] }];
       await pi.prompt("Look it up.");
       const answer = project.lastTurn.messages.findLast(({ role }) => role === "tool");
-      assert.match(answer?.text ?? "", /is damaged \(\/lcm doctor says what helps\)/);
+      assert.match(answer?.text ?? "", /is damaged \(see \/lcm doctor\)/);
       await toldSomething(pi, from);
       await talk(project, pi, "and on");
-      assertToldOnce(pi, /\.db is damaged \(\/lcm doctor says what helps\): .*malformed$/, from);
+      assertToldOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
       await pause(project, pi);
     });
 
@@ -75,8 +75,8 @@ for (const host of hostsFor(hostsByVersion)) {
       await talk(project, pi, "meanwhile");
       await toldSomething(pi, from);
       await talk(project, pi, "and on");
-      assertToldOnce(pi, /\.db is damaged \(\/lcm doctor says what helps\): .*malformed$/, from);
-      assert.match(await doctor(pi), /quit Pi, move \S+\.db away \(and -wal and -shm beside it\), start Pi again in this session/);
+      assertToldOnce(pi, /\.db is damaged \(see \/lcm doctor\): .*malformed$/, from);
+      assert.match(await doctor(pi), /quit Pi, move \S+\.db away \(with its -wal and -shm\), start Pi in this session/);
       await leave(pi);
 
       for (const ending of ["", "-wal", "-shm"]) if (existsSync(file + ending)) renameSync(file + ending, `${file}.old${ending}`);

@@ -26,10 +26,10 @@ for (const host of hostsFor(hostsByVersion)) {
     await t.test("when a project's first session starts; then there is room again", async () => {
       await talk(project, pi, "without a store");
       await toldSomething(pi);
-      assertToldOnce(pi, /there is no room for \S+\.db \(make some on its disk\): .*\. Until that is mended nothing is stored, and Pi compacts in its own way\.$/);
+      assertToldOnce(pi, /no space left for \S+\.db \(free some on its disk\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
       disk.makeRoom();
       await storedAgain(project, pi);
-      assertToldOnce(pi, /no room/);
+      assertToldOnce(pi, /no space left/);
     });
 
     await t.test("while something is stored; then there is room again", async () => {
@@ -40,12 +40,12 @@ for (const host of hostsFor(hostsByVersion)) {
       for (let n = 0; n < 4; n++) await talk(project, pi, `meanwhile ${n} ${filler(`full${n}`, 2000)}`);
       await toldSomething(pi, from);
       await talk(project, pi, "and on");
-      assertToldOnce(pi, /^pi-lossless-context: the history could not be stored, and will be tried again: there is no room for \S+\.db \(make some on its disk\): database or disk is full$/, from);
+      assertToldOnce(pi, /^pi-lossless-context: the history could not be stored and will be retried: no space left for \S+\.db \(free some on its disk\): database or disk is full$/, from);
       assertNothingGone(before, storedIn(project));
 
       disk.makeRoom();
       await storedAgain(project, pi);
-      assertToldOnce(pi, /no room/, from);
+      assertToldOnce(pi, /no space left/, from);
       await leave(pi);
     });
 
@@ -101,7 +101,7 @@ test("a file may not grow any more: the user hears of it, and the next start mak
   for (let n = 0; n < 12; n++) await talk(project, pi, `meanwhile ${n} ${filler(`limit${n}`, 1500)}`);
   await toldSomething(pi);
   await talk(project, pi, "and on");
-  assertToldOnce(pi, /the history could not be stored, and will be tried again: the disk does not take \S+\.db \(see whether it is there, whole, and has room\): disk I\/O error$/);
+  assertToldOnce(pi, /the history could not be stored and will be retried: the disk can't store \S+\.db \(check that it is connected, intact and not full\): disk I\/O error$/);
   await leave(pi);
   project.host = usual;
   await assertWhole(project);
@@ -125,10 +125,10 @@ for (const [what, skip, make] of guarded) {
       await t.test("from a project's first start on; then it may be written", async () => {
         await talk(project, pi, "without a store");
         await toldSomething(pi);
-        assertToldOnce(pi, /failed to make \S+\.db \(let it be written, or name another folder in the setting dbDir\): .*\. Until that is mended nothing is stored, and Pi compacts in its own way\.$/);
+        assertToldOnce(pi, /failed to create \S+\.db \(make it writable, or set dbDir to another folder\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
         folder.setWritable(true);
         await storedAgain(project, pi);
-        assertToldOnce(pi, /failed to make/);
+        assertToldOnce(pi, /failed to create/);
       });
 
       await t.test("with a history in it: that can be asked, and what was missed is stored when it may be written", async () => {
@@ -144,7 +144,7 @@ for (const [what, skip, make] of guarded) {
         await assertAnswers(project, pi, "without a store");
         // The last request that is stored, too.
         await assertAnswers(project, pi, "and now");
-        assertToldOnce(pi, /the history could not be stored, and will be tried again: \S+\.db can't be written \(let it be written, or name another folder in the setting dbDir\): /, from);
+        assertToldOnce(pi, /the history could not be stored and will be retried: \S+\.db can't be written \(make it writable, or set dbDir to another folder\): /, from);
         folder.setWritable(true);
         assertNothingGone(before, storedIn(project));
         await storedAgain(project, pi);

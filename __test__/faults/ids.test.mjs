@@ -31,7 +31,7 @@ for (const host of hostsFor(hostsByVersion)) {
     appendFileSync(file, `${JSON.stringify(again)}\n`);
     const from = await goOn(project, pi);
     await toldSomething(pi, from);
-    assertToldOnce(pi, /^pi-lossless-context: several entries of this session's file have one id, and Pi shows only the last of them\. All are kept and can be found, but this session is left to Pi to compact: /, from);
+    assertToldOnce(pi, /^pi-lossless-context: several entries of this session's file have one id, and Pi shows only the last of them\. All are kept and can be found, but Pi compacts this session by itself: /, from);
     await assertAllStored();
     await talk(project, pi, "and on");
     assert.match(project.lastTurn.raw, /a zebra instead/, "Pi shows the last one");
@@ -44,7 +44,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const { lastCompaction } = await project.session(pi);
     assert.ok(lastCompaction && !lastCompaction.details?.lcm, "it is Pi's own");
     assert.equal(project.summaryCalls.length, 0);
-    assert.match(await doctor(pi), /\n\nAll is as it must be\.$/);
+    assert.match(await doctor(pi), /\n\nEverything is in order\.$/);
     await leave(pi);
   });
 }

@@ -65,7 +65,7 @@ describe("at the same database", { concurrency: 3 }, () => {
         for (const text of ["one", "two", "three"]) await talk(project, pi, text);
         await toldSomething(pi);
         await talk(project, pi, "and on");
-        assertToldOnce(pi, /^pi-lossless-context: the history could not be stored, and will be tried again: another program holds \S+\.db \(let it finish, or end it\): database is locked$/);
+        assertToldOnce(pi, /^pi-lossless-context: the history could not be stored and will be retried: another program locks \S+\.db \(wait for it, or quit it\): database is locked$/);
         writer.close();
         await storedAgain(project, pi);
         assertToldOnce(pi, /another program/);
@@ -91,7 +91,7 @@ describe("at the same database", { concurrency: 3 }, () => {
         const next = project.startPi(["--continue"]);
         await talk(project, next, "meanwhile");
         await toldSomething(next);
-        assertToldOnce(next, /another program holds \S+\.db \(let it finish, or end it\): database is locked\. Until that is mended nothing is stored, and Pi compacts in its own way\.$/);
+        assertToldOnce(next, /another program locks \S+\.db \(wait for it, or quit it\): database is locked\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
         writer.close();
         await storedAgain(project, next);
         assertToldOnce(next, /another program/);
@@ -109,7 +109,7 @@ describe("at the same database", { concurrency: 3 }, () => {
         assertAgreement(project);
         assert.ok(!existsSync(`${databaseFile(project)}-wal`) || statSync(`${databaseFile(project)}-wal`).size === 0, "the log is put away");
         const { code, stdout } = await lcm(project, "doctor");
-        assert.deepEqual({ code, ends: stdout.slice(stdout.lastIndexOf("\n\n")) }, { code: 0, ends: "\n\nAll is as it must be.\n" });
+        assert.deepEqual({ code, ends: stdout.slice(stdout.lastIndexOf("\n\n")) }, { code: 0, ends: "\n\nEverything is in order.\n" });
       }
     });
   }

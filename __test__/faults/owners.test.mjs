@@ -32,7 +32,7 @@ const given = (what, at, make) => ({
     lchownSync(at(file), OTHER, OTHER);
   },
   mend: (file) => lchownSync(at(file), 0, 0),
-  told: new RegExp(` belongs to another user \\(uid ${OTHER}\\): name a folder of your own in the setting dbDir\\. Until that is mended nothing is stored`),
+  told: new RegExp(` belongs to another user \\(uid ${OTHER}\\): set dbDir to a folder of your own\\. Until this is fixed, nothing is stored`),
   gives: true,
 });
 
@@ -44,7 +44,7 @@ const open = (what, mode, at, make) => ({
     chmodSync(at(file), mode);
   },
   mend: (file) => chmodSync(at(file), 0o700),
-  told: new RegExp(` may be written by other users \\(mode ${mode.toString(8)}\\): end that \\(chmod go-w\\), or name another folder in the setting dbDir\\. Until that is mended`),
+  told: new RegExp(` may be written by other users \\(mode ${mode.toString(8)}\\): run chmod go-w on it, or set dbDir to another folder\\. Until this is fixed,`),
 });
 
 const empty = (/** @type {string} */ file) => writeFileSync(file, "", { mode: 0o600 });
@@ -94,7 +94,7 @@ for (const host of hostsFor(hostsByVersion)) {
         assertToldOnce(pi, told, from);
         assert.deepEqual(seen(), before, "nothing is written there");
         const { code, stderr } = await lcm(project, "stats");
-        assert.deepEqual([code, told.test(stderr.replace("\n", ". Until that is mended nothing is stored"))], [2, true], stderr);
+        assert.deepEqual([code, told.test(stderr.replace("\n", ". Until this is fixed, nothing is stored"))], [2, true], stderr);
 
         mend(file);
         await talk(project, pi, "mine again");

@@ -27,7 +27,7 @@ const cases = [
   {
     what: "a database whose header is overwritten",
     lay: (file) => change(file, (bytes) => bytes.fill(0x5a, 0, 100)),
-    told: /[0-9a-f]{16}\.db is damaged: file is not a database; the history goes to \S+-2\.db instead, made anew from Pi's session files \(\/lcm import brings the older ones\), and this is told until you move that away$/,
+    told: /[0-9a-f]{16}\.db is damaged: file is not a database; the history goes to \S+-2\.db instead, rebuilt from Pi's session files \(\/lcm import adds the older ones\)\. This message returns until you move the damaged file away$/,
     always: true,
   },
   {
@@ -51,7 +51,7 @@ const cases = [
   {
     what: "a newer version's database",
     lay: (file) => inDatabase(file, "PRAGMA user_version = 99"),
-    told: /was written by a newer version of pi-lossless-context \(format 99, this one knows \d+\); the history goes to \S+-2\.db instead$/,
+    told: /was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\); the history goes to \S+-2\.db instead$/,
     always: true,
   },
   {
@@ -76,7 +76,7 @@ const cases = [
       renameSync(file, `${file}.away`);
       symlinkSync(path.basename(file), file);
     },
-    told: /is a link that leads nowhere: .*; the history goes to \S+-2\.db instead/,
+    told: /is a broken symbolic link: .*; the history goes to \S+-2\.db instead/,
     always: true,
   },
   {
@@ -85,7 +85,7 @@ const cases = [
       renameSync(file, `${file}.away`);
       symlinkSync(path.join("elsewhere", "gone.db"), file);
     },
-    told: /is a link that leads nowhere: .*; the history goes to \S+-2\.db instead/,
+    told: /is a broken symbolic link: .*; the history goes to \S+-2\.db instead/,
     always: true,
   },
 ];

@@ -107,7 +107,7 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     await project.takeUp(pi, longSession(project, "planned"));
     // Few words would be joined without a call.
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` });
-    const plan = /^No model was asked, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, as they are\ncover {6}\d+ messages before that, about [\d,]+ tokens\ntake {7}0 summaries that are ready, of 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model, then the cheapest fitting model of the session's provider, then the session's own model$/;
+    const plan = /^No model was called, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, as they are\ncover {6}\d+ messages before that, about [\d,]+ tokens\nreuse {6}0 summaries that are ready, covering 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model, then the cheapest suitable model of the session's provider, then the session's own model$/;
     await pi.request("prompt", { message: "/lcm compact --dry-run" });
     const told = await eventually(() => {
       const message = pi.ui("notify").at(-1)?.message;
@@ -117,7 +117,7 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     const [, leaves, condensed] = plan.exec(told) ?? assert.fail(told);
     assert.equal(project.summaryCalls.length, 0);
     await pi.request("prompt", { message: "/lcm compact --dry" });
-    await eventually(() => assert.match(pi.ui("notify").at(-1)?.message, /^\/lcm compact has no option --dry: it takes --dry-run alone, or words/));
+    await eventually(() => assert.match(pi.ui("notify").at(-1)?.message, /^\/lcm compact has no option --dry: it takes --dry-run, or words/));
     await pi.request("compact");
     assert.equal(project.summaryCalls.length, Number(leaves) + Number(condensed));
   });

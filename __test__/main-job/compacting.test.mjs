@@ -202,7 +202,7 @@ test("a Pi compacts one session after the other", async (t) => {
       await pi.waitFor(() => pi.ui("notify").length > 0);
       const told = pi.ui("notify");
       assert.equal(told.length, 1);
-      assert.match(told[0].message, /of them without a model, to be made anew later \(.*the model is on fire\)$/);
+      assert.match(told[0].message, /of them without a model, to be replaced later \(.*the model is on fire\)$/);
       assert.equal(told[0].notifyType, "warning");
     });
 

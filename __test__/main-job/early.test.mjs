@@ -116,7 +116,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       await eventually(() => assertAgreement(project));
       await eventually(() => assert.match(pi.status("lcm") ?? "", /^LCM: \d+ msgs \| \d+ summaries/));
       await pi.request("prompt", { message: "/lcm doctor" });
-      await eventually(() => assert.match(pi.ui("notify").at(-1)?.message, /^All is as it must be\.$/m));
+      await eventually(() => assert.match(pi.ui("notify").at(-1)?.message, /^Everything is in order\.$/m));
     });
 
     await t.test("and what is said meanwhile arrives, once and in order", async () => {

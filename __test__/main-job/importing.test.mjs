@@ -45,7 +45,7 @@ for (const host of hostsFor(hostsByVersion)) {
     project.configure({ lcm: {} });
     await pi.request("new_session");
     await pi.waitFor(() => notices(pi).length > 0);
-    assert.deepEqual(notices(pi), ["LCM: this project has 3 older sessions. /lcm import keeps them too."]);
+    assert.deepEqual(notices(pi), ["LCM: this project has 3 older sessions. /lcm import adds them."]);
     await pi.prompt("/lcm import");
     const messages = new Set(old.flatMap(({ entries }) => entries.map(jsonOf).filter((json) => json && !json.startsWith('{"role":"system"')))).size;
     assert.match(notices(pi)[1], new RegExp(`^3 sessions: ${messages} messages new, \\d+ known already$`));
@@ -87,7 +87,7 @@ test("in print mode nothing is offered, and the report is what is printed", asyn
   }
   const { stdout } = await project.runPi(["-p", "hello", "/lcm import", "/lcm import --all", "/lcm import /nowhere/at/all.jsonl"]);
   const [own, all, wrong, ...rest] = stdout.split("\n");
-  assert.equal(own, "2 sessions: 1,007 messages new, 0 known already, 1 session in which nothing was said left out, 1 file could not be read (broken.jsonl: it is no session of Pi's)");
+  assert.equal(own, "2 sessions: 1,007 messages new, 0 known already, 1 empty session left out, 1 file could not be read (broken.jsonl: it is not a Pi session)");
   assert.equal(wrong, "there is no /nowhere/at/all.jsonl");
   assert.deepEqual(rest, ["Understood.", ""]);
 
@@ -148,7 +148,7 @@ test("a long import leaves the session free, shows how far it is, and can be sto
   await terminal.send("still there?");
   await terminal.waitFor((screen) => screen.includes("Understood."), "an answer");
   await terminal.send("/lcm import --stop");
-  await terminal.waitFor((screen) => /The import is being stopped\.|stopped after/.test(screen), "the stop");
+  await terminal.waitFor((screen) => /The import is stopping\.|stopped after/.test(screen), "the stop");
   await atFullSpeed();
   await terminal.waitFor((screen) => /stopped after \d of\s+6\s+files/.test(screen), "the report");
   await terminal.waitFor((screen) => !screen.includes("LCM: importing"), "the progress is gone");

@@ -53,7 +53,7 @@ const calls = [
   ["lcm_expand", { summary_id: "$ID", max_tokens: "500", raw: "true" }],
   ["lcm_expand", { summary_id: "$ID", cursor: "99999999" }, /belongs to no page of m-/],
   ["lcm_expand", { summary_id: "$ID", lines: "9-2" }, /write the first and the last line, such as 100-180/],
-  ["lcm_expand", { summary_id: "$ID", lines: "5000-5010" }, /are behind the end, there are 1: write the first and the last line/],
+  ["lcm_expand", { summary_id: "$ID", lines: "5000-5010" }, /is past the end, there are 1: write the first and the last line/],
   ["lcm_expand", { summary_id: "$ID", around: -1 }, /around must be a number from 0/],
   ["lcm_expand", { summary_id: "$ID", around: 2, query: "walrus" }, /exclude each other/],
   ["lcm_expand", { summary_id: "$ID", query: long }],

@@ -154,7 +154,7 @@ for (const host of hostsFor(hosts)) {
       await first.prompt("the fourth");
       assert.ok(project.lastTurn.toolNames.includes("lcm_grep") && !project.lastTurn.toolNames.includes("lcm_note"));
       assert.ok(!project.lastTurn.system.includes("Earlier sessions of this project"));
-      assert.match(await told(first, "notes"), /^notes are switched off: \/lcm settings notes=true switches them on/);
+      assert.match(await told(first, "notes"), /^notes are off: \/lcm settings notes=true turns them on/);
     });
 
     await t.test("a later start tells it in the same words", async () => {

@@ -71,7 +71,7 @@ test("what was compacted can be got back", async (t) => {
     });
 
     await t.test("an unknown one is answered with the one that was meant", async () => {
-      assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)"]);
+      assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"]);
     });
 
     await t.test("nothing of this reached the model or the session", async () => {

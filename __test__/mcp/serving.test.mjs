@@ -225,7 +225,7 @@ describe("which history is answered from", () => {
       assert.equal(answered.isError, true);
       return answered;
     });
-    assert.ok(content[0].text.startsWith(`there is no history of ${there.cwd} in ${shell.storeDir}; `), content[0].text);
+    assert.ok(content[0].text.startsWith(`${there.cwd} has no history in ${shell.storeDir}; `), content[0].text);
     assert.equal(seen.rootsAsked, 2);
     assert.deepEqual((await client.listResources()).resources, []);
   });
@@ -250,7 +250,7 @@ describe("which history is answered from", () => {
     for (const dir of [cwd, sessionDir]) mkdirSync(dir);
     const own = { cwd, agentDir: shell.agentDir, sessionDir, storeDir };
     const { client } = await connect(t, own);
-    assert.match(await told(client, "lcm_describe", {}), /^there is no history of /);
+    assert.match(await told(client, "lcm_describe", {}), / has no history in /);
     const say = async (/** @type {string} */ id, /** @type {string} */ word) => {
       const history = new History({ cwd, id });
       history.user(`the ${word} sleeps`);

@@ -110,9 +110,9 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(blockOf(project.lastTurn), block);
       const about = warnings(pi).filter((message) => !message.startsWith("LCM: "));
       assert.deepEqual(about, [
-        "pi-lossless-context: the limit of 2 model calls in this session is reached (setting `modelCallsPerSession`), so summaries are made without a model for now, and anew once there is room again",
+        "pi-lossless-context: the limit of 2 model calls in this session is reached (setting `modelCallsPerSession`), so summaries are made without a model for now and replaced later",
       ]);
-      assert.match(warnings(pi)[0], /of them without a model, to be made anew later \(the limit of the setting `modelCallsPerSession` is reached\)$/);
+      assert.match(warnings(pi)[0], /of them without a model, to be replaced later \(the limit of the setting `modelCallsPerSession` is reached\)$/);
       await pi.stop();
       pi = project.startPi(["--session", file]);
       await pi.prompt("still more ".repeat(300));
@@ -131,7 +131,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(project.summaryCalls.length, asked);
       const session = await project.session(pi);
       assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(session.lastCompaction.summary))), session.compactedBy());
-      assert.match(warnings(pi).at(-1) ?? "", /\(no model can be asked \(demo\/demo-model failed before and is left alone for \d+ s\)\)$/);
+      assert.match(warnings(pi).at(-1) ?? "", /\(no model can be asked \(demo\/demo-model failed before and is not asked for \d+ s\)\)$/);
     });
   });
 }

@@ -57,7 +57,7 @@ beside("where two compactions are offered, Pi takes the one of the extension tha
     } else {
       assert.equal(summary, `The rival's own words, number ${at + 1}.`);
       assert.equal(toldBy(pi).length, 1, "of the one that was replaced the user is told once");
-      assert.match(toldBy(pi)[0], /another extension's compaction took the place of this one's/);
+      assert.match(toldBy(pi)[0], /another extension's compaction replaced this one/);
     }
   }
   await assertOursCoversAll(project, pi);

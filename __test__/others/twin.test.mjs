@@ -60,7 +60,7 @@ for (const placing of placings) {
     await pi.prompt("/lcm");
     const [told, ...rest] = pi.ui("notify");
     assert.equal(told.notifyType, "warning");
-    assert.match(told.message, /another extension \(\S*twin\.mjs\) keeps the history already/);
+    assert.match(told.message, /another extension \(\S*twin\.mjs\) already provides tools with the same names/);
     assert.deepEqual(rest.map(({ message }) => message), ["the twin's /lcm"]);
     assert.equal(pi.status("lcm"), undefined);
 
@@ -90,7 +90,7 @@ for (const placing of placings) {
       await pi.waitFor(() => pi.ui("notify").length > 1);
       await pi.stop();
       const [told, ...rest] = pi.ui("notify").map(({ message }) => message);
-      assert.deepEqual(rest, ["LCM: this project has 2 older sessions. /lcm import keeps them too."]);
+      assert.deepEqual(rest, ["LCM: this project has 2 older sessions. /lcm import adds them."]);
       assert.ok(told.includes(`${file} belongs to another program`) && told.includes("-2.db"), told);
       assertUntouched(project);
       // So that the store is the only one in its folder.
@@ -117,7 +117,7 @@ for (const host of hostsFor(hostsByVersion)) {
     await eventually(() => assertAgreement(project));
     const told = pi.ui("notify").map(({ message }) => message);
     assert.equal(told.length, 2);
-    assert.match(told[0], /another extension \(\S*index\.js\) keeps the history already/);
+    assert.match(told[0], /another extension \(\S*index\.js\) already provides tools with the same names/);
     assert.match(told[1], /^LCM: /);
     const { commands } = await pi.request("get_commands");
     assert.deepEqual(commands.map((/** @type {any} */ { name }) => name).filter((/** @type {string} */ name) => name.startsWith("lcm")), ["lcm"]);

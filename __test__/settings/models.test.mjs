@@ -105,7 +105,7 @@ for (const host of hostsFor(hostsByVersion)) {
     writeFileSync(lister, LISTER);
 
     await place.rpc(async (pi) => {
-      await t.test("the cheapest fitting model of the session's provider is asked, and the user hears of it once", async () => {
+      await t.test("the cheapest suitable model of the session's provider is asked, and the user hears of it once", async () => {
         const { asked, authors, told } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-small"]);
         assert.deepEqual(authors, ["demo/demo-small"]);

@@ -69,7 +69,7 @@ for (const host of hostsFor(hostsByVersion)) {
       await t.test("what is no setting is told of, with its file", () => {
         const [notice, ...rest] = told(pi).filter((message) => message.startsWith("pi-lossless-context: "));
         assert.deepEqual(rest, []);
-        assert.ok(notice.includes(`nonsense in ${path.join(cwd, ".pi", "settings.json")} is no setting`), notice);
+        assert.ok(notice.includes(`nonsense in ${path.join(cwd, ".pi", "settings.json")} is not a setting`), notice);
       });
 
       await t.test("how finely is summarized", async () => {

@@ -58,7 +58,7 @@ for (const host of hostsFor(hostsByVersion)) {
       await pi.prompt("hello");
       // The footer is counted anew together with what is told.
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
-      assert.match(told(pi)[0], /^pi-lossless-context: the history of this project takes \d\.\d MB, more than the 1 MB of the setting sizeBudgetMegabytes; nothing is deleted by itself: raise the setting, or quit Pi and move \S+\.db away \(/);
+      assert.match(told(pi)[0], /^pi-lossless-context: the history of this project takes \d\.\d MB, more than the 1 MB of the setting sizeBudgetMegabytes; nothing is deleted automatically: raise the setting, or quit Pi and move \S+\.db away \(/);
       assert.equal(told(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
       await pi.request("new_session");
       await pi.prompt("hello again");

@@ -143,7 +143,7 @@ export async function assertWhole(project, { args = ["--continue"], ...whole } =
 export async function assertWholeIn(project, pi, { name, told, from } = {}) {
   await talk(project, pi, "and afterwards");
   await eventually(() => assertAgreement(project, undefined, name));
-  assert.match(await doctor(pi), /\n\nAll is as it must be\.$/);
+  assert.match(await doctor(pi), /\n\nEverything is in order\.$/);
   if (told) assertToldOnce(pi, told, from);
   else assert.deepEqual(warnings(pi, from), []);
 }

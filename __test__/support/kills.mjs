@@ -91,7 +91,7 @@ async function assertAllThere(project, workers, stored) {
   for (const { pi } of workers) if (pi) assert.deepEqual(warnings(pi), []);
   const open = workers.find(({ pi }) => pi)?.pi;
   assert.ok(open);
-  assert.match(await doctor(open), /\n\nAll is as it must be\.$/);
+  assert.match(await doctor(open), /\n\nEverything is in order\.$/);
 }
 
 /** What is stored now, read from a copy: it is for Pi to find what a kill left behind. @param {Project} project */

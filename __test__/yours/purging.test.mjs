@@ -70,7 +70,7 @@ function assertGone(project) {
 async function assertStaysAway(project) {
   const [session] = project.sessions();
   const { stdout } = await project.runPi(["-p", "-c", "/lcm doctor", `/lcm import ${session.file}`, "what now?"]);
-  assert.match(stdout, /2 of them purged[^]*All is as it must be\.[^]*Heard: what now\?/);
+  assert.match(stdout, /2 of them purged[^]*Everything is in order\.[^]*Heard: what now\?/);
   assertGone(project);
   assert.equal(saying(project).length, 2, "Pi's own file is Pi's");
 }
@@ -84,15 +84,15 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.ok(backup, asked.stdout);
     assert.ok(readFileSync(backup).length > 10_000);
     if (process.platform !== "win32") assert.equal(statSync(backup).mode & 0o777, 0o600);
-    assert.match(asked.stdout, new RegExp(`\nThis would remove for good: 1 message[^]*/lcm purge ${one} --yes does it`));
+    assert.match(asked.stdout, new RegExp(`\nThis would permanently remove: 1 message[^]*/lcm purge ${one} --yes removes it`));
     assert.equal(project.inStore((store) => store.count("messages WHERE kind = 4")), 0);
 
     const { stdout } = await project.runPi(["-p", "-c", ...[one, other].map((entry) => `/lcm purge ${entry} --yes`)]);
-    const answers = stdout.split(/^(?=Removed for good)/m);
+    const answers = stdout.split(/^(?=Permanently removed)/m);
     assert.equal(answers.length, 2, stdout);
     for (const answer of answers) {
-      assert.match(answer, /^Removed for good: 1 message[^]*Nothing of it is left in the database/);
-      for (const named of [backup, project.sessions()[0].file, "the session that is open"]) assert.ok(answer.includes(named), `${named} in ${answer}`);
+      assert.match(answer, /^Permanently removed: 1 message[^]*The database and its log contain nothing of it/);
+      for (const named of [backup, project.sessions()[0].file, "the open session"]) assert.ok(answer.includes(named), `${named} in ${answer}`);
     }
     const { stdout: inTheFork } = await project.runPi(["-p", "--fork", project.sessions()[0].file, "in the fork"]);
     assert.equal(inTheFork, "Heard: in the fork\n");
@@ -110,14 +110,14 @@ test("in rpc mode", async (t) => {
     asked.push(dialog);
     return answer;
   });
-  const removed = () => pi.ui("notify").filter(({ message }) => message.startsWith("Removed for good"));
+  const removed = () => pi.ui("notify").filter(({ message }) => message.startsWith("Permanently removed"));
 
   await t.test("the user is asked, and a no is a no", async () => {
     for (const [at, entry] of saying(project).entries()) {
       answer = false;
       await pi.prompt(`/lcm purge ${entry}`);
-      assert.match(asked.at(-1).title, /^Remove 1 message for good\?/);
-      assert.match(asked.at(-1).message, /^This would remove for good/);
+      assert.match(asked.at(-1).title, /^Permanently remove 1 message\?/);
+      assert.match(asked.at(-1).message, /^This would permanently remove/);
       assert.equal(removed().length, at);
       answer = true;
       await pi.prompt(`/lcm purge ${entry}`);
@@ -133,7 +133,7 @@ test("in rpc mode", async (t) => {
     await pi.waitFor(() => pi.ui("notify").some(({ message }) => message.includes("6 messages new")));
     await pi.prompt("/lcm purge 019a4f00-0000-7001 --yes");
     const { message } = await pi.waitFor(() => removed()[2]);
-    assert.match(message, /^Removed for good: 6 messages of/);
+    assert.match(message, /^Permanently removed: 6 messages of/);
     await pi.request("switch_session", { sessionPath: file });
     await pi.request("clone");
     await pi.prompt("in the fork");
@@ -152,18 +152,18 @@ test("in the TUI the user is asked, and work goes on", { skip: noTerminal }, asy
   await terminal.waitFor((screen) => /LCM: 6 msgs/.test(screen), "the footer");
   for (const [at, entry] of saying(project).entries()) {
     await terminal.send(`/lcm purge ${entry}`);
-    await terminal.waitFor((screen) => screen.includes("Remove 1 message for good?"), "the question");
+    await terminal.waitFor((screen) => screen.includes("Permanently remove 1 message?"), "the question");
     if (at === 0) {
       // A second Enter is no agreement.
       terminal.press("enter");
       await terminal.waitFor((screen) => screen.includes("Nothing was removed."), "that nothing was done");
       await terminal.send(`/lcm purge ${entry}`);
-      await terminal.waitFor((screen) => screen.lastIndexOf("Remove 1 message for good?") > screen.lastIndexOf("Nothing was removed."), "the question again");
+      await terminal.waitFor((screen) => screen.lastIndexOf("Permanently remove 1 message?") > screen.lastIndexOf("Nothing was removed."), "the question again");
     }
     terminal.press("down");
     await terminal.waitFor((screen) => /[>→❯] Yes, for good/.test(screen), "the other answer chosen");
     terminal.press("enter");
-    await terminal.waitFor((screen) => screen.includes("Removed for good"), "the answer");
+    await terminal.waitFor((screen) => screen.includes("Permanently removed"), "the answer");
     await terminal.waitFor((screen) => screen.includes(`LCM: ${5 - at} msgs`), "the footer without it");
   }
   await terminal.send("still there?");

@@ -43,13 +43,13 @@ for (const host of hostsFor(hostsByVersion)) {
 
     project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "mark0004x", session: "project" } }] }];
     const { stdout } = await project.runPi(["-p", "/lcm stats", "/lcm relink /nowhere/at/all", `/lcm relink ${from}`, "look for it", "/lcm doctor"]);
-    const [lost, wrong, found, doctor] = stdout.split(/^(?=no history of |The history of |Database +ok)/m);
+    const [lost, wrong, found, doctor] = stdout.split(/^(?=\/nowhere\/at\/all has no history |The history of |Database +ok)/m);
     assert.match(lost, /This project +0 messages/);
-    assert.match(wrong, /^no history of \/nowhere\/at\/all lies in [^]*there are those of /);
-    assert.match(found, /is part of this project's now: 1 session, \d+ messages \(\d+ new\), \d+ summar/);
+    assert.match(wrong, /^\/nowhere\/at\/all has no history in [^]*there are histories of /);
+    assert.match(found, /is now part of this project's: 1 session, \d+ messages \(\d+ new\), \d+ summar/);
     assert.ok(found.includes(path.join(project.storeDir, old)), found);
     assert.match(project.lastTurn.raw, /«mark0004x» please/);
-    assert.match(doctor, /All is as it must be\./);
+    assert.match(doctor, /Everything is in order\./);
     const after = said(project, databaseOf(project));
     assert.deepEqual(after.summaries, before.summaries);
     const known = new Set(after.messages);
@@ -88,7 +88,7 @@ test("worktrees share a history with projectIdentity = git, and a change of it i
   assert.ok(notices()[0].includes(`that of ${tree} lies in `), notices()[0]);
   await t.test("while another Pi works with the old history, it is left to that", async () => {
     await pi.prompt(`/lcm relink ${tree}`);
-    await pi.waitFor(() => notices().some((message) => message.startsWith("another Pi works in ")));
+    await pi.waitFor(() => notices().some((message) => message.startsWith("another Pi is working in ")));
     await old.stop();
   });
   await pi.prompt(`/lcm relink ${tree}`);

@@ -37,7 +37,7 @@ impl Host for Pi {
             if let Some(reason) = found["error"].as_str() {
                 return Err(reason.to_owned());
             }
-            serde_json::from_value(found).map_err(|_| "what Pi says of it can't be read".into())
+            serde_json::from_value(found).map_err(|_| "Pi's description of it can't be read".into())
         })
     }
 

@@ -85,7 +85,7 @@ impl Cli {
     /// When it is no such JSON.
     pub async fn run(&self, request: &str) -> Result<Reply> {
         let line: Line = serde_json::from_str(request)
-            .map_err(|error| Error::invalid(format!("the command is not as expected: {error}")))?;
+            .map_err(|error| Error::invalid(format!("the command is malformed: {error}")))?;
         let as_json = line.arguments.iter().any(|argument| argument == arguments::JSON);
         let reply = match read(&line.arguments, &line.cwd) {
             Ok(ParsedArgs::Text(text)) => Ok(Reply { output: text, ..Reply::default() }),
@@ -127,7 +127,7 @@ impl Cli {
         } else {
             // What is piped on is hits alone, and whoever counts them must know that these are not all.
             if invocation.name == "grep" && !manner.is_terminal && answer.answer["isCut"] == true {
-                let more = "pi-lcm: there are more than these: a larger --limit, or more words";
+                let more = "pi-lcm: there are more: raise --limit, or add words";
                 reply.complaint = [reply.complaint.as_str(), more].join("\n").trim_start().to_owned();
             }
             reply.output = manner.shown(words);
@@ -211,7 +211,7 @@ async fn open(
             }
             if !folder.is_dir() {
                 return Err(Error::invalid(format!(
-                    "there is no folder {}: --project names another",
+                    "there is no folder {}: choose another with --project",
                     folder.display()
                 )));
             }
@@ -231,7 +231,7 @@ async fn open_database(
     cancel: &CancellationToken,
 ) -> Result<Opened> {
     if access != Access::Reads {
-        return Err(Error::invalid("--db is read-only: name the project's folder with --project instead"));
+        return Err(Error::invalid("--db is read-only: use --project with the project's folder instead"));
     }
     let cancel = cancel.clone();
     let named = move || Store::apart_in(Path::new(&real_path(&path)), &cancel);
@@ -286,11 +286,11 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
     let remedy = match folder.ancestors().skip(1).find(has_one) {
         Some(above) => format!("{} has one: --project {}", above.display(), above.display()),
         None => {
-            "--project names another folder, --db a file, and pi-lcm import makes one of Pi's session files"
+            "choose another folder with --project or a database with --db, or create one with pi-lcm import"
                 .into()
         }
     };
-    Error::invalid(format!("there is no history of {} in {}; {remedy}", folder.display(), dir.display()))
+    Error::invalid(format!("{} has no history in {}; {remedy}", folder.display(), dir.display()))
 }
 
 /// The session that is asked about, the last opened one unless told otherwise, at the end of its last branch.
@@ -333,8 +333,8 @@ mod tests {
     #[test]
     fn a_sentence_names_commands_as_a_shell_knows_them() {
         for (in_pi, outside) in [
-            ("/lcm search takes the words", "pi-lcm grep takes the words"),
-            ("it is so; /lcm help export tells more", "it is so; pi-lcm export --help tells more"),
+            ("/lcm search needs words", "pi-lcm grep needs words"),
+            ("it is so; see /lcm help export", "it is so; see pi-lcm export --help"),
             ("/a/lcm import and (/lcm import)", "/a/lcm import and (pi-lcm import)"),
             ("/lcm settings maxDepth=4", "/lcm settings maxDepth=4"),
         ] {

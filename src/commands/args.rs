@@ -118,7 +118,7 @@ pub(super) fn values<'k>(rest: &Rest, known: &[&'k str]) -> Result<(Vec<(&'k str
         };
         let value = if value.is_empty() { words.next().unwrap_or_default().trim() } else { value };
         if value.is_empty() {
-            return Err(Error::invalid(format!("{name} takes a value, and none is given")));
+            return Err(Error::invalid(format!("{name} needs a value")));
         }
         values.push((*name, value.to_owned()));
     }
@@ -145,13 +145,10 @@ pub(super) fn none(command: &str, rest: &str) -> Result<()> {
 /// What to say of an argument that a command does not know.
 pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
     let takes = match known {
-        [] => "it takes --json alone".to_owned(),
+        [] => "it takes only --json".to_owned(),
         known => format!("it takes {}", known.join(", ")),
     };
-    Error::invalid(format!(
-        "/lcm {command} knows no {}: {takes}; /lcm help {command} tells more",
-        one_line(word, 40)
-    ))
+    Error::invalid(format!("/lcm {command} has no {}: {takes}; see /lcm help {command}", one_line(word, 40)))
 }
 
 /// A path as a person types it: in quotes or not, from the home folder or not.
@@ -210,7 +207,7 @@ mod tests {
         assert_eq!((found, behind_options(&rest)), (vec!["--more"], "what --more does"));
         assert_eq!((behind_options("--x -- y"), behind_options("--")), ("--x -- y", ""));
         let error = options("export", "--mad", &["--md", "--force"]).unwrap_err().to_string();
-        assert_eq!(error, "/lcm export knows no --mad: it takes --md, --force; /lcm help export tells more");
+        assert_eq!(error, "/lcm export has no --mad: it takes --md, --force; see /lcm help export");
         assert!(none("stats", "now").is_err() && none("stats", " ").is_ok());
     }
 

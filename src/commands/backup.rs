@@ -44,7 +44,7 @@ async fn back_up(asked: &CommandContext<'_>) -> Result<Answer> {
     let path = place(database, Path::new(&asked.home.cwd), &path);
     if path.symlink_metadata().is_ok() {
         return Err(Error::invalid(format!(
-            "there is a {} already, and nothing is overwritten: name another",
+            "{} already exists and is not overwritten: choose another name",
             path.display()
         )));
     }

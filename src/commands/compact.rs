@@ -11,13 +11,13 @@ use crate::text::{count, grouped};
 
 pub(super) const COMMAND: Command = Command {
     name: "compact",
-    help: "compact now, with a focus; --dry-run: the plan, without a call",
+    help: "compact now; WORDS: with a focus; --dry-run: only the plan",
     usage: &[
         ("compact", "compacts this branch now, as Pi's own /compact does"),
-        ("compact WORDS", "the same, with an account of what WORDS say in it"),
-        ("compact --dry-run", "says what a compaction would do now; no model is asked, nothing is changed"),
+        ("compact WORDS", "the same, with a focus on WORDS"),
+        ("compact --dry-run", "shows what a compaction would do now; calls no model, changes nothing"),
     ],
-    arguments: &[("--dry-run", "the plan, without a call")],
+    arguments: &[("--dry-run", "only the plan")],
     is_long: false,
     answer: |asked| Box::pin(plan(asked)),
 };
@@ -65,10 +65,10 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         rest if rest.starts_with("--") => {
             let option = rest.split_whitespace().next().unwrap_or_default();
             return Err(Error::invalid(format!(
-                "/lcm compact has no option {option}: it takes --dry-run alone, or words that say what to focus on"
+                "/lcm compact has no option {option}: it takes --dry-run, or words to focus on"
             )));
         }
-        _ => return Err(Error::invalid("Pi runs /lcm compact; this session has nothing to run it with")),
+        _ => return Err(Error::invalid("/lcm compact needs a running Pi")),
     }
     let (store, scope, settings) = (asked.store(), asked.scope, asked.settings);
     let found = match &scope.leaf {
@@ -82,7 +82,7 @@ async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
         return Ok(Sentence::answer("There is nothing to compact: Pi keeps all of this branch as it is."));
     };
     let named = settings.compaction_models.iter().map(String::as_str);
-    let sibling = (named.len() > 0).then_some("the cheapest fitting model of the session's provider");
+    let sibling = (named.len() > 0).then_some("the cheapest suitable model of the session's provider");
     let models = named.chain(sibling).chain(["the session's own model"]);
     let part = |(messages, tokens)| Part { messages, tokens };
     Ok(Answer::of(&Plan {
@@ -108,13 +108,16 @@ fn render(forecast: &Forecast, models: &[String]) -> String {
     let row = |name: &str, value: String| format!("\n{name:<10} {value}");
     let tokens = |n: usize| format!("about {} tokens", grouped(n));
     let messages = |n: usize| count(n, "message");
-    let mut out = "No model was asked, and nothing was changed. A compaction now would".to_owned();
+    let mut out = "No model was called, and nothing was changed. A compaction now would".to_owned();
     let Forecast { kept, covered, ready, leaves, .. } = *forecast;
     out += &row("keep", format!("{} at the end, {}, as they are", messages(kept.0), tokens(kept.1)));
     out += &row("cover", format!("{} before that, {}", messages(covered.0), tokens(covered.1)));
-    out += &row("take", format!("{} that are ready, of {}", count(ready.0, "summary"), messages(ready.1)));
+    out += &row(
+        "reuse",
+        format!("{} that are ready, covering {}", count(ready.0, "summary"), messages(ready.1)),
+    );
     let written = match (leaves.0, forecast.condensed) {
-        (0, 0) => "nothing: all is ready".to_owned(),
+        (0, 0) => "nothing, all summaries are ready".to_owned(),
         (leaves, condensed) => {
             format!(
                 "{} and {condensed} condensed, from {}",
@@ -125,7 +128,7 @@ fn render(forecast: &Forecast, models: &[String]) -> String {
     };
     out += &row("write", written);
     if forecast.healed > 0 {
-        out += &row("try again", format!("{} that no model wrote", count(forecast.healed, "summary")));
+        out += &row("rewrite", format!("{} made without a model", count(forecast.healed, "summary")));
     }
     out += &row("show", format!("a block of at most {} tokens", grouped(forecast.budget)));
     out += &row("ask", models.join(", then "));

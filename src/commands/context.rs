@@ -20,7 +20,7 @@ const NAME: &str = "context";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "how full the context is, what was decided about it and why, what happens next",
+    help: "how full the context is, the latest decisions, what happens next",
     usage: &[(
         "context",
         "tells the context's tokens, what of it gave way to stubs, what was decided last and why, what the session has cost and would \
@@ -213,7 +213,7 @@ impl fmt::Display for Context {
                 let share = tokens * 100 / window.max(1);
                 write!(f, "Context  {} of {} tokens ({share}%)", grouped(tokens), grouped(window))?;
             }
-            _ => write!(f, "Context  how full it is, Pi knows with the model's next answer")?,
+            _ => write!(f, "Context  unknown until the model's next answer")?,
         }
         writeln!(f, ", {}", self.context.as_str())?;
         if let Some(block) = &self.block {
@@ -244,24 +244,24 @@ impl fmt::Display for Said<'_> {
             [decision.costs.max(0.0), decision.carried, decision.saves].map(|cost| dollars(cost / MILLION));
         write!(f, "after {}: ", count(*request, "request"))?;
         match decision.action {
-            Action::Stub(_) => write!(f, "results gave way to stubs, {frees} tokens")?,
-            Action::Fold(_) => write!(f, "the past was folded, {frees} tokens")?,
-            Action::Summarize(_) => write!(f, "the past is being summarized, to be folded: {frees} tokens")?,
-            Action::Leave => write!(f, "left as it is")?,
+            Action::Stub(_) => write!(f, "replaced results with stubs, {frees} tokens")?,
+            Action::Fold(_) => write!(f, "folded older messages, {frees} tokens")?,
+            Action::Summarize(_) => write!(f, "is summarizing older messages to fold them, {frees} tokens")?,
+            Action::Leave => write!(f, "no change")?,
         }
         match decision.reason {
-            Reason::NothingToGain => write!(f, ": nothing can be taken out yet"),
+            Reason::NothingToGain => write!(f, ": nothing can be removed yet"),
             Reason::NotYet => {
-                write!(f, ": carrying {frees} tokens has cost {carried}, taking them out would cost {costs}")
+                write!(f, ": keeping {frees} tokens has cost {carried}, removing them would cost {costs}")
             }
             Reason::NotAffordable => {
-                write!(f, ": taking {frees} tokens out costs {costs}, too much if the session ended now")
+                write!(f, ": removing {frees} tokens costs {costs}, too much if the session ended now")
             }
             Reason::Due => write!(
                 f,
-                " (carrying them has cost {carried}, the change costs {costs} and saves {saves} a request)"
+                " (keeping them has cost {carried}, the change costs {costs} and saves {saves} per request)"
             ),
-            Reason::Cold => write!(f, " (the cache had nothing of the prompt, so the change cost nothing)"),
+            Reason::Cold => write!(f, " (the prompt was not cached, so the change was free)"),
         }
     }
 }
@@ -293,9 +293,13 @@ impl fmt::Display for Bill {
             }
         }
         if *is_stand_in {
-            write!(f, ", at the prices of a common model")?;
+            write!(f, ", at typical prices")?;
         }
-        if *is_assumed { write!(f, ", if the provider caches prompts: it does not tell") } else { Ok(()) }
+        if *is_assumed {
+            write!(f, ", if the provider caches prompts (it does not report this)")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -314,11 +318,11 @@ impl fmt::Display for Stable {
         match read_tokens {
             Some(read) => {
                 let percent = read * 100 / (*prompt_tokens).max(1);
-                write!(f, "; {percent}% of {} prompt tokens came out of the cache", grouped(*prompt_tokens))
+                write!(f, "; {percent}% of {} prompt tokens came from the cache", grouped(*prompt_tokens))
             }
             // Of none yet nobody can tell.
             None if *requests == 0 => Ok(()),
-            None => write!(f, "; the provider does not tell of its cache"),
+            None => write!(f, "; the provider does not report cache use"),
         }
     }
 }

@@ -18,12 +18,12 @@ const NAME: &str = "doctor";
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
-    help: "check everything that is stored; --fix mends, after a backup",
+    help: "check the stored history; --fix repairs it, after a backup",
     usage: &[
-        ("doctor", "checks everything that is stored, and changes nothing"),
-        ("doctor --fix", "mends what can be mended, after a backup"),
+        ("doctor", "checks everything that is stored and changes nothing"),
+        ("doctor --fix", "repairs what it can, after a backup"),
     ],
-    arguments: &[("--fix", "mend what can be mended, after a backup")],
+    arguments: &[("--fix", "repair what it can, after a backup")],
     is_long: true,
     answer: |asked| Box::pin(answer(asked)),
 };
@@ -108,7 +108,7 @@ impl Reading for Open {
 
 fn render_outcome(outcome: &Outcome, place: &Place) -> String {
     match outcome {
-        Outcome::Sound(report) => format!("{}\n\nThere is nothing to mend.", render(report)),
+        Outcome::Sound(report) => format!("{}\n\nThere is nothing to repair.", render(report)),
         Outcome::Helpless(report) | Outcome::Damaged(report) => {
             format!("{}\n\nNothing was changed. {}", render(report), other_ways(report, place).join("\n"))
         }
@@ -117,7 +117,7 @@ fn render_outcome(outcome: &Outcome, place: &Place) -> String {
             let done: Vec<String> =
                 done.iter().map(|(n, what)| format!("  {}× {what}", grouped(*n))).collect();
             format!(
-                "Before\n{}\n\nThe database as it was: {}\n\nDone\n{}\n\nAfter\n{}\n\n{}",
+                "Before\n{}\n\nA copy of the database as it was: {}\n\nDone\n{}\n\nAfter\n{}\n\n{}",
                 render(before),
                 backup.display(),
                 done.join("\n"),
@@ -146,12 +146,12 @@ fn lines(check: &Check) -> String {
         out += &format!("\n  {}", found(finding));
     }
     if let Some(why) = &check.unfinished {
-        out += &format!("\n  the check could not be finished: {why}");
+        out += &format!("\n  this check did not finish: {why}");
     }
     out
 }
 
-/// `3× the text has another length than is noted: m-1a2b3c4d5e, m-…, m-…`
+/// `3× the text's length does not match the recorded one: m-1a2b3c4d5e, m-…, m-…`
 fn found(finding: &Finding) -> String {
     let Finding { what, count, named, .. } = finding;
     let named: Vec<String> = named.iter().map(|name| one_line(name, 120)).collect();
@@ -161,11 +161,11 @@ fn found(finding: &Finding) -> String {
 
 fn advice(report: &Report, place: &Place) -> String {
     if report.is_sound() {
-        return "All is as it must be.".into();
+        return "Everything is in order.".into();
     }
     let mut advice = Vec::new();
     if report.calls_for(Remedy::Fix) {
-        advice.push("/lcm doctor --fix mends what it can, after a backup.".to_owned());
+        advice.push("/lcm doctor --fix repairs what it can, after a backup.".to_owned());
     }
     advice.extend(other_ways(report, place));
     advice.join("\n")
@@ -177,17 +177,15 @@ fn other_ways(report: &Report, place: &Place) -> Vec<String> {
     let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
     if let (true, Place::File(path)) = (unfinished || report.calls_for(Remedy::Anew), place) {
         advice.push(format!(
-            "What is wrong with the file itself or with the tree, and texts that no session file has, can't be mended in \
-             place. To have the history made anew from Pi's session files: quit Pi, move {} away (and -wal and -shm \
-             beside it), start Pi again in this session, and run /lcm import for the older ones; summaries come back \
-             too. Sessions whose file is gone are in the old database alone: /lcm import with its path takes them out of it.",
+            "Problems of the file or the tree, and texts that are in no session file, can't be repaired in place. To rebuild \
+             the history from Pi's session files: quit Pi, move {} away (with its -wal and -shm), start Pi in this \
+             session, and run /lcm import for the older ones; summaries are restored too. For sessions whose files are \
+             gone, run /lcm import with the path of the old database.",
             path.display()
         ));
     }
     if report.calls_for(Remedy::None) {
-        advice.push(
-            "A branch that is not covered is a bug: please report it. Messages are not lost by it.".into(),
-        );
+        advice.push("A branch that is not covered is a bug: please report it. No messages are lost.".into());
     }
     advice
 }

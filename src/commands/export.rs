@@ -28,28 +28,28 @@ const FORCE: &str = "--force";
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
-    help: "this branch as Markdown; --html: a page to look around in; --jsonl: Pi's own files",
+    help: "this branch as Markdown; --html: as a web page; --jsonl: as a session file",
     usage: &[
-        ("export [PATH]", "this branch as Markdown: every message of it, also what was compacted"),
+        ("export [PATH]", "this branch as Markdown: every message, including compacted ones"),
         ("export --md [PATH]", "the same"),
         (
             "export --jsonl [PATH]",
-            "this session with all its branches, as a session file that Pi and /lcm import read",
+            "this session with all its branches, as a session file for Pi and /lcm import",
         ),
-        ("export --jsonl --all [FOLDER]", "every session of this project, a file each"),
+        ("export --jsonl --all [FOLDER]", "every session of this project, one file each"),
         (
             "export --html [PATH]",
-            "this session with all its branches as one page for the browser: timeline, summaries, what the model saw, cost",
+            "this session with all its branches as a web page: timeline, summaries, what the model saw, cost",
         ),
-        ("export --html --all [PATH]", "every session of this project in one such page"),
-        ("export … --force", "the same over files that are there already"),
+        ("export --html --all [PATH]", "every session of this project in one web page"),
+        ("export … --force", "overwrites existing files"),
     ],
     arguments: &[
         (MARKDOWN, "this branch as Markdown"),
-        (SESSION, "this session as a session file of Pi's"),
-        (VIEWER, "this session as a page for the browser"),
+        (SESSION, "this session as a session file for Pi"),
+        (VIEWER, "this session as a web page"),
         (ALL, "every session of this project"),
-        (FORCE, "over a file that is there"),
+        (FORCE, "overwrite existing files"),
     ],
     is_long: true,
     answer: |asked| Box::pin(answer(asked)),
@@ -80,16 +80,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     match (has(MARKDOWN), has(SESSION), has(VIEWER)) {
         (false, true, false) => write_sessions(asked, path, all, force).await,
         (false, false, true) => html::write(asked, path, all, force).await,
-        (_, false, false) if all => {
-            Err(Error::invalid("/lcm export --all writes session files or a page: add --jsonl or --html"))
-        }
+        (_, false, false) if all => Err(Error::invalid("/lcm export --all needs --jsonl or --html")),
         (_, false, false) => {
             let session = sessions(asked, false).await?.remove(0);
             let output = Output::create(&in_folder(path, &file_name(&session, "md")), force)?;
             let leaf = asked.scope.leaf.clone();
             Ok(Answer::of(&write_branch(asked.store(), &asked.home.cwd, session, leaf, output).await?))
         }
-        _ => Err(Error::invalid("/lcm export writes one of --md, --jsonl and --html, not two at once")),
+        _ => Err(Error::invalid("/lcm export takes only one of --md, --jsonl and --html")),
     }
 }
 
@@ -107,7 +105,8 @@ async fn write_sessions(asked: &CommandContext<'_>, path: PathBuf, all: bool, fo
     let sessions = sessions(asked, all).await?;
     if all {
         if path.is_file() {
-            let message = format!("{} is a file: --all takes a folder, for a file each", path.display());
+            let message =
+                format!("{} is a file: --all needs a folder, for one file per session", path.display());
             return Err(Error::invalid(message));
         }
         files::make_private_dir(&path).map_err(|error| unwritable(&path, &error))?;
@@ -271,7 +270,7 @@ fn heading(message: &Message, number: usize, time: i64, handle: &str) -> String 
         (Role::ToolResult, Some(tool)) => format!("Result of {tool}"),
         (Role::ToolResult, None) => "Result".to_owned(),
         (Role::Bash, _) => "Shell".to_owned(),
-        (Role::BranchSummary, _) => "Account of another branch".to_owned(),
+        (Role::BranchSummary, _) => "Summary of another branch".to_owned(),
         (role, _) => role.as_str().to_owned(),
     };
     let failed = if message.is_error { ", failed" } else { "" };

@@ -11,8 +11,8 @@ use crate::text::one_line;
 
 pub(super) const COMMAND: Command = Command {
     name: "help",
-    help: "what /lcm can do, and where the history lies",
-    usage: &[("help", "lists the commands"), ("help NAME", "tells of one command, as /lcm NAME --help does")],
+    help: "the commands, and where the history is stored",
+    usage: &[("help", "lists the commands"), ("help NAME", "explains one command, like /lcm NAME --help")],
     arguments: &[],
     is_long: false,
     answer: |asked| Box::pin(async { answer(asked) }),
@@ -57,7 +57,7 @@ pub(crate) fn command(name: &str) -> Result<&'static Command> {
     known.ok_or_else(|| {
         let nearest = args::nearest(name, COMMANDS.iter().map(|command| command.name));
         let meant = nearest.map(|name| format!("did you mean /lcm {name}? ")).unwrap_or_default();
-        Error::invalid(format!("there is no /lcm {}: {meant}(/lcm help lists them all)", one_line(name, 40)))
+        Error::invalid(format!("there is no /lcm {}: {meant}(/lcm help lists all)", one_line(name, 40)))
     })
 }
 
@@ -91,8 +91,8 @@ impl fmt::Display for Listed {
         for Line { name, help } in &self.commands {
             writeln!(f, "/lcm {name:<8} {help}")?;
         }
-        writeln!(f, "\nEach has more to tell: /lcm help NAME. Each answers as JSON with --json.")?;
-        write!(f, "Every message of this project is kept in {}", self.place)
+        writeln!(f, "\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.")?;
+        write!(f, "Every message of this project is stored in {}", self.place)
     }
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for Told {
 /// Where the history lies, in words that end a sentence.
 pub(super) fn lies_in(place: &Place) -> String {
     match place {
-        Place::Memory => "memory only: this session leaves no trace".into(),
+        Place::Memory => "memory only: nothing of this session is saved".into(),
         Place::File(path) => path.display().to_string(),
     }
 }

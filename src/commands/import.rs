@@ -18,17 +18,17 @@ const NAMED: usize = 3;
 
 pub(crate) const COMMAND: Command = Command {
     name: "import",
-    help: "keep this project's older sessions too; PATH, --all: others",
+    help: "add this project's older sessions; PATH, --all: others",
     usage: &[
-        ("import", "takes in this project's older sessions"),
+        ("import", "adds this project's older sessions"),
         (
             "import PATH",
-            "a session file, those in a folder, or what is left in a database that was moved away, as part of this project",
+            "adds a session file, those in a folder, or the readable part of a moved database to this project",
         ),
-        ("import --all", "every project's sessions, each into its own project's history"),
-        ("import --stop", "stops; the same command goes on from there"),
+        ("import --all", "adds the sessions of every project, each to its own project's history"),
+        ("import --stop", "stops; the same command continues"),
     ],
-    arguments: &[("--all", "every project's sessions"), ("--stop", "stop the import that is under way")],
+    arguments: &[("--all", "every project's sessions"), ("--stop", "stop the running import")],
     is_long: true,
     answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, &asked.rest)),
 };
@@ -62,10 +62,10 @@ impl Importer {
         let wish = read(line)?;
         let turn = self.turn.try_lock();
         let source = match (wish, turn.is_ok()) {
-            (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is under way.")),
+            (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is running.")),
             (ParsedArgs::Stop, false) => {
                 self.lock().cancel();
-                return Ok(Sentence::answer("The import is being stopped."));
+                return Ok(Sentence::answer("The import is stopping."));
             }
             (ParsedArgs::Import(_), false) => return Ok(self.under_way()),
             (ParsedArgs::Import(source), true) => source,
@@ -96,7 +96,7 @@ impl Importer {
     }
 
     fn under_way(&self) -> Answer {
-        Sentence::answer(format!("An import is under way ({}). /lcm import --stop stops it.", self.words()))
+        Sentence::answer(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
     /// What stops the one that begins now.
@@ -137,7 +137,7 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     let sessions = older_sessions(home, folders).await?;
     let them = if sessions == 1 { "it" } else { "them" };
     Ok((sessions > 0).then(|| {
-        format!("LCM: this project has {}. /lcm import keeps {them} too.", many(sessions, "older session"))
+        format!("LCM: this project has {}. /lcm import adds {them}.", many(sessions, "older session"))
     }))
 }
 
@@ -186,7 +186,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         grouped(*known)
     );
     if *silent > 0 {
-        out += &format!(", {} in which nothing was said left out", many(*silent, "session"));
+        out += &format!(", {} left out", many(*silent, "empty session"));
     }
     if *broken > 0 {
         out += &format!(", {} left out", many(*broken, "broken line"));
@@ -198,10 +198,7 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
         out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));
     }
     if let Some(done) = stopped {
-        out += &format!(
-            "; stopped after {done} of {}: the same command goes on from there",
-            many(*files, "file")
-        );
+        out += &format!("; stopped after {done} of {}: the same command continues", many(*files, "file"));
     }
     out
 }

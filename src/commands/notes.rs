@@ -16,20 +16,20 @@ const NAME: &str = "notes";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "the notes that stand in every block; add, change, remove them",
+    help: "the notes in every block: list, add, change, remove",
     usage: &[
         ("notes", "the notes of this branch, each with its number and who wrote it"),
-        ("notes add TEXT", "one more; the model is told with its next request"),
-        ("notes set N TEXT", "another text for note N, also for one of the model's"),
+        ("notes add TEXT", "adds a note; the model sees it in its next request"),
+        ("notes set N TEXT", "replaces the text of note N, also one of the model's"),
         ("notes remove N", "one less"),
-        ("notes clear", "none any more; asks first"),
-        ("notes clear --yes", "without asking; where nobody can be asked, the only way"),
+        ("notes clear", "removes all notes; asks first"),
+        ("notes clear --yes", "without asking; required where Pi can't ask"),
     ],
     arguments: &[
-        ("add", "one more note"),
-        ("set", "another text for a note"),
-        ("remove", "one note less"),
-        ("clear", "no notes any more"),
+        ("add", "add a note"),
+        ("set", "replace the text of a note"),
+        ("remove", "remove a note"),
+        ("clear", "remove all notes"),
     ],
     is_long: true,
     answer: |asked| Box::pin(run(asked)),
@@ -49,7 +49,7 @@ struct Listed {
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     if !asked.settings.notes {
         return Err(Error::invalid(
-            "notes are switched off: /lcm settings notes=true switches them on, with the tool lcm_note for the model",
+            "notes are off: /lcm settings notes=true turns them on, with the tool lcm_note",
         ));
     }
     let notes = match asked.scope.leaf.clone() {
@@ -69,7 +69,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
                 message: format!("{}\nFor good.", Listed::of(None, &notes)),
                 line: "notes clear --yes".into(),
             };
-            let asking = format!("This would remove {many}. /lcm notes clear --yes does it.");
+            let asking = format!("This would remove {many}. To do it: /lcm notes clear --yes");
             Ok(Answer::of(&Listed::of(Some(asking), &notes)).asking(confirm))
         }
         Some((change, _)) => changed(notes, change),
@@ -78,7 +78,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
 
 /// The change that is asked for, if any, and whether the user need not be asked again.
 fn read(rest: &str) -> Result<Option<(Change, bool)>> {
-    let unclear = |why: &str| Error::invalid(format!("{why}; /lcm help notes tells more"));
+    let unclear = |why: &str| Error::invalid(format!("{why}; see /lcm help notes"));
     let (action, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let numbered = |rest: &str| {
         let (number, text) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
@@ -108,7 +108,7 @@ fn read(rest: &str) -> Result<Option<(Change, bool)>> {
                 Some(word) => return Err(args::foreign(NAME, word, &[purge::AGREED])),
             }
         }
-        other => return Err(unclear(&format!("/lcm notes knows no {}", one_line(other, 40)))),
+        other => return Err(unclear(&format!("/lcm notes has no action {}", one_line(other, 40)))),
     };
     Ok(Some(asked))
 }
@@ -146,7 +146,7 @@ impl fmt::Display for Listed {
         }
         if self.notes.is_empty() {
             return f.write_str(
-                "No notes on this branch. /lcm notes add TEXT makes one; the model has lcm_note for it.",
+                "No notes on this branch. Add one with /lcm notes add TEXT; the model uses lcm_note.",
             );
         }
         for note in &self.notes {

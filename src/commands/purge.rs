@@ -22,20 +22,17 @@ const NAMED: usize = 5;
 
 pub(super) const COMMAND: Command = Command {
     name: "purge",
-    help: "remove a message, a session, or all before a date, for good; asks first",
+    help: "permanently remove a message, a session, or all before a date; asks first",
     usage: &[
         (
             "purge m-1a2b3c4d5e",
-            "a message, with every summary that was made from it; Pi's id of its entry in this session will do too",
+            "a message and every summary made from it; Pi's id of its entry in this session works too",
         ),
-        (
-            "purge SESSION",
-            "everything a session shows, by Pi's id of the session or its first eight characters",
-        ),
-        ("purge before 2026-11-20", "everything that was said before a day or time (UTC)"),
-        ("purge … --yes", "without asking; where nobody can be asked, the only way"),
+        ("purge SESSION", "all messages of a session, by Pi's session id or its first eight characters"),
+        ("purge before 2026-11-20", "all messages before a day or time (UTC)"),
+        ("purge … --yes", "without asking; required where Pi can't ask"),
     ],
-    arguments: &[("before", "everything that was said before a day"), (AGREED, "without asking")],
+    arguments: &[("before", "all messages before a day"), (AGREED, "without asking")],
     is_long: true,
     answer: |asked| Box::pin(run(asked)),
 };
@@ -103,7 +100,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let mut purged = Purged::of(what, &plan, first);
     if !agreed {
         let confirm = Confirm {
-            title: format!("Remove {} for good?", count(purged.messages, "message")),
+            title: format!("Permanently remove {}?", count(purged.messages, "message")),
             message: purged.to_string(),
             line: format!("purge {} --yes", purged.what),
         };
@@ -128,29 +125,29 @@ fn iso<S: serde::Serializer>(ms: &Option<i64>, serializer: S) -> std::result::Re
 
 /// What `wish` means, asked from `scope`.
 fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
-    let unclear = |why: String| Error::invalid(format!("{why}; /lcm help purge tells what it takes"));
+    let unclear = |why: String| Error::invalid(format!("{why}; see /lcm help purge"));
     if let Some(date) = wish.strip_prefix("before ") {
         let time = ["", "Z", ":00Z", "T00:00:00Z"].iter().find_map(|end| parse_iso(&format!("{date}{end}")));
         return time.map(Purge::Before).ok_or_else(|| {
             unclear(format!(
-                "{} is no day such as 2026-11-20, nor a time such as 2026-11-20T09:30Z",
+                "{} is neither a day such as 2026-11-20 nor a time such as 2026-11-20T09:30Z",
                 one_line(date, 40)
             ))
         });
     }
     if wish.is_empty() || wish == "before" || wish.contains(' ') {
-        return Err(unclear("/lcm purge takes a message's id, a session's id, or before and a day".into()));
+        return Err(unclear("/lcm purge needs a message's id, a session's id, or before and a day".into()));
     }
     if let Ok(handle) = Handle::parse(wish) {
         if handle.kind == HandleKind::Summary {
             return Err(unclear(format!(
-                "{handle} is a summary: it goes with the messages it was made from"
+                "{handle} is a summary: it is removed with the messages it was made from"
             )));
         }
         return match view.purgeable_like(&handle)?.as_slice() {
             [message] => Ok(Purge::Message(*message)),
             [] => Err(unclear(format!("there is no message {handle}"))),
-            _ => Err(unclear(format!("{handle} fits more than one message: give more of its digits"))),
+            _ => Err(unclear(format!("{handle} matches more than one message: add digits"))),
         };
     }
     if let Some(message) = view.purgeable_at(scope.conversation, wish)? {
@@ -159,7 +156,7 @@ fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
     match view.sessions_like(wish)?.as_slice() {
         [session] => Ok(Purge::Session(*session)),
         [] => Err(unclear(format!("there is no session and no message {}", one_line(wish, 40)))),
-        _ => Err(unclear(format!("several sessions begin with {}: give more of the id", one_line(wish, 40)))),
+        _ => Err(unclear(format!("several sessions begin with {}: add digits", one_line(wish, 40)))),
     }
 }
 
@@ -259,35 +256,32 @@ impl fmt::Display for Purged {
         let noun = if self.messages == 1 { "message" } else { "messages" };
         let mut removed = format!("{messages} {noun}{time}");
         if self.answers > 0 {
-            let _ = write!(removed, ", {} of the tools that tell of it", count(self.answers, "answer"));
+            let _ = write!(removed, ", {} that mention them", count(self.answers, "tool result"));
         }
         if self.accounts > 0 {
-            let _ = write!(
-                removed,
-                ", {} of left branches with summaries of it",
-                count(self.accounts, "account")
-            );
+            let _ =
+                write!(removed, ", {} that contain such summaries", count(self.accounts, "branch summary"));
         }
-        let _ = write!(removed, ", and {summaries} made from them or told of them");
+        let _ = write!(removed, ", and {summaries} based on them");
         match self.done {
-            true => write!(f, "Removed for good: {removed}.")?,
-            false => write!(f, "This would remove for good: {removed}.")?,
+            true => write!(f, "Permanently removed: {removed}.")?,
+            false => write!(f, "This would permanently remove: {removed}.")?,
         }
         if self.sessions.len() > 1 {
             write!(
                 f,
-                " They stand in {}, and are removed from each: {}.",
+                " They are in {} and are removed from each: {}.",
                 count(self.sessions.len(), "session"),
                 in_line(&listed(&self.sessions))
             )?;
         }
         match self.complete {
-            Some(true) => f.write_str("\nNothing of it is left in the database and its log. Short ids (m-…, s-…) of what came after have changed.")?,
+            Some(true) => f.write_str("\nThe database and its log contain nothing of it. Short ids (m-…, s-…) of later messages have changed.")?,
             Some(false) => {
                 let why = self.why.as_deref().unwrap_or("another process reads the database");
                 write!(
                     f,
-                    "\nIncomplete: {why}; its pages and its log may still hold it. The next start finishes that, or the end of this session."
+                    "\nIncomplete: {why}; its pages and its log may still contain it. The end of this session or the next start finishes the removal."
                 )?;
             }
             None => {}
@@ -295,7 +289,7 @@ impl fmt::Display for Purged {
         self.still.fmt(f)?;
         if !self.done {
             f.write_str("\nThis can't be undone. /lcm purge ")?;
-            write!(f, "{} --yes does it.", self.what)?;
+            write!(f, "{} --yes removes it.", self.what)?;
         }
         Ok(())
     }
@@ -308,43 +302,38 @@ impl fmt::Display for Still {
         };
         let mut lines = Vec::new();
         if self.in_this_session {
-            lines.push(
-                "the session that is open: Pi holds it in the context and goes on sending it to the model, until it is compacted away".to_owned(),
-            );
+            lines.push("the open session: Pi keeps sending it to the model until it is compacted".to_owned());
         }
         if !self.session_files.is_empty() {
             lines.push(format!(
-                "Pi's own session files, which are Pi's to delete: {}",
+                "Pi's session files, which only you can delete: {}",
                 listed(&paths(&self.session_files))
             ));
         }
         if !self.backups.is_empty() {
-            lines.push(format!(
-                "backups, and databases that are not in use: {}",
-                listed(&paths(&self.backups))
-            ));
+            lines.push(format!("backups and unused databases: {}", listed(&paths(&self.backups))));
         }
         if !self.branch_summaries.is_empty() {
             lines.push(format!(
-                "Pi's summaries of branches that were left may tell of it: {}",
+                "Pi's summaries of other branches, which may mention it: {}",
                 listed(&self.branch_summaries)
             ));
         }
         if !self.notes.is_empty() {
             let numbers: Vec<String> = self.notes.iter().map(u32::to_string).collect();
             lines.push(format!(
-                "notes of this branch that may tell of it, which /lcm notes shows and removes: {}",
+                "notes of this branch, which may mention it (see /lcm notes): {}",
                 listed(&numbers)
             ));
         }
         if !self.old_ids.is_empty() {
             lines.push(format!(
-                "messages that name it, or what came after it, by an old short id, with which a guess could be confirmed: {}",
+                "messages with an old short id of it or of later messages, which could confirm a guess: {}",
                 listed(&self.old_ids)
             ));
         }
         if !lines.is_empty() {
-            write!(f, "\nIt still stands in\n- {}", lines.join("\n- "))?;
+            write!(f, "\nIt is still in\n- {}", lines.join("\n- "))?;
         }
         Ok(())
     }

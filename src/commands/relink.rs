@@ -12,10 +12,10 @@ use crate::text::{count, grouped};
 
 pub(super) const COMMAND: Command = Command {
     name: "relink",
-    help: "bring the history of a folder that this project was moved from, or that is part of it now",
+    help: "add the history of a folder that was moved here, or became part of this project",
     usage: &[(
         "relink OLD-FOLDER",
-        "the sessions and summaries of that folder's history become part of this project's; the old database stays",
+        "adds the sessions and summaries of that folder's history; the old database stays",
     )],
     arguments: &[],
     is_long: true,
@@ -41,7 +41,7 @@ struct TakenOver {
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     if asked.rest.is_empty() {
         return Err(Error::invalid(
-            "/lcm relink takes the folder whose history is to become this project's; /lcm help relink tells more",
+            "/lcm relink needs the folder whose history to add; see /lcm help relink",
         ));
     }
     let old = args::path(&asked.rest);
@@ -72,14 +72,12 @@ impl TakenOver {
 impl fmt::Display for TakenOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.stopped {
-            return f.write_str(
-                "Stopped; the same command goes on from there. Nothing of the old history was changed.",
-            );
+            return f.write_str("Stopped; the same command continues. The old history was not changed.");
         }
         let messages = grouped(self.messages);
         write!(
             f,
-            "The history of {} is part of this project's now: {}, {messages} messages ({} new), {}.",
+            "The history of {} is now part of this project's: {}, {messages} messages ({} new), {}.",
             self.project,
             count(self.sessions, "session"),
             grouped(self.new),
@@ -91,12 +89,12 @@ impl fmt::Display for TakenOver {
         if self.lacking > 0 {
             write!(
                 f,
-                " {} of it are here in another form, or not: what was purged here stays away.",
+                " {} exist here in another form or were purged here; they were not added.",
                 count(self.lacking, "message")
             )?;
         }
         for database in &self.databases {
-            write!(f, "\nThe old database stays where it is, as a backup: {}", database.display())?;
+            write!(f, "\nThe old database remains as a backup: {}", database.display())?;
         }
         Ok(())
     }

@@ -31,34 +31,34 @@ const FLAGS: [&str; 8] = [PROJECT, REGEX, IGNORE_CASE, MESSAGES, SUMMARIES, BRAN
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
-    help: "find what was said; --project: in all sessions",
+    help: "search this session; --project: all sessions",
     usage: &[
-        ("search", "in the TUI: type, look through the hits, open one in full"),
-        ("search WORDS", "the best matches of this session, messages and summaries, a line each"),
-        ("search WORDS --project", "the same in all sessions of this project"),
+        ("search", "in the TUI: opens a panel to search, browse and read matches"),
+        ("search WORDS", "the best matches in this session, messages and summaries, one per line"),
+        ("search WORDS --project", "searches all sessions of this project"),
         (
             "search PATTERN --regex [--ignore-case]",
-            "what fits a regular expression, newest first, in any case or as it is written",
+            "matches of a regular expression, newest first; --ignore-case: in upper or lower case",
         ),
-        ("search WORDS --more", "up to 100 matches instead of 20; --limit N: so many"),
+        ("search WORDS --more", "up to 100 matches instead of 20; --limit N: up to N"),
         (
             "search WORDS [--messages | --summaries] [--branch] [--full]",
-            "only messages or only summaries, only on the current branch; longer pieces of the text",
+            "only messages, only summaries, only this branch; longer excerpts",
         ),
         (
             "search WORDS --role user --after 3d",
-            "only what was said so; likewise --tool, --file and --before; --sort recent or oldest",
+            "filters; likewise --tool, --file and --before; --sort recent or oldest",
         ),
-        ("search -- WORDS", "the same for words that look like options"),
+        ("search -- WORDS", "for words that look like options"),
     ],
     arguments: &[
         (PROJECT, "in all sessions of this project"),
         (REGEX, "a regular expression, Rust syntax, newest first"),
-        (IGNORE_CASE, "the regular expression in any case"),
+        (IGNORE_CASE, "ignore upper and lower case"),
         (MESSAGES, "only messages"),
         (SUMMARIES, "only summaries"),
         (BRANCH, "only the current branch"),
-        (FULL, "longer pieces of the text"),
+        (FULL, "longer excerpts"),
         (MORE, "up to 100 matches"),
     ],
     is_long: false,
@@ -139,7 +139,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         false => args::behind_options(&query).to_owned(),
     };
     if query.trim().is_empty() {
-        return Err(Error::invalid("/lcm search takes the words to look for"));
+        return Err(Error::invalid("/lcm search needs words to search for"));
     }
     let kinds = match (has(MESSAGES), has(SUMMARIES)) {
         (true, false) => Kinds::Messages,
@@ -150,7 +150,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     let is_of_messages = role.is_some() || tool.is_some() || path.is_some();
     if is_of_messages && has(SUMMARIES) {
         return Err(Error::invalid(format!(
-            "{ROLE}, {TOOL} and {FILE} are of messages, and {SUMMARIES} leaves those out: leave one of them out"
+            "{ROLE}, {TOOL} and {FILE} apply to messages, which {SUMMARIES} excludes: remove one of them"
         )));
     }
     let now = now();
@@ -192,7 +192,7 @@ fn sort(written: &str) -> Result<Sort> {
 
 fn limit(written: &str) -> Result<usize> {
     let number = written.parse().ok().filter(|number| *number > 0);
-    number.ok_or_else(|| no(LIMIT, written, "a whole number from 1 on"))
+    number.ok_or_else(|| no(LIMIT, written, "a whole number of at least 1"))
 }
 
 fn no(option: &str, written: &str, takes: &str) -> Error {
@@ -292,13 +292,10 @@ impl fmt::Display for Hits {
         if self.hits.is_empty() {
             write!(f, "Nothing found for {}.", one_line(&self.query, 80))?;
             if self.elsewhere > 0 {
-                let messages = count(self.elsewhere, "message");
-                let wider = if self.manner.is_shell {
-                    "leave --session out".to_owned()
-                } else {
-                    format!("add {PROJECT}")
-                };
-                write!(f, " {messages} of other sessions would match: {wider}.")?;
+                let messages = count(self.elsewhere, "matching message");
+                let wider =
+                    if self.manner.is_shell { "omit --session".to_owned() } else { format!("add {PROJECT}") };
+                write!(f, " Other sessions have {messages}: {wider}.")?;
             }
             return Ok(());
         }
@@ -307,8 +304,8 @@ impl fmt::Display for Hits {
         match (self.manner.is_shell, self.manner.is_terminal) {
             // What a script reads is hits alone.
             (true, false) => return Ok(()),
-            (true, true) => f.write_str("\n\nThe whole of one: pi-lcm show ID.")?,
-            (false, _) => f.write_str("\n\nThe whole of one: /lcm show ID.")?,
+            (true, true) => f.write_str("\n\nTo read one in full: pi-lcm show ID.")?,
+            (false, _) => f.write_str("\n\nTo read one in full: /lcm show ID.")?,
         }
         let more = if self.manner.is_shell { "a larger --limit" } else { MORE };
         match (self.is_cut, self.is_most) {

@@ -18,8 +18,8 @@ const NAME: &str = "sessions";
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
-    help: "the sessions of this project, the last opened first",
-    usage: &[("sessions", "each with its id, its times, its messages and what was asked first")],
+    help: "the sessions of this project, most recent first",
+    usage: &[("sessions", "lists id, times, messages and first request of each")],
     arguments: &[],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),

@@ -19,17 +19,17 @@ const RESET: &str = "--reset";
 
 pub(super) const COMMAND: Command = Command {
     name: NAME,
-    help: "what can be set, what holds and why; NAME=VALUE sets it",
+    help: "the settings and where their values come from; NAME=VALUE sets one",
     usage: &[
-        ("settings", "in the TUI a panel to look through and change them; elsewhere a line each"),
-        ("settings NAME", "tells what one means, takes, and is"),
+        ("settings", "in the TUI: opens a panel; elsewhere: lists them"),
+        ("settings NAME", "explains a setting and shows its value"),
         (
             "settings NAME=VALUE",
-            "saves it where it stands now, or else in the global settings; it holds at once",
+            "saves it in the file that has it, or else in the global settings; takes effect at once",
         ),
         ("settings NAME=VALUE --global", "saves it for all projects"),
         ("settings NAME=VALUE --project", "saves it for this project, in .pi/settings.json"),
-        ("settings NAME --reset", "takes it out again, so that the default holds"),
+        ("settings NAME --reset", "removes it from the file"),
     ],
     arguments: &ARGUMENTS,
     is_long: false,
@@ -46,7 +46,7 @@ const ARGUMENTS: [(&str, &str); DEFINITIONS.len() + 3] = {
     }
     all[at] = (GLOBAL, "for all projects");
     all[at + 1] = (PROJECT, "for this project");
-    all[at + 2] = (RESET, "the default again");
+    all[at + 2] = (RESET, "remove the setting from the file");
     all
 };
 
@@ -87,17 +87,17 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
     let (options, rest) = args::options(NAME, rest, &[GLOBAL, PROJECT, RESET])?;
     let has = |option| options.contains(&option);
     if has(GLOBAL) && has(PROJECT) {
-        return Err(Error::invalid("a setting is saved --global or --project, not both at once"));
+        return Err(Error::invalid("use either --global or --project"));
     }
     let (name, value) = match rest.split_once('=') {
         Some((name, value)) => (name.trim(), Some(value.trim())),
         None => (rest.trim(), None),
     };
     if has(RESET) && (name.is_empty() || value.is_some()) {
-        return Err(Error::invalid("--reset takes a name alone: /lcm settings NAME --reset"));
+        return Err(Error::invalid("--reset takes only a name: /lcm settings NAME --reset"));
     }
     if name.is_empty() && (value.is_some() || !options.is_empty()) {
-        return Err(Error::invalid("a setting has a name: /lcm settings NAME=VALUE"));
+        return Err(Error::invalid("the name of the setting is missing: /lcm settings NAME=VALUE"));
     }
     if name.is_empty() {
         return Ok(Answer::of(&Listed { settings: settings(sources) }));
@@ -105,7 +105,9 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
     let stands = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
         if !options.is_empty() {
-            return Err(Error::invalid(format!("to save {name}, say what: /lcm settings {name}=VALUE")));
+            return Err(Error::invalid(format!(
+                "the value of {name} is missing: /lcm settings {name}=VALUE"
+            )));
         }
         return Ok(Answer::of(&Told { setting: stands, saved: None }));
     }
@@ -144,7 +146,7 @@ impl fmt::Display for Listed {
             let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
             writeln!(f, "{name:<25} {value} ({})", source(setting))?;
         }
-        write!(f, "\nWhat one means: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
+        write!(f, "\nTo read about one: /lcm settings NAME. To set it: /lcm settings NAME=VALUE")
     }
 }
 
@@ -155,7 +157,7 @@ impl fmt::Display for Told {
             write!(f, "Saved in {}: ", saved.display())?;
             write!(f, "{name} = {} ({})", plain(value), source(&self.setting))?;
             if self.setting.source == Origin::Environment {
-                write!(f, ", which counts before the files")?;
+                write!(f, ", which overrides the files")?;
             }
             return Ok(());
         }

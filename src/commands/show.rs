@@ -19,8 +19,8 @@ pub(crate) const COMMAND: Command = Command {
     name: NAME,
     help: "a message or a summary in full, by its id",
     usage: &[
-        ("show ID", "shows the message m-… or the summary s-… in full, with what stands for it"),
-        ("show ID --raw", "a message as it is stored: the JSON that Pi gave"),
+        ("show ID", "shows the message m-… or the summary s-… in full, with the summaries that cover it"),
+        ("show ID --raw", "a message as stored: Pi's JSON"),
     ],
     arguments: &[(RAW, "the stored JSON")],
     is_long: false,
@@ -94,7 +94,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (options, id) = args::options(NAME, &asked.rest, &[RAW])?;
     if id.is_empty() || id.contains(char::is_whitespace) {
         return Err(Error::invalid(
-            "/lcm show takes one id, m-… or s-…: /lcm search WORDS and /lcm tree show ids",
+            "/lcm show needs one id, m-… or s-…: /lcm search WORDS and /lcm tree show ids",
         ));
     }
     let (scope, is_raw) = (asked.scope.clone(), !options.is_empty());
@@ -199,7 +199,7 @@ impl fmt::Display for Summary {
             Some(model) => format!("by {}", in_line(model)),
             None => "without a model".to_owned(),
         };
-        let place = if self.on_branch { "holds on this branch" } else { "stands for nothing on this branch" };
+        let place = if self.on_branch { "covers this branch" } else { "covers nothing on this branch" };
         writeln!(f, "made {made}, about {} tokens, {place}", grouped(*tokens))?;
         list(f, "condensed into", &self.condensed_into)?;
         list(f, "made from", &self.made_from)?;

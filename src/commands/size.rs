@@ -46,8 +46,8 @@ pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Resu
     }
     store.write(move |batch| batch.note_size_warned_at(bytes)).await?;
     Ok(Some(format!(
-        "the history of this project takes {}, more than the {} MB of the setting sizeBudgetMegabytes; nothing is deleted by \
-         itself: raise the setting, or quit Pi and move {} away (/lcm import with its path brings it all back)",
+        "the history of this project takes {}, more than the {} MB of the setting sizeBudgetMegabytes; nothing is deleted \
+         automatically: raise the setting, or quit Pi and move {} away (/lcm import with its path restores it)",
         megabytes(bytes),
         grouped(budget_megabytes),
         path.display()

@@ -153,18 +153,18 @@ impl fmt::Display for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { requests, prompt_tokens, read_tokens, misses, after_compaction, after_pruning } = self;
         let percent = read_tokens * 100 / (*prompt_tokens).max(1);
-        write!(f, "{percent}% of {} prompt tokens came out of it; ", grouped(*prompt_tokens))?;
+        write!(f, "{percent}% of {} prompt tokens came from it; ", grouped(*prompt_tokens))?;
         match misses {
-            0 => write!(f, "it held in all of {requests} requests"),
+            0 => write!(f, "it was valid in all of {requests} requests"),
             _ if *after_pruning > 0 => write!(
                 f,
-                "it held in {} of {requests} requests, {after_compaction} of the others came after a compaction, {after_pruning} after \
+                "it was valid in {} of {requests} requests, {after_compaction} of the others came after a compaction, {after_pruning} after \
                  a pruning",
                 requests - misses
             ),
             _ => write!(
                 f,
-                "it held in {} of {requests} requests, {after_compaction} of the others came after a compaction",
+                "it was valid in {} of {requests} requests, {after_compaction} of the others came after a compaction",
                 requests - misses
             ),
         }

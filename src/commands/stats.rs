@@ -23,7 +23,7 @@ pub(crate) const COMMAND: Command = Command {
     help: "messages, summaries, tokens saved, cost, prompt cache, sizes",
     usage: &[(
         "stats",
-        "tells what is stored, what the summaries save and cost, how the prompt cache holds, what is under way",
+        "shows what is stored, what the summaries save and cost, the state of the prompt cache, and running work",
     )],
     arguments: &[],
     is_long: false,
@@ -231,14 +231,14 @@ impl fmt::Display for Stats {
         if branch.is_some() {
             row(
                 "Prompt cache",
-                cache.as_ref().map_or_else(|| "not told of".to_owned(), ToString::to_string),
+                cache.as_ref().map_or_else(|| "not reported".to_owned(), ToString::to_string),
             )?;
         }
         row("Background", background.to_string())?;
         row("Database", format!("{}, {}", megabytes(database.bytes), database.place))?;
         let last = match &database.parts {
             Some(parts) => size::parts(parts),
-            None => format!("{FULL} tells more, which takes reading all of so long a history"),
+            None => format!("{FULL} shows more, but reads all of this long history"),
         };
         write!(f, "{:<NAMES$} {}", "", beside(&last))
     }
@@ -248,11 +248,11 @@ impl fmt::Display for Background {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.state {
             "off" => "off (setting background)",
-            "working" => "summaries are being written ahead",
-            "resting" => "rests after a failure",
+            "working" => "writing summaries",
+            "resting" => "paused after a failure",
             // Only the Pi that has the session open knows.
             "unknown" => return write!(f, "{} ready for the next compaction", count(self.ready, "summary")),
-            _ => "nothing under way",
+            _ => "idle",
         })?;
         write!(f, "; {} ready for the next compaction", count(self.ready, "summary"))?;
         let under_way = [&self.compaction, &self.import];
@@ -267,7 +267,7 @@ impl Branch {
             false => format!("about {tokens} tokens"),
             true => {
                 let rest = grouped(self.frontier_tokens);
-                format!("about {tokens} tokens, {rest} with its summaries in place of what they stand for")
+                format!("about {tokens} tokens, {rest} with summaries in place of the messages they cover")
             }
         }
     }

@@ -15,11 +15,8 @@ const NAME: &str = "tree";
 
 pub(crate) const COMMAND: Command = Command {
     name: NAME,
-    help: "the summaries of this branch, and what each stands for",
-    usage: &[(
-        "tree",
-        "draws the DAG of this branch, oldest first, each summary above what it was made from",
-    )],
+    help: "the summaries of this branch, and what each covers",
+    usage: &[("tree", "draws the DAG of this branch, oldest first, each summary above its sources")],
     arguments: &[],
     is_long: false,
     answer: |asked| Box::pin(answer(asked)),
@@ -143,10 +140,10 @@ impl fmt::Display for Tree {
         }
         f.write_str(&lines.join("\n"))?;
         if !lines.is_empty() {
-            write!(f, "\n● frontier: what stands for the branch now")?;
+            write!(f, "\n● frontier: what represents the branch now")?;
         }
         if self.frontier.iter().any(Node::is_degraded) {
-            write!(f, "\n! degraded: made without a model, and anew when one answers")?;
+            write!(f, "\n! degraded: made without a model, replaced once one answers")?;
         }
         if self.elsewhere > 0 {
             write!(f, "\n{} of other branches, or superseded", count(self.elsewhere, "more summary"))?;

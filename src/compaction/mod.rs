@@ -409,7 +409,7 @@ fn report(
         report += &format!(", {}", text::dollars(job.progress().cost()));
     }
     if is_degraded {
-        report += &format!("; {} of them without a model, to be made anew later", degraded(branch));
+        report += &format!("; {} of them without a model, to be replaced later", degraded(branch));
         if let Some(reason) = job.summarizer.last_failure() {
             report += &format!(" ({})", text::one_line(&reason, 160));
         }

@@ -210,7 +210,7 @@ impl Summarizer {
         let most = room.saturating_sub(around + 16);
         let parts = if most < LEAST_PART { Vec::new() } else { parts::cut(material.history, most) };
         if parts.is_empty() {
-            return Ok(Err(Failure::useless("the model's window is too small for the question")));
+            return Ok(Err(Failure::useless("the model's context window is too small for the question")));
         }
         let alone = parts.len() == 1;
         let mut summaries = Vec::new();

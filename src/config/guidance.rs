@@ -46,7 +46,9 @@ impl Guidance {
         let of_user = of_setting(&settings.compact_instructions, problems);
         let mut instructions = [of_user, of_project].into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         if let Some((end, _)) = instructions.char_indices().nth(MOST) {
-            problems.push(format!("the instructions for summaries are longer than {MOST} characters: what comes after that is left out"));
+            problems.push(format!(
+                "the instructions for summaries are longer than {MOST} characters; the rest is ignored"
+            ));
             instructions.truncate(end);
         }
         let instructions = Some(instructions).filter(|text| !text.is_empty());
@@ -68,7 +70,7 @@ fn of_setting(value: &str, problems: &mut Vec<String>) -> Option<String> {
     let text = match is_path {
         true => read(Path::new(value)).or_else(|| {
             problems.push(format!(
-                "compactInstructions names {value}, which is no readable text file of at most 256 KB"
+                "compactInstructions names {value}, which is not a readable text file of at most 256 KB"
             ));
             None
         })?,
@@ -112,7 +114,7 @@ fn prompts(folder: &Path, problems: &mut Vec<String>) -> BTreeMap<String, String
         }
         let Some(text) = read(&file) else {
             problems.push(format!(
-                "{} is no readable text file of at most 256 KB: the shipped prompt is used",
+                "{} is not a readable text file of at most 256 KB; the built-in prompt is used",
                 file.display()
             ));
             continue;
@@ -121,7 +123,7 @@ fn prompts(folder: &Path, problems: &mut Vec<String>) -> BTreeMap<String, String
         match missing.is_empty() {
             true => drop(own.insert(name.to_owned(), text)),
             false => problems.push(format!(
-                "{} lacks {}: the shipped prompt is used",
+                "{} lacks {}; the built-in prompt is used",
                 file.display(),
                 missing.join(" and ")
             )),
@@ -188,7 +190,7 @@ mod tests {
         assert_eq!(guidance.prompt("system.md"), "You summarize.");
         assert_eq!(guidance.prompt("leaf.md"), Guidance::default().prompt("leaf.md"));
         let lacks = format!(
-            "{} lacks {{{{before}}}} and {{{{fence}}}} and {{{{focus}}}}: the shipped prompt is used",
+            "{} lacks {{{{before}}}} and {{{{fence}}}} and {{{{focus}}}}; the built-in prompt is used",
             at("prompts/leaf.md").display()
         );
         assert_eq!(problems, [lacks]);

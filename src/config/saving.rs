@@ -116,10 +116,10 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
     let definition = named(name)?;
     if into == Origin::Project && !sources.project_trusted {
         return Err(Error::invalid(
-            "this project is not trusted in Pi, so its settings are not read: save to the global ones",
+            "this project is not trusted in Pi, so its settings are ignored: use --global",
         ));
     }
-    let path = sources.file(into).ok_or_else(|| Error::invalid("settings are saved in files only"))?;
+    let path = sources.file(into).ok_or_else(|| Error::invalid("settings are saved only in files"))?;
     let value = text.map(|text| read(definition, text, sources)).transpose()?;
     let names = [&[definition.key], definition.also].concat();
     write(&path, &names, value.as_ref().map(ToString::to_string).as_deref())?;
@@ -134,7 +134,7 @@ fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value>
     let mut settings = Settings::default();
     if value::put(definition, &value, places, &mut settings).is_err() {
         return Err(Error::invalid(format!(
-            "{} takes {}, not {}: nothing was changed",
+            "{} takes {}, not {}; nothing was changed",
             definition.key,
             definition.expected(),
             one_line(text, 40)
@@ -163,9 +163,9 @@ fn write(path: &Path, names: &[&str], value: Option<&str>) -> Result<()> {
     let after = edited(&before, names, value).map_err(|refusal| {
         let why = match refusal {
             Refusal::Broken(why) => format!("no JSON ({why})"),
-            Refusal::NoObject => "not an object with settings, or its lcm is none".to_owned(),
+            Refusal::NoObject => "not an object, or its lcm is not one".to_owned(),
         };
-        Error::invalid(format!("{} is {why}: mend it first, nothing was changed", path.display()))
+        Error::invalid(format!("{} is {why}: fix it first; nothing was changed", path.display()))
     })?;
     if after == before {
         return Ok(());
@@ -205,7 +205,7 @@ impl Lock {
                 std::thread::sleep(REST);
             }
         }
-        Err(Error::invalid(format!("{} is being written by another program: try again", file.display())))
+        Err(Error::invalid(format!("{} is in use by another program: try again", file.display())))
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
         let world = World::new();
         assert_eq!(
             world.refusal("maxDepth", "many", Origin::Global),
-            "maxDepth takes a whole number from 1 to 20, not many: nothing was changed"
+            "maxDepth takes a whole number from 1 to 20, not many; nothing was changed"
         );
         assert_eq!(
             world.refusal("maxDept", "1", Origin::Global),
@@ -296,7 +296,7 @@ mod tests {
         assert!(
             world
                 .refusal("maxDepth", "3", Origin::Global)
-                .ends_with("is being written by another program: try again")
+                .ends_with("is in use by another program: try again")
         );
         fs::remove_dir(&lock).unwrap();
         #[cfg(unix)]

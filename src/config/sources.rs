@@ -117,13 +117,13 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
             let Some(definition) = layer.definition(name) else {
                 if RETIRED.iter().any(|retired| *retired == name || variable(retired) == *name) {
                     problems.push(format!(
-                        "{name} {} was removed: the setting `context`, lean or full, replaces it",
+                        "{name} {} was removed: use `context`, lean or full, instead",
                         layer.place
                     ));
                     continue;
                 }
                 problems.push(format!(
-                    "{name} {} is no setting{}",
+                    "{name} {} is not a setting{}",
                     layer.place,
                     meant(name, layer.is_environment())
                 ));
@@ -134,7 +134,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
             } else {
                 let shown = one_line(&value.to_string(), 40);
                 problems.push(format!(
-                    "{name} {} is {shown}, but takes {}: {} holds",
+                    "{name} {} is {shown}, but must be {}; using {}",
                     layer.place,
                     definition.expected(),
                     held(definition, &settings)
@@ -238,7 +238,7 @@ fn file(
         Value::Null => None,
         other => {
             let shown = one_line(&other.to_string(), 40);
-            problems.push(format!("lcm {place} is {shown}, but takes an object of settings"));
+            problems.push(format!("lcm {place} is {shown}, but must be an object of settings"));
             None
         }
     }
@@ -266,8 +266,8 @@ fn held(definition: &Definition, settings: &Settings) -> String {
 fn notice(problems: &[String]) -> Option<String> {
     match problems {
         [] => None,
-        [one] => Some(format!("a setting is not as it should be: {one}.")),
-        many => Some(format!("{} settings are not as they should be:\n- {}", many.len(), many.join("\n- "))),
+        [one] => Some(format!("a setting is invalid: {one}.")),
+        many => Some(format!("{} settings are invalid:\n- {}", many.len(), many.join("\n- "))),
     }
 }
 
@@ -430,15 +430,15 @@ mod tests {
         let file = world.sources.agent_dir.join("settings.json");
         let notice = loaded.notice.unwrap();
         let says = |what: &str| assert!(notice.contains(what), "{what} in:\n{notice}");
-        says("10 settings are not as they should be:");
+        says("10 settings are invalid:");
         says(&format!(
-            "- leafChunkTokens in {} is \"many\", but takes a whole number from 500 to 100000: 16000 holds",
+            "- leafChunkTokens in {} is \"many\", but must be a whole number from 500 to 100000; using 16000",
             file.display()
         ));
-        says("is no setting: did you mean leafChunkTokens?\n");
+        says("is not a setting: did you mean leafChunkTokens?\n");
         says("zebra");
-        says("- LCM_MAX_DEPTHS in the environment is no setting: did you mean LCM_MAX_DEPTH?");
-        says("- LCM_DEBUG_MODE in the environment is \"maybe\", but takes true or false: false holds");
+        says("- LCM_MAX_DEPTHS in the environment is not a setting: did you mean LCM_MAX_DEPTH?");
+        says("- LCM_DEBUG_MODE in the environment is \"maybe\", but must be true or false; using false");
         assert!(!notice.contains("LCM_STATUS"));
     }
 
@@ -447,7 +447,7 @@ mod tests {
         let world = World::new().global(json!({"maxDepth": 3})).project(json!({"maxDepth": -1}));
         let loaded = world.load();
         assert_eq!(loaded.settings.max_depth, 3);
-        assert!(loaded.notice.unwrap().ends_with("from 1 to 20: 3 holds."));
+        assert!(loaded.notice.unwrap().ends_with("from 1 to 20; using 3."));
     }
 
     #[test]
@@ -500,7 +500,7 @@ mod tests {
         std::fs::write(world.sources.agent_dir.join("settings.json"), "{").unwrap();
         assert_eq!(world.load().notice, None);
         let notice = world.global(json!(true)).load().notice.unwrap();
-        assert!(notice.contains("is true, but takes an object of settings"), "{notice}");
+        assert!(notice.contains("is true, but must be an object of settings"), "{notice}");
     }
 
     #[test]

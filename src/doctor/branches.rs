@@ -36,7 +36,7 @@ pub(super) fn check(
     let summaries = frontier.iter().filter(|piece| matches!(piece, Piece::Summary(..))).count();
     check.saw(summaries, "summary in place");
     if covered != seen {
-        check.find(Remedy::None, "its frontier does not stand for each visible message once", || {
+        check.find(Remedy::None, "its frontier does not cover each visible message exactly once", || {
             format!("{leaf} of session {session}")
         });
     }

@@ -11,7 +11,7 @@ use crate::ids::{EntryId, MessageId};
 use crate::store::{AuditedConversation, AuditedEntry, Horizon, View};
 
 /// What is said of an entry whose parent is not there.
-const TORN: &str = "the entry above is not there";
+const TORN: &str = "the parent entry is missing";
 
 /// A session file has what the store lacks: entries can be hung again.
 pub(super) fn can_be_hung(check: &mut Check) {
@@ -83,14 +83,13 @@ impl Tree<'_> {
                 && head != entry.head
             {
                 found.heads.push((entry.id, head));
-                check.find(Remedy::Fix, "another message stands last at or above than is noted", || {
-                    self.name(entry)
-                });
+                check
+                    .find(Remedy::Fix, "the recorded last message at or above is wrong", || self.name(entry));
             }
             waiting.extend(below.get(&at).into_iter().flatten().map(|child| (*child, head)));
         }
         for (entry, _) in self.entries.iter().zip(&reached).filter(|(_, reached)| !**reached) {
-            check.find(Remedy::Anew, "no root is above: it hangs in a circle", || self.name(entry));
+            check.find(Remedy::Anew, "it has no root: its ancestors form a cycle", || self.name(entry));
         }
         reached.into_iter().filter(|reached| *reached).count()
     }
@@ -106,13 +105,13 @@ impl Tree<'_> {
         let name = || self.name(entry);
         match (entry.kind, entry.message, entry.shown) {
             (1, None, _) | (1 | 2, Some(_), None) => {
-                check.find(Remedy::Anew, "the message it shows is not there", name);
+                check.find(Remedy::Anew, "its message is missing", name);
             }
             (1, Some(_), Some((MessageKind::Edited, _))) => {
-                check.find(Remedy::Anew, "it shows an edited rendition as if that had been said", name);
+                check.find(Remedy::Anew, "it shows an edited version as the original", name);
             }
             (1, Some(_), Some((_, before))) if above.is_some_and(|above| above != before) => {
-                check.find(Remedy::Anew, "its message follows another one than stands above it", name);
+                check.find(Remedy::Anew, "its message's parent differs from the message above it", name);
             }
             (1, ..) => {}
             (2, message, rendition) => {
@@ -124,14 +123,18 @@ impl Tree<'_> {
                     _ => entry.target.is_some(),
                 };
                 if !right {
-                    check.find(Remedy::Anew, "it edits an entry that does not show what it replaces", name);
+                    check.find(
+                        Remedy::Anew,
+                        "it edits an entry that does not show the replaced message",
+                        name,
+                    );
                 }
             }
             (4, None, _) if entry.target.is_none() => {
-                check.find(Remedy::Anew, "it is a stub of nothing", name);
+                check.find(Remedy::Anew, "it is a stub without an original", name);
             }
             (_, Some(_), _) => {
-                check.find(Remedy::Anew, "it shows a message and is none of the kinds that do", name);
+                check.find(Remedy::Anew, "it shows a message, but entries of its type never do", name);
             }
             _ => {}
         }

@@ -14,10 +14,10 @@ pub(super) fn check(
     let facts = view.file_facts()?;
     check.saw(usize::try_from(facts.version).unwrap_or_default(), "format");
     if !facts.ours {
-        check.find(Remedy::Anew, "it does not bear the mark of this program", || "application_id".into());
+        check.find(Remedy::Anew, "the file lacks this program's application id", || "application_id".into());
     }
     if facts.version != facts.current {
-        check.find(Remedy::Anew, "it is of another format than this version writes", || {
+        check.find(Remedy::Anew, "the format differs from this version's", || {
             format!("{} and {}", facts.version, facts.current)
         });
     }
@@ -27,7 +27,7 @@ pub(super) fn check(
             index.find(Remedy::Fix, "SQLite says", || line);
         } else if line.contains("from index ") || line.contains("entries in index ") {
             found.reindex = true;
-            check.find(Remedy::Fix, "SQLite says of its own index", || line);
+            check.find(Remedy::Fix, "SQLite reports about its index", || line);
         } else {
             found.file_is_damaged = true;
             check.find(Remedy::Anew, "SQLite says", || line);
@@ -44,9 +44,9 @@ pub(super) fn check(
             // What is made of messages can be made anew.
             ("carried" | "summary_sources" | "summaries", _) => {
                 found.loose_ends = true;
-                check.find(Remedy::Fix, "a row names one that is not there", name);
+                check.find(Remedy::Fix, "a row refers to a missing row", name);
             }
-            _ => check.find(Remedy::Anew, "a row names one that is lost", name),
+            _ => check.find(Remedy::Anew, "a row refers to a lost row", name),
         }
     }
     Ok(())

@@ -16,11 +16,11 @@ pub(super) fn check(view: &View<'_>, check: &mut Check) -> Result<()> {
 /// What an index ranks by. SQLite's own check does not look at it, and a search fails where it can't be read.
 fn lengths(view: &View<'_>, index: Index, check: &mut Check) -> Result<()> {
     for row in view.rows_of_no_length(index)? {
-        check.find(Remedy::Fix, "the index does not know how long it is", || format!("row {row}"));
+        check.find(Remedy::Fix, "the length of the index is unknown", || format!("row {row}"));
     }
     let rows = u64::try_from(view.indexed_rows(index)?.len()).ok();
     if view.counted_rows(index)? != rows {
-        check.find(Remedy::Fix, "the index counts other rows than it has", || {
+        check.find(Remedy::Fix, "the row count of the index is wrong", || {
             match index {
                 Index::Messages => "messages",
                 Index::Summaries => "summaries",
@@ -62,7 +62,7 @@ fn passages(view: &View<'_>, check: &mut Check) -> Result<()> {
 /// Passes over the rows before `end`: they are nobody's.
 fn beyond(indexed: &mut std::iter::Peekable<impl Iterator<Item = i64>>, end: i64, check: &mut Check) {
     while let Some(row) = indexed.next_if(|row| *row < end) {
-        check.find(Remedy::Fix, "the index has a passage of no message", || format!("row {row}"));
+        check.find(Remedy::Fix, "the index has a passage without a message", || format!("row {row}"));
     }
 }
 
@@ -71,7 +71,7 @@ fn summaries(view: &View<'_>, check: &mut Check) -> Result<()> {
     check.saw(indexed.len(), "summary");
     let stored = view.summary_rows()?;
     for row in indexed.iter().filter(|row| stored.binary_search(row).is_err()) {
-        check.find(Remedy::Fix, "the index has a summary that is not there", || format!("row {row}"));
+        check.find(Remedy::Fix, "the index has a summary that does not exist", || format!("row {row}"));
     }
     for row in stored {
         let summary = view.summary(SummaryId(row))?;
@@ -79,7 +79,7 @@ fn summaries(view: &View<'_>, check: &mut Check) -> Result<()> {
         if indexed.binary_search(&row).is_err() {
             check.find(Remedy::Fix, "a summary is not in the index", name);
         } else if leads_back(view, Index::Summaries, &summary.text, row) == Some(false) {
-            check.find(Remedy::Fix, "a summary's words do not lead to it", name);
+            check.find(Remedy::Fix, "a search for a summary's words does not find it", name);
         }
     }
     Ok(())

@@ -38,7 +38,7 @@ pub struct Mended {
 
 pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     let Place::File(database) = doctor.store.place() else {
-        return Err(Error::invalid("this session's history is in memory only: there is nothing to mend"));
+        return Err(Error::invalid("this session's history is in memory only: there is nothing to repair"));
     };
     let (before, found) = doctor.examine().await?;
     if before.is_sound() {
@@ -55,7 +55,10 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     doctor.store.read(move |view| view.back_up(&path)).await?;
     let done = doctor.mend(found).await.map_err(|error| {
         Error::storing(
-            format!("mending stopped half way; the database as it was is {}", backup.display()),
+            format!(
+                "the repair stopped before its end; a copy of the database as it was: {}",
+                backup.display()
+            ),
             error,
         )
     })?;
@@ -84,9 +87,9 @@ impl Doctor {
                 done.push((n, what));
             }
         };
-        did(usize::from(reindex), "SQLite's own indexes made anew");
-        did(facts.len(), "message whose role, tool, tokens or time are noted again");
-        did(heads.len(), "entry told which message stands last at or above it");
+        did(usize::from(reindex), "SQLite index rebuilt");
+        did(facts.len(), "message with corrected role, tool, tokens or time");
+        did(heads.len(), "entry with corrected last message");
         let (dropped, summaries) = (doomed.len(), !doomed.is_empty() || loose_ends);
         // Before anything is folded in: that builds upon the heads.
         self.store
@@ -110,9 +113,9 @@ impl Doctor {
         for (conversation, path) in files.iter().filter(|(conversation, _)| whole.contains(conversation)) {
             put_back += self.put_back(*conversation, path, &damaged).await?;
         }
-        did(put_back, "text put back from a session file");
-        did(dropped, "summary dropped, with what was condensed from it");
-        did(usize::from(loose_ends), "edges without a summary dropped");
+        did(put_back, "text restored from a session file");
+        did(dropped, "summary removed, with those condensed from it");
+        did(usize::from(loose_ends), "edges without a summary removed");
         let count = async || self.store.read(|view| Ok((view.horizon()?, view.summary_rows()?.len()))).await;
         let (before, summaries_before) = count().await?;
         let mut hung = 0;
@@ -124,7 +127,7 @@ impl Doctor {
         }
         let (after, summaries_after) = count().await?;
         did(after.messages - before.messages, "message stored again from session files");
-        did(hung, "entry hung below its parent again");
+        did(hung, "entry reattached to its parent");
         did(summaries_after - summaries_before, "summary restored from session files");
         let remake = move |batch: &Batch<'_>| {
             if index_is_broken || summaries {
@@ -136,7 +139,7 @@ impl Doctor {
             Ok(())
         };
         self.store.write(remake).await?;
-        did(usize::from(index_is_broken), "full-text index made anew");
+        did(usize::from(index_is_broken), "full-text index rebuilt");
         self.store.checkpoint().await?;
         Ok(done)
     }
@@ -218,5 +221,5 @@ impl Doctor {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| Error::storing("a bug in the engine stopped the mending", error))
+        .map_err(|error| Error::storing("a bug in the engine stopped the repair", error))
 }

@@ -25,8 +25,8 @@ const OTHER_ESTIMATES: i64 = 4;
 /// What is said of a message whose text is not the one that came.
 const NOT_ITS_TEXT: [&str; 3] = [
     "the text can't be unpacked",
-    "the text has another length than is noted",
-    "text and place do not give the lineage",
+    "the text's length does not match the recorded one",
+    "the lineage does not match text and position",
 ];
 
 /// What the other checks need to know of a message.
@@ -117,7 +117,7 @@ impl Walk {
         }
         let (lineage, height) = match (message.kind, message.parent, message.above) {
             (_, Some(_), None) => {
-                self.check.find(Remedy::Anew, "the message above is not there", name);
+                self.check.find(Remedy::Anew, "the parent message is missing", name);
                 return Ok(());
             }
             (MessageKind::Edited, Some(original), Some((above, height))) => {
@@ -132,7 +132,7 @@ impl Walk {
             return Ok(());
         }
         if height != message.height {
-            self.check.find(Remedy::Anew, "another number of messages stands above than is noted", name);
+            self.check.find(Remedy::Anew, "the recorded number of messages above is wrong", name);
         }
         let parsed = Message::parse(json);
         self.facts(message, &parsed);
@@ -145,7 +145,7 @@ impl Walk {
         self.purged += 1;
         let above = match (message.parent, message.above) {
             (Some(_), None) => {
-                self.check.find(Remedy::Anew, "the message above is not there", || name(message));
+                self.check.find(Remedy::Anew, "the parent message is missing", || name(message));
                 return;
             }
             (_, above) => above,
@@ -155,7 +155,7 @@ impl Walk {
         let proven = message.nonce.map(|nonce| lineage.purged(&nonce));
         let says_nothing = message.bytes == 0 && message.passages == 0 && message.first_passage.is_none();
         if proven.is_none() || proven != message.lineage || height != message.height || !says_nothing {
-            self.check.find(Remedy::Anew, "it was purged, and is not in its place", || name(message));
+            self.check.find(Remedy::Anew, "it was purged, but its position is wrong", || name(message));
         }
     }
 
@@ -179,8 +179,7 @@ impl Walk {
         if is_right {
             return;
         }
-        self.check
-            .find(Remedy::Fix, "role, tool, tokens or time are not those of its text", || name(message));
+        self.check.find(Remedy::Fix, "role, tool, tokens or time do not match the text", || name(message));
         // What was made of it has the right time.
         if let Some(bone) = self.bones.get_mut(&message.id) {
             bone.time = right.timestamp;
@@ -197,7 +196,7 @@ impl Walk {
         let ranges = passages(&text);
         let noted = usize::try_from(message.passages).unwrap_or(usize::MAX);
         if ranges.len() != noted || ranges.is_empty() != message.first_passage.is_none() {
-            self.index.find(Remedy::Anew, "the message has other passages than are noted", || name(message));
+            self.index.find(Remedy::Anew, "the recorded passages of the message are wrong", || name(message));
             return Ok(());
         }
         let Some(first) = message.first_passage else { return Ok(()) };
@@ -212,7 +211,9 @@ impl Walk {
             if let Some(found) = leads_back(view, Index::Messages, &text[ranges[n].clone()], row) {
                 self.index.saw(1, "passage looked up");
                 if !found {
-                    self.index.find(Remedy::Fix, "a passage's words do not lead to it", || name(message));
+                    self.index.find(Remedy::Fix, "a search for a passage's words does not find it", || {
+                        name(message)
+                    });
                 }
             }
         }

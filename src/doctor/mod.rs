@@ -221,7 +221,7 @@ impl Doctor {
                 hold_against(&*files, &opened, stored, is_open, check)
             });
             let (looked, outcome) =
-                looked.await.map_err(|error| Error::storing("a check was stopped by a bug", error))?;
+                looked.await.map_err(|error| Error::storing("a bug stopped a check", error))?;
             check = looked;
             match outcome {
                 Held::Gone => gone += 1,
@@ -316,11 +316,11 @@ fn hold_against(
     let held = match compare() {
         Ok(Some((lacks, is_whole))) => Held::Compared { lacks, is_whole },
         Ok(None) => {
-            check.notes.push(format!("{} is another session's now", path.display()));
+            check.notes.push(format!("{} belongs to another session now", path.display()));
             Held::Other
         }
         Err(error) => {
-            check.notes.push(format!("{} was left out: {error}", path.display()));
+            check.notes.push(format!("{} was skipped: {error}", path.display()));
             Held::Other
         }
     };

@@ -118,7 +118,7 @@ impl Stored {
     /// The end of the file. What an open session has written last may be on its way.
     pub fn end(&mut self, is_open: bool, check: &mut Check) {
         if is_open && !self.lacking.is_empty() {
-            check.notes.push(format!("{} of the open session still to be stored", self.lacking.len()));
+            check.notes.push(format!("{} of the open session not stored yet", self.lacking.len()));
         } else {
             self.report_lacking(check);
         }
@@ -146,7 +146,7 @@ impl Stored {
                 return;
             }
             _ => {
-                check.find(Remedy::Anew, "an entry hangs elsewhere than in the file", name);
+                check.find(Remedy::Anew, "an entry's parent differs from the file", name);
                 return;
             }
         }
@@ -210,7 +210,7 @@ impl Stored {
             self.texts.extend(text.map(|text| (message, text)));
         }
         if !same {
-            check.find(Remedy::Anew, "an entry has another text than in the file", name);
+            check.find(Remedy::Anew, "an entry's text differs from the file", name);
         }
     }
 

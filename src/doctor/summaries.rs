@@ -107,24 +107,24 @@ impl Dag<'_> {
         let summary = &self.summaries[&id];
         let sources = self.sources(id);
         if circling.contains(&id) {
-            return Ok(vec!["it is made of itself, in a circle"]);
+            return Ok(vec!["its sources include the summary itself"]);
         }
         if sources.is_empty() {
-            return Ok(vec!["it is made of nothing"]);
+            return Ok(vec!["it has no sources"]);
         }
         let mut wrong = Vec::new();
         if sources.iter().zip(0..).any(|((ordinal, _), at)| *ordinal != at) {
-            wrong.push("a source is missing from the row of its sources");
+            wrong.push("a number is missing in the order of its sources");
         }
         let Some(span) = self.span(sources) else {
-            wrong.push("a source is not there");
+            wrong.push("a source is missing");
             return Ok(wrong);
         };
         if self.hash(view, id, sources)?.is_none_or(|hash| Some(hash) != summary.hash) {
-            wrong.push("text and sources do not give its hash");
+            wrong.push("its hash does not match text and sources");
         }
         if span.depth != summary.depth {
-            wrong.push("it has another depth than its sources give");
+            wrong.push("its depth does not match its sources");
         }
         let time = |message: MessageId| self.bones.get(&message).map(|bone| bone.time);
         let noted = (summary.first, summary.last, summary.messages);
@@ -132,10 +132,10 @@ impl Dag<'_> {
             || time(span.first) != Some(summary.from_time)
             || time(span.last) != Some(summary.to_time)
         {
-            wrong.push("it spans other messages than are noted");
+            wrong.push("the recorded span does not match its messages");
         }
         if !self.is_run(sources) {
-            wrong.push("its sources do not follow one another");
+            wrong.push("its sources are not consecutive");
         }
         Ok(wrong)
     }

@@ -225,7 +225,7 @@ impl Engine {
         let request: Request = read_json("the compaction request", request)?;
         self.flush().await?;
         if self.persistor.is_behind() {
-            return Err(Error::store("the history could not be stored, so this compaction is left to Pi"));
+            return Err(Error::store("the history could not be stored, so Pi compacts by itself"));
         }
         let operation = self.begin(operation);
         let progress = self.show_progress();
@@ -338,7 +338,9 @@ impl Engine {
         let left: LeftBranch = read_json("the branch that is left", left)?;
         self.flush().await?;
         if self.persistor.is_behind() {
-            return Err(Error::store("the history could not be stored, so this branch is left to Pi"));
+            return Err(Error::store(
+                "the history could not be stored, so Pi summarizes the branch by itself",
+            ));
         }
         let operation = self.begin(operation);
         let settings = self.settings();
@@ -542,5 +544,5 @@ async fn open_store(options: &Options) -> Result<Store> {
 
 /// Runs `work` where waiting for the disk does no harm.
 fn read_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::invalid(format!("{what} is not as expected: {error}")))
+    serde_json::from_str(json).map_err(|error| Error::invalid(format!("{what} is malformed: {error}")))
 }

@@ -247,7 +247,7 @@ fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {
             _ => break,
         };
     }
-    Err(Error::invalid("it is no session of Pi's"))
+    Err(Error::invalid("it is not a Pi session"))
 }
 
 /// `object`, as [`stringify`] gave it, after fields were assigned to in JavaScript.

@@ -271,7 +271,7 @@ impl Persistor {
         if error.code() == Code::Damaged {
             return;
         }
-        let told = format!("the history could not be stored, and will be tried again: {error}");
+        let told = format!("the history could not be stored and will be retried: {error}");
         state.notice.get_or_insert(told);
     }
 
@@ -356,6 +356,6 @@ fn prepare_aside(handover: Handover) -> impl FnOnce() -> Result<PreparedHandover
         let made = preparing.and_then(|thread| thread.join().ok().flatten());
         // Where there is no thread to be had, it is done here.
         made.or_else(|| prepare(&waiting))
-            .ok_or_else(|| Error::store("what was handed over could not be made ready to be stored"))
+            .ok_or_else(|| Error::store("the entries could not be prepared for storing"))
     }
 }

@@ -57,14 +57,14 @@ pub async fn relink(
         let asked = path.clone();
         if aside(move || is_open_elsewhere(&asked)).await?? {
             return Err(Error::invalid(format!(
-                "another Pi works in {project}, whose history {} is: end it, and say this again",
+                "another Pi is working in {project}, which owns {}: quit it and try again",
                 path.display()
             )));
         }
         let report = import(home, folders, &Source::Path(path.clone()), progress, cancel).await?;
         let stopped = report.stopped.is_some();
         if let Some(failed) = report.failed.first() {
-            return Err(Error::invalid(format!("{} can't be taken over: {}", path.display(), failed.reason)));
+            return Err(Error::invalid(format!("{} can't be added: {}", path.display(), failed.reason)));
         }
         done.project = project;
         done.reports.push(report);
@@ -117,11 +117,11 @@ fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
         let mut others: Vec<String> = others.into_iter().map(|history| history.project).collect();
         others.dedup();
         let known = match others.as_slice() {
-            [] => "there are no others in it".to_owned(),
-            others => format!("there are those of {}", others.join(", ")),
+            [] => "there are no others".to_owned(),
+            others => format!("there are histories of {}", others.join(", ")),
         };
         return Err(Error::invalid(format!(
-            "no history of {} lies in {}; {known}",
+            "{} has no history in {}; {known}",
             wanted.display(),
             dir.display()
         )));

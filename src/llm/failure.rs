@@ -47,8 +47,15 @@ const CUT: [&str; 13] = [
 const UNPARSED: [&str; 3] = ["unexpected end", "in json at position", "not valid json"];
 
 /// … and of a provider that has too much to do, or stopped half way.
-const BUSY: [&str; 7] =
-    ["stream ended", "has no end", "timed out", "timeout", "overloaded", "rate limit", "unavailable"];
+const BUSY: [&str; 7] = [
+    "stream ended",
+    "answer is incomplete",
+    "timed out",
+    "timeout",
+    "overloaded",
+    "rate limit",
+    "unavailable",
+];
 
 /// What is said by a model that does not want to answer, or by whoever watches over it.
 const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensitive"];
@@ -99,7 +106,7 @@ impl Failure {
     /// No answer, for a reason that may pass.
     pub fn unreachable(reason: impl Into<String>) -> Self {
         let reason = Some(reason.into()).filter(|reason: &String| !reason.trim().is_empty());
-        Self { reason: reason.unwrap_or_else(|| "it gave no reason".into()), ..Self::default() }
+        Self { reason: reason.unwrap_or_else(|| "no reason given".into()), ..Self::default() }
     }
 
     /// An answer, but of no use.
@@ -135,7 +142,7 @@ impl Failure {
     /// An HTTP answer that is none to the question.
     pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
         let why = match status {
-            300..400 => "it redirects to another address, where the key is not sent".into(),
+            300..400 => "it redirects to another address, which never gets the key".into(),
             _ => complaint(json, text),
         };
         let reason = format!("{status}: {why}");
@@ -209,7 +216,7 @@ pub(super) fn complaint(json: Option<&Value>, text: &str) -> String {
     let said = said.unwrap_or(text).trim();
     // A page of a proxy's or a gateway's is for browsers.
     if said.is_empty() || said.starts_with('<') {
-        return "it does not say why".into();
+        return "no reason given".into();
     }
     said.chars().take(COMPLAINT).collect()
 }
@@ -232,7 +239,7 @@ mod tests {
             ("500 status code (no body)", Some(500), "500: status code (no body)", Kind::Broken),
             ("429 insufficient_quota", Some(429), "429: insufficient_quota", Kind::Rejected),
             ("401 bad key", Some(401), "401: bad key", Kind::Rejected),
-            ("404", Some(404), "404: it does not say why", Kind::Rejected),
+            ("404", Some(404), "404: no reason given", Kind::Rejected),
             ("Connection error.", None, "the connection broke: Connection error.", Kind::Broken),
             ("terminated", None, "the connection broke: terminated", Kind::Broken),
             (
@@ -257,7 +264,7 @@ mod tests {
             (r#"{"error":{"message":"Overloaded"}}"#, None, "Overloaded", Kind::Broken),
             ("no model is chosen", None, "no model is chosen", Kind::Rejected),
             ("1234 things", None, "1234 things", Kind::Rejected),
-            ("", None, "it gave no reason", Kind::Rejected),
+            ("", None, "no reason given", Kind::Rejected),
         ];
         for (text, status, reason, kind) in cases {
             let failure = Failure::said(text);

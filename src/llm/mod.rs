@@ -107,7 +107,7 @@ fn pi_size(text: &str) -> usize {
 /// [`Failure`] when there is no whole text in it.
 pub fn read_reply(json: &str) -> Answer {
     let message = read_json(json)
-        .map_err(|error| Failure::unreachable(format!("the model call gave no message: {error}")))?;
+        .map_err(|error| Failure::unreachable(format!("the model call returned no message: {error}")))?;
     read_message(&message)
 }
 

@@ -97,7 +97,7 @@ impl Spend {
             counts.told.push(setting);
             let most = text::grouped(most);
             counts.notice = Some(format!(
-                "the limit of {most} {what} is reached (setting `{setting}`), so summaries are made without a model for now, and anew once there is room again"
+                "the limit of {most} {what} is reached (setting `{setting}`), so summaries are made without a model for now and replaced later"
             ));
         }
         Err(setting)

@@ -79,10 +79,7 @@ fn noun(handle: &Handle) -> &'static str {
 }
 
 fn ambiguous(handle: &Handle) -> Error {
-    Error::invalid(format!(
-        "{handle} fits more than one {}: give more of its digits, ids have ten",
-        noun(handle)
-    ))
+    Error::invalid(format!("{handle} matches more than one {}: add digits, ids have ten", noun(handle)))
 }
 
 fn unknown(handle: &Handle) -> Error {

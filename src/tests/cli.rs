@@ -82,8 +82,7 @@ async fn asking_makes_nothing_and_says_what_helps() {
     for command in ["stats", "sessions", "tree", "doctor", "export", "backup"] {
         let reply = machine.say(&[command]).await;
         assert_eq!(reply.code, 2, "{command}");
-        let begins =
-            format!("pi-lcm: there is no history of {} in {}; ", project.display(), db_dir.display());
+        let begins = format!("pi-lcm: {} has no history in {}; ", project.display(), db_dir.display());
         assert!(reply.complaint.starts_with(&begins), "{}", reply.complaint);
     }
     assert_eq!(machine.say(&["doctor", "--fix"]).await.code, 2);
@@ -130,7 +129,10 @@ async fn all_sessions_are_searched_and_one_where_it_is_named() {
     let plain = machine.say(&["grep", "red"]).await.output;
     assert!(plain.starts_with("m-") && plain.ends_with("\n  a red fox"), "{plain}");
     let seen = machine.say_in(&machine.at("project"), Some(80), &["grep", "red"]).await.output;
-    assert!(seen.contains("a \u{1b}[1;31mred\u{1b}[0m fox\n\nThe whole of one: pi-lcm show ID."), "{seen:?}");
+    assert!(
+        seen.contains("a \u{1b}[1;31mred\u{1b}[0m fox\n\nTo read one in full: pi-lcm show ID."),
+        "{seen:?}"
+    );
 
     let (sessions, _) = machine.ask(&["sessions"]).await;
     let listed: Vec<_> =
@@ -155,7 +157,7 @@ async fn what_is_wrong_is_said_in_one_sentence() {
             "unexpected argument '--rol' found; tip: a similar argument exists: '--role' (--help tells all)",
         ),
         (&["grep"], "the following required arguments were not provided: <WORDS>... (--help tells all)"),
-        (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number from 1 on"),
+        (&["grep", "x", "--limit", "0"], "--limit is not 0: it takes a whole number of at least 1"),
         (&["grep", "x", "--after", "soon"], "--after `soon` is no time: "),
         (
             &["grep", "x", "--sort", "up"],
@@ -188,7 +190,7 @@ async fn what_is_wrong_is_said_in_one_sentence() {
             &["stats", "--color", "blue"],
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
-        (&["import", "--db", "x"], "--db is read-only: name the project's folder with --project instead"),
+        (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (--help"),
         (
             &["purge", "m-ffffffffff"],
@@ -280,7 +282,7 @@ async fn a_file_is_written_where_the_shell_is_however_it_is_called() {
     let (of_backup, _) = machine.ask(&["stats", "--db", here.join("kept.bak").to_str().unwrap()]).await;
     assert_eq!(of_backup["project"], json!({"messages": 2, "sessions": 1}));
     let other = machine.say(&["stats", "--db", file]).await;
-    assert!(other.complaint.contains("out.jsonl is no database, or damaged"), "{}", other.complaint);
+    assert!(other.complaint.contains("out.jsonl is not a database, or is damaged"), "{}", other.complaint);
 }
 
 #[tokio::test]

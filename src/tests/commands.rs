@@ -24,11 +24,11 @@ async fn what_is_unknown_is_named_with_what_it_is_most_like() {
         async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
     assert_eq!(
         refused("stat everything").await,
-        "there is no /lcm stat: did you mean /lcm stats? (/lcm help lists them all)"
+        "there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"
     );
     assert_eq!(
         refused("stats everything").await,
-        "/lcm stats knows no everything: it takes --json alone; /lcm help stats tells more"
+        "/lcm stats has no everything: it takes only --json; see /lcm help stats"
     );
     let error = asking.json("stat").await;
     assert_eq!(error["error"]["code"], "LCM_INVALID");
@@ -67,7 +67,7 @@ async fn stats_tell_messages_summaries_tokens_and_size() {
     assert_eq!(lines[1], "This project    14 messages, 2 sessions");
     assert_eq!(lines[2], "Summaries       2 D0, 1 D1; 1 degraded");
     assert!(
-        lines[3].starts_with("This branch     about ") && lines[3].contains(" with its summaries in place"),
+        lines[3].starts_with("This branch     about ") && lines[3].contains(" with summaries in place"),
         "{stats}"
     );
     assert!(
@@ -75,8 +75,8 @@ async fn stats_tell_messages_summaries_tokens_and_size() {
         "{stats}"
     );
     assert_eq!(lines[5], "Cost            0 tokens; all of this project: 0 tokens");
-    assert_eq!(lines[6], "Prompt cache    not told of");
-    assert_eq!(lines[7], "Background      nothing under way; 3 summaries ready for the next compaction");
+    assert_eq!(lines[6], "Prompt cache    not reported");
+    assert_eq!(lines[7], "Background      idle; 3 summaries ready for the next compaction");
     assert!(lines[8].starts_with("Database        ") && lines[8].ends_with("project.db"), "{stats}");
     assert!(
         lines[9].starts_with("                4 KB messages (4 KB unpacked), 29 KB full text, "),
@@ -165,8 +165,8 @@ async fn the_tree_shows_what_stands_for_what_within_the_columns_there_are() {
             asking.message(13).await
         )
     );
-    assert_eq!(lines[9], "● frontier: what stands for the branch now");
-    assert_eq!(lines[10], "! degraded: made without a model, and anew when one answers");
+    assert_eq!(lines[9], "● frontier: what represents the branch now");
+    assert_eq!(lines[10], "! degraded: made without a model, replaced once one answers");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{tree}");
     let narrow = asking.command_within(60, "tree").await;
     assert!(narrow.lines().all(|line| line.chars().count() <= 60), "{narrow}");
@@ -231,7 +231,7 @@ async fn a_message_and_a_summary_are_shown_in_full_with_what_belongs_to_them() {
 
     let refused =
         async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
-    assert!(refused("show").await.starts_with("/lcm show takes one id, m-… or s-…"));
+    assert!(refused("show").await.starts_with("/lcm show needs one id, m-… or s-…"));
     assert!(refused("show m-0000000000").await.starts_with("there is no message m-0000000000"));
 }
 
@@ -248,13 +248,13 @@ async fn a_search_tells_hits_with_their_places_and_how_to_go_on() {
         found.contains(&format!("{id} user ")) && found.contains("\n  where is the «walrus»?"),
         "{found}"
     );
-    assert!(found.ends_with("\n\nThe whole of one: /lcm show ID."), "{found}");
+    assert!(found.ends_with("\n\nTo read one in full: /lcm show ID."), "{found}");
     let json = asking.json("search walrus").await;
     let hit = json["hits"].as_array().unwrap().iter().find(|hit| hit["id"] == id.as_str()).unwrap();
     assert_eq!((&hit["kind"], &hit["place"]), (&"message".into(), &"here".into()));
     assert_eq!(hit["marks"][0], serde_json::json!({"start": 13, "end": 19}));
     let nothing = asking.command("search penguin").await;
-    assert_eq!(nothing, "Nothing found for penguin. 1 message of other sessions would match: add --project.");
+    assert_eq!(nothing, "Nothing found for penguin. Other sessions have 1 matching message: add --project.");
     let found = asking.command("search penguin --project").await;
     assert!(found.contains(", in another session\n  the «penguin» is"), "{found}");
     assert!(asking.command("search w.lrus --regex").await.contains("«walrus»"));
@@ -277,7 +277,7 @@ async fn stats_tell_what_summaries_cost_and_how_the_prompt_cache_holds() {
         .message(answer(600, 0));
     let asking = Asking::about(&session).await;
     let stats = asking.command("stats").await;
-    let cache = "34% of 3,200 prompt tokens came out of it; it held in 2 of 4 requests, 1 of the others came after a compaction";
+    let cache = "34% of 3,200 prompt tokens came from it; it was valid in 2 of 4 requests, 1 of the others came after a compaction";
     assert!(stats.contains(&format!("\nPrompt cache    {cache}\n")), "{stats}");
     let json = asking.json("stats").await;
     assert_eq!(json["cache"]["misses"], 2);

@@ -132,7 +132,7 @@ impl Patient {
         for complaint in complaints {
             assert!(found.iter().any(|line| line.contains(complaint)), "no {complaint:?} in\n{report}");
         }
-        assert!(!report.contains("All is as it must be"), "{report}");
+        assert!(!report.contains("Everything is in order"), "{report}");
     }
 
     /// Mends, loses no message by it, and is well afterwards.
@@ -140,11 +140,11 @@ impl Patient {
         let before = messages_of(&self.database());
         let report = self.fix().await;
         let (_, after) = report.split_once("\nAfter\n").unwrap_or_else(|| panic!("{report}"));
-        assert!(!after.contains("WRONG") && after.ends_with("All is as it must be."), "{report}");
+        assert!(!after.contains("WRONG") && after.ends_with("Everything is in order."), "{report}");
         let now = messages_of(&self.database());
         assert!(before.iter().all(|message| now.contains(message)), "{report}");
         if everything() {
-            assert!(self.doctor().await.ends_with("All is as it must be."));
+            assert!(self.doctor().await.ends_with("Everything is in order."));
         }
         report
     }
@@ -176,7 +176,7 @@ fn messages_of(database: &Path) -> Vec<(i64, Hash)> {
 async fn a_store_with_forks_edits_and_compactions_is_as_it_must_be() {
     let patient = Patient::new().await;
     let report = patient.doctor().await;
-    assert!(report.ends_with("\n\nAll is as it must be."), "{report}");
+    assert!(report.ends_with("\n\nEverything is in order."), "{report}");
     let names: Vec<&str> = report.lines().take(7).map(|line| line[..14].trim()).collect();
     assert_eq!(names, ["Database", "Messages", "Entries", "Summaries", "Branches", "Index", "Session files"]);
     let messages = patient.ask::<i64>("SELECT count(*) FROM messages");
@@ -187,7 +187,7 @@ async fn a_store_with_forks_edits_and_compactions_is_as_it_must_be() {
     assert!(report.contains(&format!("Session files  ok     1 file, {entries} entries")), "{report}");
 
     let before = fs::read_dir(patient.dir.path()).unwrap().count();
-    assert!(patient.fix().await.ends_with("There is nothing to mend."));
+    assert!(patient.fix().await.ends_with("There is nothing to repair."));
     assert_eq!(fs::read_dir(patient.dir.path()).unwrap().count(), before);
 }
 
@@ -203,10 +203,10 @@ async fn a_damaged_text_is_put_back_from_the_session_file() {
         let before = messages_of(&patient.database());
         patient.damage(damage);
         assert_ne!(messages_of(&patient.database()), before);
-        assert!(patient.doctor().await.contains("/lcm doctor --fix mends what it can"));
+        assert!(patient.doctor().await.contains("/lcm doctor --fix repairs what it can"));
         let report = patient.fix().await;
-        assert!(report.contains("× text put back from a session file"), "{report}");
-        assert!(report.ends_with("All is as it must be."), "{report}");
+        assert!(report.contains("× text restored from a session file"), "{report}");
+        assert!(report.ends_with("Everything is in order."), "{report}");
         assert_eq!(messages_of(&patient.database()), before, "{damage}");
     }
 }
@@ -215,10 +215,10 @@ async fn a_damaged_text_is_put_back_from_the_session_file() {
 async fn a_damaged_text_that_no_session_file_has_is_told_and_left() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind = 1");
-    patient.complains(&["1× text and place do not give the lineage: m-"]).await;
+    patient.complains(&["1× the lineage does not match text and position: m-"]).await;
     let before = messages_of(&patient.database());
     let report = patient.fix().await;
-    assert!(report.contains("Nothing was changed. What is wrong with the file itself"), "{report}");
+    assert!(report.contains("Nothing was changed. Problems of the file or the tree"), "{report}");
     assert!(report.contains("/lcm import"), "{report}");
     assert_eq!(messages_of(&patient.database()), before);
 }
@@ -239,12 +239,12 @@ async fn a_text_that_the_hash_does_not_prove_is_not_put_back() {
 async fn a_changed_rendition_length_or_height_is_found() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind = 3");
-    patient.complains(&["1× text and place do not give the lineage: m-"]).await;
+    patient.complains(&["1× the lineage does not match text and position: m-"]).await;
     patient.damage("UPDATE messages SET height = height + 1 WHERE id = 7");
     let report = patient.doctor().await;
-    assert!(report.contains("× another number of messages stands above than is noted: m-"), "{report}");
+    assert!(report.contains("× the recorded number of messages above is wrong: m-"), "{report}");
     patient.damage("UPDATE messages SET bytes = bytes + 1 WHERE kind = 1");
-    assert!(patient.doctor().await.contains("1× the text has another length than is noted: m-"));
+    assert!(patient.doctor().await.contains("1× the text's length does not match the recorded one: m-"));
 }
 
 #[tokio::test]
@@ -252,9 +252,9 @@ async fn a_message_below_another_parent_is_found() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages SET parent_id = 3 WHERE id = 20");
     let report = patient.doctor().await;
-    assert!(report.contains("1× text and place do not give the lineage: m-"), "{report}");
+    assert!(report.contains("1× the lineage does not match text and position: m-"), "{report}");
     assert!(
-        report.contains("1× its message follows another one than stands above it: e20 of session one"),
+        report.contains("1× its message's parent differs from the message above it: e20 of session one"),
         "{report}"
     );
 }
@@ -263,11 +263,9 @@ async fn a_message_below_another_parent_is_found() {
 async fn a_lost_head_is_found_and_set_again() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'");
-    patient
-        .complains(&["1× another message stands last at or above than is noted: e12 of session one"])
-        .await;
+    patient.complains(&["1× the recorded last message at or above is wrong: e12 of session one"]).await;
     let report = patient.heals().await;
-    assert!(report.contains("  1× entry told which message stands last at or above it"), "{report}");
+    assert!(report.contains("  1× entry with corrected last message"), "{report}");
 }
 
 #[tokio::test]
@@ -275,7 +273,10 @@ async fn entries_in_a_circle_are_told_and_walked_by_no_one() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e20') WHERE entry_id = 'e10'");
     let report = patient.doctor().await;
-    assert!(report.contains("× no root is above: it hangs in a circle: e10 of session one, e11"), "{report}");
+    assert!(
+        report.contains("× it has no root: its ancestors form a cycle: e10 of session one, e11"),
+        "{report}"
+    );
     assert!(
         report.contains("Branches       ok     \n") || report.contains("Branches       ok\n"),
         "{report}"
@@ -285,23 +286,23 @@ async fn entries_in_a_circle_are_told_and_walked_by_no_one() {
 #[tokio::test]
 async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
     for (damage, complaint) in [
-        ("DELETE FROM summary_sources WHERE summary_id = 1 AND ordinal = 0", "a source is missing from the row of its sources: s-"),
+        ("DELETE FROM summary_sources WHERE summary_id = 1 AND ordinal = 0", "a number is missing in the order of its sources: s-"),
         (
             "UPDATE summary_sources SET ordinal = 1000 WHERE summary_id = 1 AND ordinal = 0;
              UPDATE summary_sources SET ordinal = 0 WHERE summary_id = 1 AND ordinal = 1;
              UPDATE summary_sources SET ordinal = 1 WHERE summary_id = 1 AND ordinal = 1000",
-            "its sources do not follow one another: s-",
+            "its sources are not consecutive: s-",
         ),
-        ("UPDATE summaries SET depth = 3 WHERE id = 1", "it has another depth than its sources give: s-"),
-        ("UPDATE summaries SET packed = NULL, text = text || '!' WHERE id = 1", "text and sources do not give its hash: s-"),
-        ("UPDATE summaries SET messages = messages + 1 WHERE id = 1", "it spans other messages than are noted: s-"),
-        ("UPDATE summaries SET to_time = to_time + 1 WHERE id = 1", "it spans other messages than are noted: s-"),
-        ("DELETE FROM summary_sources WHERE summary_id = 1", "it is made of nothing: s-"),
-        ("DELETE FROM summaries WHERE id = 1", "a source is not there: s-"),
+        ("UPDATE summaries SET depth = 3 WHERE id = 1", "its depth does not match its sources: s-"),
+        ("UPDATE summaries SET packed = NULL, text = text || '!' WHERE id = 1", "its hash does not match text and sources: s-"),
+        ("UPDATE summaries SET messages = messages + 1 WHERE id = 1", "the recorded span does not match its messages: s-"),
+        ("UPDATE summaries SET to_time = to_time + 1 WHERE id = 1", "the recorded span does not match its messages: s-"),
+        ("DELETE FROM summary_sources WHERE summary_id = 1", "it has no sources: s-"),
+        ("DELETE FROM summaries WHERE id = 1", "a source is missing: s-"),
         (
             "UPDATE summary_sources SET source_id = (SELECT max(summary_id) FROM summary_sources WHERE source_id IS NOT NULL)
               WHERE (summary_id, ordinal) = (SELECT max(summary_id), 0 FROM summary_sources WHERE source_id IS NOT NULL)",
-            "it is made of itself, in a circle: s-",
+            "its sources include the summary itself: s-",
         ),
     ] {
         let patient = Patient::new().await;
@@ -310,7 +311,7 @@ async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
         let report = patient.doctor().await;
         assert!(report.contains(complaint), "{damage}\n{report}");
         let report = patient.heals().await;
-        assert!(report.contains("× summary dropped, with what was condensed from it"), "{report}");
+        assert!(report.contains("× summary removed, with those condensed from it"), "{report}");
         assert!(report.contains("× summary restored from session files"), "{damage}\n{report}");
         assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries, "{damage}\n{report}");
     }
@@ -326,7 +327,7 @@ async fn summaries_below_a_lost_entry_come_back_with_it() {
          UPDATE summaries SET depth = 7 WHERE id IN (2, 5)",
     );
     let report = patient.doctor().await;
-    assert!(!report.contains("another text than in the file"), "{report}");
+    assert!(!report.contains("text differs from the file"), "{report}");
     patient.heals().await;
     assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries);
 }
@@ -360,7 +361,7 @@ async fn heal_all(done: &str, cases: &[(&str, &str)]) {
 
 #[tokio::test]
 async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
-    let complaint = "1× role, tool, tokens or time are not those of its text: m-";
+    let complaint = "1× role, tool, tokens or time do not match the text: m-";
     let facts =
         "SELECT group_concat(concat_ws(' ', id, hex(lineage), hex(json), role, tool_name, tokens, timestamp))
                    FROM messages";
@@ -380,8 +381,8 @@ async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
         let report = patient.doctor().await;
         assert!(report.contains(complaint), "{report}");
         let report = patient.fix().await;
-        assert!(report.ends_with("\n\nAll is as it must be."), "{report}");
-        assert!(report.contains("  1× message whose role, tool, tokens or time are noted again"), "{report}");
+        assert!(report.ends_with("\n\nEverything is in order."), "{report}");
+        assert!(report.contains("  1× message with corrected role, tool, tokens or time"), "{report}");
         assert_eq!(patient.ask::<String>(facts), right);
         assert_eq!(patient.ask::<i64>("SELECT count(*) FROM summaries"), summaries);
     }
@@ -389,24 +390,24 @@ async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
 
 #[tokio::test]
 async fn a_damaged_index_is_found_and_made_anew() {
-    heal_all("full-text index made anew", &[
+    heal_all("full-text index rebuilt", &[
         ("DELETE FROM messages_fts WHERE rowid IN (4, 5)", "2× a passage is not in the index: m-"),
         (
             "DELETE FROM messages_fts WHERE rowid = 4; INSERT INTO messages_fts (rowid, body, parts) VALUES (4, 'other', '')",
-            "1× a passage's words do not lead to it: m-",
+            "1× a search for a passage's words does not find it: m-",
         ),
         (
             "INSERT INTO messages_fts (rowid, body, parts) VALUES (99999, 'nobody', '')",
-            "1× the index has a passage of no message: row 99999",
+            "1× the index has a passage without a message: row 99999",
         ),
         ("DELETE FROM summaries_fts WHERE rowid = 2", "1× a summary is not in the index: s-"),
         (
             "DELETE FROM summaries_fts WHERE rowid = 2; INSERT INTO summaries_fts (rowid, body, parts) VALUES (2, 'other', '')",
-            "1× a summary's words do not lead to it: s-",
+            "1× a search for a summary's words does not find it: s-",
         ),
         (
             "INSERT INTO summaries_fts (rowid, body, parts) VALUES (99999, 'nobody', '')",
-            "1× the index has a summary that is not there: row 99999",
+            "1× the index has a summary that does not exist: row 99999",
         ),
     ])
     .await;
@@ -484,7 +485,7 @@ async fn a_lost_message_without_a_session_file_does_not_stop_the_mending() {
         patient.damage(damage);
         let before = messages_of(&patient.database());
         let report = patient.fix().await;
-        assert!(report.contains("the message it shows is not there"), "{report}");
+        assert!(report.contains("its message is missing"), "{report}");
         assert_eq!(messages_of(&patient.database()), before, "{report}");
     }
 }
@@ -495,7 +496,7 @@ async fn a_lost_entry_that_no_session_file_has_is_no_business_of_mending() {
     patient.damage("DELETE FROM entries WHERE entry_id = 'e40'");
     let report = patient.fix().await;
     assert!(
-        report.contains("× the entry above is not there: e") && report.contains("Nothing was changed."),
+        report.contains("× the parent entry is missing: e") && report.contains("Nothing was changed."),
         "{report}"
     );
 }
@@ -529,7 +530,7 @@ async fn numbers_beyond_all_reason_are_mended() {
          UPDATE summaries SET messages = 9223372036854775807, depth = 9223372036854775807, bytes = 9223372036854775807",
     );
     let report = patient.fix().await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
     assert_eq!(messages_of(&patient.database()), before);
 }
 
@@ -559,7 +560,7 @@ async fn a_session_whose_id_is_no_text_is_told() {
     patient.damage("UPDATE conversations SET session_id = CAST(x'ff41' AS TEXT)");
     let report = patient.fix().await;
     assert!(
-        report.contains("the check could not be finished") && report.contains("Nothing was changed."),
+        report.contains("this check did not finish") && report.contains("Nothing was changed."),
         "{report}"
     );
 }
@@ -567,23 +568,23 @@ async fn a_session_whose_id_is_no_text_is_told() {
 #[tokio::test]
 async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
     heal_all(
-        "full-text index made anew",
+        "full-text index rebuilt",
         &[
             (
                 "UPDATE messages_fts_docsize SET sz = x'00' WHERE id = 4",
-                "1× the index does not know how long it is: row 4",
+                "1× the length of the index is unknown: row 4",
             ),
             (
                 "UPDATE summaries_fts_docsize SET sz = NULL WHERE id = 4",
-                "1× the index does not know how long it is: row 4",
+                "1× the length of the index is unknown: row 4",
             ),
             (
                 "DELETE FROM messages_fts_data WHERE id = 1",
-                "1× the index counts other rows than it has: messages",
+                "1× the row count of the index is wrong: messages",
             ),
             (
                 "UPDATE summaries_fts_data SET block = x'' WHERE id = 1",
-                "1× the index counts other rows than it has: summaries",
+                "1× the row count of the index is wrong: summaries",
             ),
         ],
     )
@@ -596,7 +597,7 @@ async fn the_newest_entries_of_the_open_session_may_be_on_their_way() {
     patient.damage("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)");
     let report = patient.doctor().await;
     assert!(
-        report.contains("1 of the open session still to be stored") && report.ends_with("must be."),
+        report.contains("1 of the open session not stored yet") && report.ends_with("in order."),
         "{report}"
     );
     let other = Scope::at(ConversationId(2), None);
@@ -609,13 +610,13 @@ async fn a_session_file_with_another_text_is_told_and_the_store_keeps_its_own() 
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();
     fs::write(patient.file(), file.replacen("question 1 ", "question 7 ", 1)).unwrap();
-    patient.complains(&["1× an entry has another text than in the file: e2 of session one"]).await;
+    patient.complains(&["1× an entry's text differs from the file: e2 of session one"]).await;
     fs::write(patient.file(), file.replacen(r#""parentId":"e3""#, r#""parentId":"e2""#, 1)).unwrap();
-    patient.complains(&["1× an entry hangs elsewhere than in the file: e4 of session one"]).await;
+    patient.complains(&["1× an entry's parent differs from the file: e4 of session one"]).await;
     fs::write(patient.file(), file.replacen(r#""id":"one""#, r#""id":"two""#, 1)).unwrap();
     let report = patient.doctor().await;
     assert!(
-        report.contains("one.jsonl is another session's now") && report.ends_with("must be."),
+        report.contains("one.jsonl belongs to another session now") && report.ends_with("in order."),
         "{report}"
     );
 }
@@ -627,7 +628,8 @@ async fn the_backup_is_the_database_as_it_was() {
     let before = messages_of(&patient.database());
     let edges: i64 = patient.ask("SELECT count(*) FROM summary_sources");
     let report = patient.fix().await;
-    let path = report.lines().find_map(|line| line.strip_prefix("The database as it was: ")).unwrap();
+    let path =
+        report.lines().find_map(|line| line.strip_prefix("A copy of the database as it was: ")).unwrap();
     assert!(path.contains("project.db.20") && path.ends_with("Z.bak"), "{path}");
     let backup = Connection::open(path).unwrap();
     let number = |sql: &str| backup.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -648,8 +650,8 @@ async fn a_file_of_another_mark_or_format_is_told() {
     patient.damage("PRAGMA application_id = 7; PRAGMA user_version = 99");
     patient
         .complains(&[
-            "it does not bear the mark of this program",
-            "it is of another format than this version writes: 99 and ",
+            "the file lacks this program's application id",
+            "the format differs from this version's: 99 and ",
         ])
         .await;
 }
@@ -666,7 +668,10 @@ async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
     let patient = patient.reopened().await;
     let report = patient.fix().await;
     assert!(report.contains("Database       WRONG") && report.contains("Nothing was changed."), "{report}");
-    assert!(report.contains("quit Pi, move ") && report.contains("takes them out of it"), "{report}");
+    assert!(
+        report.contains("quit Pi, move ") && report.contains("with the path of the old database"),
+        "{report}"
+    );
     assert!(!report.contains("--fix mends"), "{report}");
 }
 
@@ -674,7 +679,7 @@ async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
 async fn what_is_no_option_is_named() {
     let patient = Patient::new().await;
     let error = ask(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();
-    assert!(error.to_string().starts_with("/lcm doctor knows no --cure: it takes --fix; "), "{error}");
+    assert!(error.to_string().starts_with("/lcm doctor has no --cure: it takes --fix; "), "{error}");
 }
 
 impl Patient {

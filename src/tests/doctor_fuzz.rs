@@ -215,7 +215,7 @@ async fn whatever_is_damaged_the_doctor_answers_and_mending_loses_nothing() {
             assert_eq!(texts.get(lineage), Some(json), "{done}\n{report}");
         }
         assert!(entries_before.keys().all(|entry| entries.contains_key(entry)), "{done}\n{report}");
-        if seed % 3 != 0 && report.ends_with("There is nothing to mend.") {
+        if seed % 3 != 0 && report.ends_with("There is nothing to repair.") {
             assert!(
                 texts_at_first.iter().all(|(lineage, json)| texts.get(lineage) == Some(json)),
                 "{done}\n{report}"

@@ -308,7 +308,7 @@ async fn an_id_that_names_nothing_or_several_things_gets_one_sentence() {
             &private,
             format!("there is no message {private} in this project: lcm_grep and lcm_describe show ids"),
         ),
-        (shared, format!("{shared} fits more than one message: give more of its digits, ids have ten")),
+        (shared, format!("{shared} matches more than one message: add digits, ids have ten")),
         (
             "last",
             "`last` is not an id: ids look like m-1a2b3c4d5e (message) or s-1a2b3c4d5e (summary)".into(),
@@ -385,10 +385,10 @@ async fn lines_of_a_long_output_come_alone_and_byte_for_byte() {
         assert_eq!(pages, lines[expected].concat(), "{asked}");
     }
     for (asked, what) in [
-        ("a-b", "are no lines"),
-        ("0-4", "are none, the first is 1"),
-        ("9-3", "are none, the first is 1"),
-        ("3001", "are behind the end, there are 3000"),
+        ("a-b", "is not a range"),
+        ("0-4", "is empty, the first line is 1"),
+        ("9-3", "is empty, the first line is 1"),
+        ("3001", "is past the end, there are 3000"),
     ] {
         let refusal = asking.refusal("lcm_expand", json!({"summary_id": id, "lines": asked})).await;
         assert_eq!(

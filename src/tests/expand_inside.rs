@@ -132,23 +132,23 @@ async fn what_cannot_be_asked_at_once_says_what_to_leave_out() {
     for (arguments, sentence) in [
         (
             json!({"summary_id": id, "around": 2, "query": "one"}),
-            "around and query exclude each other: leave one of them out".to_owned(),
+            "around and query exclude each other: remove one of them".to_owned(),
         ),
         (
             json!({"summary_id": id, "lines": "1-2", "query": "one"}),
-            "query and lines exclude each other: leave one of them out".to_owned(),
+            "query and lines exclude each other: remove one of them".to_owned(),
         ),
         (
             json!({"summary_id": id, "around": 2, "lines": "1"}),
-            "around and lines exclude each other: leave one of them out".to_owned(),
+            "around and lines exclude each other: remove one of them".to_owned(),
         ),
         (
             json!({"summary_id": id, "query": "one", "raw": true}),
-            "raw and query exclude each other: JSON has one line, leave one of them out".to_owned(),
+            "raw and query exclude each other: JSON has one line, remove one of them".to_owned(),
         ),
         (
             json!({"summary_id": id, "around": 1, "cursor": "2"}),
-            "around comes in one page: leave either it or the cursor out".to_owned(),
+            "around comes in one page: use either it or the cursor".to_owned(),
         ),
         (
             json!({"summary_id": leaf, "lines": "1-2"}),

@@ -105,7 +105,7 @@ async fn a_branch_is_exported_as_markdown_and_no_file_is_written_over_unasked() 
 
     let error = run(&format!("export {}", file.display())).await.unwrap_err().to_string();
     assert!(
-        error.ends_with("is there already: name another file, or add --force to write over it"),
+        error.ends_with("already exists: choose another name, or add --force to overwrite it"),
         "{error}"
     );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), text);

@@ -61,7 +61,7 @@ async fn a_result_names_the_message_its_summary_and_the_words_that_match() {
         ageless(&asking.grep(json!({"query": "staging port"})).await),
         format!(
             "In {summary}:\n{message} · user · #1 · long ago: Please fix the login timeout. The «staging port» is 8443, \
-             never use 8080.\nThe whole of one: lcm_expand {{\"summary_id\":\"{message}\"}}."
+             never use 8080.\nTo read one in full: lcm_expand {{\"summary_id\":\"{message}\"}}."
         )
     );
 }

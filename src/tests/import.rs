@@ -301,7 +301,7 @@ async fn nothing_is_imported_any_more_once_the_session_is_closed() {
     importer.close().await;
     assert_eq!(
         importer.run(&machine.home, &machine.folders, "").await.unwrap().text,
-        "0 sessions: 0 messages new, 0 known already; stopped after 0 of 1 file: the same command goes on from there"
+        "0 sessions: 0 messages new, 0 known already; stopped after 0 of 1 file: the same command continues"
     );
 }
 
@@ -318,8 +318,8 @@ async fn all_takes_each_session_into_its_own_project_s_store() {
     fs::write(machine.at("sessions/--other--/notes.jsonl"), "{\"a\":1}\n").unwrap();
     assert_eq!(
         machine.run("--all").await,
-        "3 sessions of 3 projects: 6 messages new, 0 known already, 1 file could not be read (notes.jsonl: it is no \
-         session of Pi's)"
+        "3 sessions of 3 projects: 6 messages new, 0 known already, 1 file could not be read (notes.jsonl: it is not a \
+         Pi session)"
     );
     for (id, cwd) in [("theirs", real_path(&machine.at("other"))), ("gone", "/nowhere/at/all".into())] {
         let store = Store::of_project(Some(&machine.home.db_dir), &cwd).unwrap();
@@ -341,11 +341,11 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
     assert!(
         refused("--everything")
             .await
-            .starts_with("/lcm import knows no --everything: it takes --all, --stop; ")
+            .starts_with("/lcm import has no --everything: it takes --all, --stop; ")
     );
     assert_eq!(
         importer.run(&machine.home, &machine.folders, "--stop").await.unwrap().text,
-        "No import is under way."
+        "No import is running."
     );
     let none =
         format!("There are no older sessions of this project in {}.", machine.folders.session_dir.display());
@@ -355,13 +355,13 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
     fs::write(&page, "<html>\n").unwrap();
     assert_eq!(
         machine.run("page.html").await,
-        "0 sessions: 0 messages new, 0 known already, 1 file could not be read (page.html: it is no session of Pi's)"
+        "0 sessions: 0 messages new, 0 known already, 1 file could not be read (page.html: it is not a Pi session)"
     );
     machine.write("a.jsonl", "silent", &Session::new().entry("model_change", json!({})).entries);
     machine.write("open.jsonl", "open", &Session::new().user("said just now").entries);
     assert_eq!(
         machine.run("").await,
-        "0 sessions: 0 messages new, 0 known already, 1 session in which nothing was said left out"
+        "0 sessions: 0 messages new, 0 known already, 1 empty session left out"
     );
     assert!(machine.home.store.read(|view| Ok(view.conversations()? == 0)).await.unwrap());
     let private = Home { store: Store::of_project(None, "/p").unwrap(), ..machine.home.clone() };
@@ -381,7 +381,7 @@ async fn older_sessions_are_told_of_once() {
     machine.write("e.jsonl", "open", &Session::new().user("just now").entries);
     fs::write(machine.folders.session_dir.join("f.jsonl"), "no session").unwrap();
     let told = offer(&machine.home, &machine.folders).await.unwrap();
-    assert_eq!(told.as_deref(), Some("LCM: this project has 2 older sessions. /lcm import keeps them too."));
+    assert_eq!(told.as_deref(), Some("LCM: this project has 2 older sessions. /lcm import adds them."));
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
 }
 
@@ -466,7 +466,7 @@ async fn what_is_no_database_of_ours_is_told() {
     assert!(report.contains("other.db: it can't be opened: file is not a database"), "{report}");
     rusqlite::Connection::open(machine.at("theirs.db")).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
     let report = machine.run(&machine.at("theirs.db").display().to_string()).await;
-    assert!(report.contains("theirs.db: it is no database of this extension's"), "{report}");
+    assert!(report.contains("theirs.db: it is not a database of this extension"), "{report}");
     let Place::File(own) = machine.home.store.place() else { panic!("no file") };
     let report = machine.run(&own.display().to_string()).await;
     assert!(report.contains("it is the database that is in use"), "{report}");

@@ -164,7 +164,7 @@ async fn a_call_is_answered_with_the_number_and_the_next_goes_on_from_it() {
         assert_eq!(call(scope, arguments).await, why);
     }
     let off = asking.refusal("lcm_note", add("one")).await;
-    assert!(off.contains("switched off"), "{off}");
+    assert!(off.contains("notes are off"), "{off}");
 }
 
 #[tokio::test]
@@ -185,8 +185,7 @@ async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
     // Before it is done, those that would stay are named.
     let told = ask(&asking.store.store, &asking.scope, "purge e5").await.unwrap();
     assert!(
-        told.text
-            .contains("notes of this branch that may tell of it, which /lcm notes shows and removes: 2, 3"),
+        told.text.contains("notes of this branch, which may mention it (see /lcm notes): 2, 3"),
         "{}",
         told.text
     );
@@ -234,14 +233,11 @@ async fn the_user_sees_and_changes_the_notes() {
         "[The user removed all notes]"
     );
     for (line, why) in [
-        (
-            "notes remove",
-            "/lcm notes remove takes the number of a note, not nothing; /lcm help notes tells more",
-        ),
-        ("notes set two x", "/lcm notes set takes the number of a note, not two; /lcm help notes tells more"),
-        ("notes remove 1 2", "/lcm notes remove takes one number; /lcm help notes tells more"),
-        ("notes burn", "/lcm notes knows no burn; /lcm help notes tells more"),
-        ("notes clear now", "/lcm notes knows no now: it takes --yes; /lcm help notes tells more"),
+        ("notes remove", "/lcm notes remove takes the number of a note, not nothing; see /lcm help notes"),
+        ("notes set two x", "/lcm notes set takes the number of a note, not two; see /lcm help notes"),
+        ("notes remove 1 2", "/lcm notes remove takes one number; see /lcm help notes"),
+        ("notes burn", "/lcm notes has no action burn; see /lcm help notes"),
+        ("notes clear now", "/lcm notes has no now: it takes --yes; see /lcm help notes"),
         ("notes remove 3", "there is no note 3: there are 1"),
         ("notes add", "the text is empty: say what the note is to say"),
     ] {

@@ -225,7 +225,7 @@ async fn what_was_purged_is_nowhere_in_the_files_any_more() {
     assert!(left > 0, "those of other messages stay");
     told.assert_gone().await;
     let report = told.doctor().await;
-    assert!(report.ends_with("All is as it must be.") && report.contains(", 1 of them purged"), "{report}");
+    assert!(report.ends_with("Everything is in order.") && report.contains(", 1 of them purged"), "{report}");
     assert_eq!(told.ask::<i64>("PRAGMA freelist_count"), 0);
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }
@@ -301,7 +301,7 @@ async fn nothing_brings_it_back() {
     told.ingest("one", &told.session).await;
     assert_eq!(digest(&told.store).await, before);
     // The doctor has the session's file, with all its summaries.
-    assert!(doctor(&told.store, "doctor --fix").await.ends_with("There is nothing to mend."));
+    assert!(doctor(&told.store, "doctor --fix").await.ends_with("There is nothing to repair."));
     assert_eq!(digest(&told.store).await, before);
     // With a lost summary, the file is folded in again.
     Connection::open(told.database())
@@ -309,7 +309,7 @@ async fn nothing_brings_it_back() {
         .execute("UPDATE summaries SET depth = 3 WHERE id = (SELECT min(id) FROM summaries)", [])
         .unwrap();
     let mended = doctor(&told.store, "doctor --fix").await;
-    assert!(mended.contains("\nDone\n") && mended.ends_with("All is as it must be."), "{mended}");
+    assert!(mended.contains("\nDone\n") && mended.ends_with("Everything is in order."), "{mended}");
     told.assert_gone().await;
 
     // A fork from the end, and one from the message right after.
@@ -326,7 +326,7 @@ async fn nothing_brings_it_back() {
         3
     );
     let report = told.doctor().await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
     // All that came after is shared, under its new identity.
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
 }
@@ -412,7 +412,7 @@ async fn work_goes_on_around_it() {
     assert!(!block.contains(SECRET) && !details.to_string().contains(SECRET));
     told.assert_gone().await;
     let report = told.doctor().await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
     let visible =
         told.store.read(move |view| Ok(crate::dag::visible(&view.branch(ConversationId(1), &end)?)));
     let visible = visible.await.unwrap();
@@ -491,7 +491,7 @@ async fn a_session_and_a_time_are_purged_as_a_whole() {
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE kind <> 4"), 0);
     told.assert_gone_entirely();
     let report = told.doctor().await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
 impl Told {
@@ -567,7 +567,7 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
         assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let again = refused(&told, &format!("backup {}", copy.display())).await;
-    assert!(again.contains("already, and nothing is overwritten"), "{again}");
+    assert!(again.contains("already exists and is not overwritten"), "{again}");
     let elsewhere = told.dir.path().join("copies");
     fs::create_dir(&elsewhere).unwrap();
     ask(&told, &format!("backup '{}'", elsewhere.display())).await;
@@ -583,11 +583,11 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
     let confirm = asked.confirm.unwrap();
     assert_eq!(
         (confirm.title.as_str(), confirm.line.clone()),
-        ("Remove 1 message for good?", format!("purge {name} --yes"))
+        ("Permanently remove 1 message?", format!("purge {name} --yes"))
     );
-    assert!(asked.text.starts_with("This would remove for good: 1 message of 2025-"), "{}", asked.text);
+    assert!(asked.text.starts_with("This would permanently remove: 1 message of 2025-"), "{}", asked.text);
     assert!(
-        asked.text.ends_with(&format!("This can't be undone. /lcm purge {name} --yes does it.")),
+        asked.text.ends_with(&format!("This can't be undone. /lcm purge {name} --yes removes it.")),
         "{}",
         asked.text
     );
@@ -595,12 +595,12 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
 
     let done = ask(&told, &confirm.line).await;
     assert!(
-        done.confirm.is_none() && done.text.starts_with("Removed for good: 1 message of "),
+        done.confirm.is_none() && done.text.starts_with("Permanently removed: 1 message of "),
         "{}",
         done.text
     );
     assert_eq!(done.answer["complete"], true);
-    for named in ["one.jsonl", "the session that is open", &copy.display().to_string(), "copies/"] {
+    for named in ["one.jsonl", "the open session", &copy.display().to_string(), "copies/"] {
         assert!(done.text.contains(named), "no {named} in {}", done.text);
     }
     told.assert_gone().await;
@@ -631,12 +631,8 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
     told.ingest("one", &told.session).await;
 
     let asked = ask(&told, &format!("purge {name}")).await;
-    assert!(asked.text.contains(", 4 answers of the tools that tell of it, and "), "{}", asked.text);
-    assert!(
-        asked.text.contains("an old short id, with which a guess could be confirmed: m-"),
-        "{}",
-        asked.text
-    );
+    assert!(asked.text.contains(", 4 tool results that mention them, and "), "{}", asked.text);
+    assert!(asked.text.contains("which could confirm a guess: m-"), "{}", asked.text);
     let done = ask(&told, &format!("purge {name} --yes")).await;
     assert_eq!((&done.answer["messages"], &done.answer["answers"]), (&json!(1), &json!(4)));
     told.assert_gone().await;
@@ -652,7 +648,7 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
     ask(&told, &format!("purge {} --yes", naming[0])).await;
     assert!(!everything(&told.store).await.contains(&below));
     let report = told.doctor().await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
 #[tokio::test]
@@ -671,7 +667,7 @@ async fn the_account_of_a_left_branch_goes_with_the_summaries_it_carries() {
     told.ingest("one", &told.session).await;
     told.assert_gone().await;
     let report = told.doctor().await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
 /// It carries none of what was removed, but the hash of a summary of what came after.
@@ -714,10 +710,10 @@ async fn what_cannot_be_purged_is_said_in_a_sentence() {
         told.ingest(session, &Session::new().chat(1, 3)).await;
     }
     for (line, why) in [
-        ("purge", "takes a message's id, a session's id, or before and a day; /lcm help purge"),
-        ("purge before", "takes a message's id"),
-        ("purge two words", "takes a message's id"),
-        ("purge before long", "long is no day such as 2026-11-20"),
+        ("purge", "needs a message's id, a session's id, or before and a day; see /lcm help purge"),
+        ("purge before", "needs a message's id"),
+        ("purge two words", "needs a message's id"),
+        ("purge before long", "long is neither a day such as 2026-11-20"),
         ("purge before 1999-01-01", "there is nothing to remove: no message is stored for before 1999-01-01"),
         ("purge m-000000", "there is no message m-000000"),
         ("purge s-000000", "s-000000 is a summary"),
@@ -801,7 +797,7 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
     // What others repeat is theirs: in this world nobody does but summaries.
     assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");
     let report = doctor(store, "doctor").await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
     let before = digest(store).await;
     for sitting in world.sittings.iter().rev() {
         let mut session = Session::new();
@@ -816,5 +812,5 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
     }
     assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");
     let report = doctor(store, "doctor").await;
-    assert!(report.ends_with("All is as it must be."), "{report}");
+    assert!(report.ends_with("Everything is in order."), "{report}");
 }

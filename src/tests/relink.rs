@@ -127,12 +127,12 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
     let answer = machine.relink(&store, &format!("{}/", machine.at("old").display())).await.unwrap();
     assert!(
         answer.starts_with(&format!(
-            "The history of {} is part of this project's now: 3 sessions, ",
+            "The history of {} is now part of this project's: 3 sessions, ",
             machine.at("old").display()
         )),
         "{answer}"
     );
-    assert!(answer.ends_with(&format!("stays where it is, as a backup: {}", old.display())), "{answer}");
+    assert!(answer.ends_with(&format!("remains as a backup: {}", old.display())), "{answer}");
     let Place::File(path) = store.place().clone() else { panic!("in memory") };
     let (theirs, ours) = (said_in(&old), said_in(&path));
     assert_eq!(theirs.difference(&ours).collect::<Vec<_>>(), Vec::<&String>::new());
@@ -145,7 +145,7 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
     assert_eq!(said_in(&path), ours);
     assert_eq!(fs::read(&old).unwrap().len(), before.len());
     let report = super::asking::ask(&store, &Scope::at(ConversationId(1), None), "doctor").await;
-    assert!(report.unwrap().text.ends_with("All is as it must be."));
+    assert!(report.unwrap().text.ends_with("Everything is in order."));
     store.close().await;
 }
 
@@ -179,7 +179,7 @@ async fn what_was_purged_in_either_stays_away() {
     };
     assert_eq!(purged().await, 1);
     let report = super::asking::ask(&store, &Scope::at(ConversationId(1), None), "doctor").await;
-    assert!(report.as_ref().unwrap().text.ends_with("All is as it must be."), "{}", report.unwrap().text);
+    assert!(report.as_ref().unwrap().text.ends_with("Everything is in order."), "{}", report.unwrap().text);
     store.close().await;
 }
 
@@ -192,15 +192,15 @@ async fn what_cannot_be_relinked_is_said_in_a_sentence() {
     let old = machine.at("old").to_string_lossy().into_owned();
     let nowhere = refused("/nowhere").await;
     assert!(
-        nowhere.starts_with("no history of /nowhere lies in ")
-            && nowhere.ends_with(&format!("there are those of {old}")),
+        nowhere.starts_with("/nowhere has no history in ")
+            && nowhere.ends_with(&format!("there are histories of {old}")),
         "{nowhere}"
     );
     assert!(refused(".").await.contains("is this project"), "{}", refused(".").await);
-    assert!(refused("").await.contains("takes the folder whose history"));
+    assert!(refused("").await.contains("needs the folder whose history"));
     let busy = machine.open("old");
     let answer = refused(&old).await;
-    assert!(answer.starts_with(&format!("another Pi works in {old}, whose history ")), "{answer}");
+    assert!(answer.starts_with(&format!("another Pi is working in {old}, which owns ")), "{answer}");
     busy.close().await;
     assert!(machine.relink(&store, &old).await.is_ok());
     store.close().await;

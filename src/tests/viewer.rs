@@ -160,12 +160,12 @@ async fn without_a_template_nothing_is_written_and_a_sentence_says_what_helps() 
     let run = async |line: &str| export(&asking.store.store, &asking.scope, folder.path(), line).await;
     let error = run("export --html page.html").await.unwrap_err().to_string();
     assert!(
-        error.contains("viewer.html can't be read (") && error.contains("install the package again"),
+        error.contains("viewer.html can't be read (") && error.contains("reinstall the package"),
         "{error}"
     );
     template(folder.path(), "no place for data");
     let error = run("export --html page.html").await.unwrap_err().to_string();
-    assert!(error.contains("viewer.html is no template of the viewer: "), "{error}");
+    assert!(error.contains("viewer.html is not the viewer's template: "), "{error}");
     template(folder.path(), "<!--lcm:data-->");
     assert!(run("export --html --md").await.is_err() && run("export --html --jsonl").await.is_err());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -173,7 +173,7 @@ async fn without_a_template_nothing_is_written_and_a_sentence_says_what_helps() 
     assert!(run("export --html page.html").await.unwrap().text.starts_with("2 messages written to "));
     let error = run("export --html page.html").await.unwrap_err().to_string();
     assert!(
-        error.ends_with("is there already: name another file, or add --force to write over it"),
+        error.ends_with("already exists: choose another name, or add --force to overwrite it"),
         "{error}"
     );
     run("export --html page.html --force").await.unwrap();

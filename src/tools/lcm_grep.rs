@@ -244,7 +244,7 @@ fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
         Found::Message(card, _) => &card.handle,
         Found::Summary(card) => &card.handle,
     };
-    let mut closing = format!("The whole of one: lcm_expand {}.", json!({"summary_id": id}));
+    let mut closing = format!("To read one in full: lcm_expand {}.", json!({"summary_id": id}));
     if let Some(next) = &findings.next {
         let uncounted = if question.sort == Sort::Oldest { "Later ones" } else { "Older ones" };
         let more = next.more.map_or_else(|| uncounted.to_owned(), |more| format!("{more} more"));

@@ -68,9 +68,7 @@ pub async fn call(
         lcm_describe::NAME => lcm_describe::answer(store, scope, arguments).await,
         lcm_note::NAME => match notepad {
             Some(notepad) => lcm_note::answer(store, scope, arguments, notepad).await,
-            None => Err(Error::invalid(
-                "notes are switched off: the user can switch them on by the setting `notes`",
-            )),
+            None => Err(Error::invalid("notes are off: the user can turn them on with the setting `notes`")),
         },
         other => Err(unknown(other)),
     }

@@ -59,17 +59,15 @@ pub(super) async fn write(
 /// What stands before the data and what behind it.
 fn template(path: Option<&Path>) -> Result<(String, String)> {
     let Some(path) = path else {
-        return Err(Error::invalid(
-            "/lcm export --html needs the viewer's template, which is not part of this host",
-        ));
+        return Err(Error::invalid("/lcm export --html needs the viewer's template, which is missing here"));
     };
-    let remedy = "install the package again, or run `npm ci` and `npm run build` in its sources";
+    let remedy = "reinstall the package, or run `npm ci` and `npm run build` in its sources";
     let text = files::read_text(path, TEMPLATE).map_err(|error| {
         Error::invalid(format!("the viewer's template {} can't be read ({error}): {remedy}", path.display()))
     })?;
     match text.split_once(PLACE) {
         Some((head, tail)) if !tail.contains(PLACE) => Ok((head.to_owned(), tail.to_owned())),
-        _ => Err(Error::invalid(format!("{} is no template of the viewer: {remedy}", path.display()))),
+        _ => Err(Error::invalid(format!("{} is not the viewer's template: {remedy}", path.display()))),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::AlreadyExists => Error::invalid(format!(
-            "{} is there already: name another file, or add {FORCE} to write over it",
+            "{} already exists: choose another name, or add {FORCE} to overwrite it",
             path.display()
         )),
         _ => Error::invalid(format!("{} can't be written: {error}", path.display())),
@@ -33,7 +33,7 @@ impl Output {
         // A link stays one: what it leads to is replaced.
         let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
-            return Err(Error::invalid(format!("{} is no file: name another", target.display())));
+            return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
         }
         let at = match force {
             true => target.with_added_extension(format!("{}.part", std::process::id())),

@@ -133,7 +133,7 @@ impl Chain {
     async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a Found, &'a str> {
         let look = async || {
             let asked = tokio::time::timeout(LOOKUP, self.host.resolve(candidate.name.as_deref()));
-            let known = asked.await.unwrap_or_else(|_| Err("its key could not be had in time".into()));
+            let known = asked.await.unwrap_or_else(|_| Err("its key was not available in time".into()));
             let found = known.and_then(|facts| {
                 facts.is_usable()?;
                 let line = if self.direct { direct(&facts) } else { None };
@@ -162,7 +162,7 @@ impl Chain {
             self.find(candidate).await.map_err(|why| unasked(&format!("{}: {why}", candidate.title())))?;
         let name = found.facts.name();
         if self.is_known_before(candidate, found) {
-            return Err(unasked(&format!("{name} was asked already")));
+            return Err(unasked(&format!("{name} was already asked")));
         }
         let mut request = request.clone();
         fit(found, &mut request).map_err(|failure| match failure.kind {
@@ -392,7 +392,7 @@ async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
 
 /// A model that is left alone for so long, in words.
 fn alone(name: &str, rest: Duration) -> String {
-    format!("{name} failed before and is left alone for {} s", rest.as_secs() + 1)
+    format!("{name} failed before and is not asked for {} s", rest.as_secs() + 1)
 }
 
 /// A model with its key and address, none of which can be read off it.
@@ -413,12 +413,12 @@ fn fit(found: &Found, request: &mut Request) -> Result<(), Failure> {
     request.max_tokens = request.max_tokens.min(window / ANSWER_SHARE).max(1);
     let room = window.saturating_sub(WINDOW_MARGIN + request.max_tokens + size(&request.system));
     if room < LEAST_ROOM {
-        return Err(Failure::of(Kind::Rejected, "its window is too small for any question"));
+        return Err(Failure::of(Kind::Rejected, "its context window is too small"));
     }
     if size(&request.prompt) <= room {
         return Ok(());
     }
-    let reason = format!("{}: its window is too small for the question", found.facts.name());
+    let reason = format!("{}: its context window is too small for the question", found.facts.name());
     let room = u32::try_from(room).unwrap_or(u32::MAX);
     Err(Failure::of(Kind::TooLong { room }, reason))
 }

@@ -39,7 +39,7 @@ pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
         (Some("length"), _) => Ok("length"),
         (Some("tool_calls" | "function_call"), _) => Ok("toolUse"),
         (Some(other), _) => Err(format!("the provider ended the answer: {other}")),
-        (None, true) => Err("the answer has no end".into()),
+        (None, true) => Err("the answer is incomplete".into()),
     };
     let mut message = json!({
         "provider": model.provider,

@@ -34,7 +34,7 @@ pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
         Some("tool_use") => Ok("toolUse"),
         Some("refusal") => Err(refused()),
         Some(other) => Err(format!("the provider ended the answer: {other}")),
-        None => Err("the answer has no end".into()),
+        None => Err("the answer is incomplete".into()),
     };
     let mut message = json!({
         "provider": model.provider,

@@ -13,10 +13,10 @@ pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {
     let (first, last) = lines.split_once(['-', '–']).unwrap_or((lines, lines));
     let number = |written: &str| written.trim().parse::<usize>().ok();
     let (Some(first), Some(last)) = (number(first), number(last)) else {
-        return Err(wrong(format!("lines `{shown}` are no lines")));
+        return Err(wrong(format!("lines `{shown}` is not a range")));
     };
     if first == 0 || last < first {
-        return Err(wrong(format!("lines `{shown}` are none, the first is 1")));
+        return Err(wrong(format!("lines `{shown}` is empty, the first line is 1")));
     }
     let mut ends = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).enumerate();
     let mut start = None;
@@ -36,6 +36,6 @@ pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {
     }
     match start {
         Some(start) => Ok(start..text.len()),
-        None => Err(wrong(format!("lines `{shown}` are behind the end, there are {all}"))),
+        None => Err(wrong(format!("lines `{shown}` is past the end, there are {all}"))),
     }
 }

@@ -228,15 +228,15 @@ fn contradictions(request: &Request) -> Result<()> {
     ];
     let mut asked = asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name);
     if let (Some(one), Some(other)) = (asked.next(), asked.next()) {
-        return Err(Error::invalid(format!("{one} and {other} exclude each other: leave one of them out")));
+        return Err(Error::invalid(format!("{one} and {other} exclude each other: remove one of them")));
     }
     if request.raw && request.query.is_some() {
         return Err(Error::invalid(
-            "raw and query exclude each other: JSON has one line, leave one of them out",
+            "raw and query exclude each other: JSON has one line, remove one of them",
         ));
     }
     if request.around > 0 && request.cursor.is_some() {
-        return Err(Error::invalid("around comes in one page: leave either it or the cursor out"));
+        return Err(Error::invalid("around comes in one page: use either it or the cursor"));
     }
     Ok(())
 }

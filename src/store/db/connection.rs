@@ -85,7 +85,7 @@ pub(in crate::store) fn open_project(
         }
     }
     Err(Error::foreign(format!(
-        "{}, and {} more beside it can't be used either: move them away, or name another folder in the setting dbDir",
+        "{}, and {} others next to it can't be used either: move them away, or set dbDir to another folder",
         passed.map(|error| error.to_string()).unwrap_or_default(),
         NAMES - 1
     )))
@@ -96,8 +96,8 @@ fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
     let path = path.display();
     match why.code() {
         Code::Damaged => Some(format!(
-            "{why}; the history goes to {path} instead, made anew from Pi's session files (/lcm import brings the older \
-             ones), and this is told until you move that away"
+            "{why}; the history goes to {path} instead, rebuilt from Pi's session files (/lcm import adds the older \
+             ones). This message returns until you move the damaged file away"
         )),
         code if is_new || code == Code::Newer => Some(format!("{why}; the history goes to {path} instead")),
         _ => None,
@@ -186,7 +186,7 @@ pub(in crate::store) fn list_words(connection: &Connection) -> rusqlite::Result<
 /// The connection, and whether the database was made just now.
 fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     let failed = |error: rusqlite::Error| {
-        let remedy = "if it stays so, move that file away: the history is made anew from the session files";
+        let remedy = "if this persists, move that file away: the history is rebuilt from the session files";
         let error = Error::storing(format!("failed to open {} ({remedy})", path.display()), error);
         trouble::explained_at_opening(error, path)
     };
@@ -228,7 +228,7 @@ fn check_owner(
 
 pub(in crate::store) fn newer(path: &Path, version: i64) -> Error {
     Error::newer(format!(
-        "{} was written by a newer version of pi-lossless-context (format {version}, this one knows {})",
+        "{} was written by a newer version of pi-lossless-context (format {version}, this version reads {})",
         path.display(),
         migrations::current()
     ))
@@ -301,8 +301,8 @@ fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::R
 /// The folder, for its owner only.
 fn make_dir(dir: &Path) -> Result<()> {
     let failed = |error| {
-        let remedy = "make it yourself, or name another in the setting dbDir";
-        Error::storing(format!("failed to make the folder {} ({remedy})", dir.display()), error)
+        let remedy = "create it, or set dbDir to another folder";
+        Error::storing(format!("failed to create the folder {} ({remedy})", dir.display()), error)
     };
     if !dir.is_dir() {
         files::make_private_dir(dir).map_err(failed)?;
@@ -326,12 +326,12 @@ fn make_file(path: &Path) -> Result<()> {
     match (path.metadata(), path.is_symlink()) {
         (Ok(there), _) if there.is_file() => return Ok(()),
         (Ok(there), _) => {
-            let what = if there.is_dir() { "a folder" } else { "no file" };
+            let what = if there.is_dir() { "a folder" } else { "not a regular file" };
             return Err(Error::foreign(format!("{} is {what}", path.display())));
         }
         // What it should lead to may be a disk that is not there now.
         (Err(error), true) => {
-            return Err(Error::damaged(format!("{} is a link that leads nowhere", path.display()), error));
+            return Err(Error::damaged(format!("{} is a broken symbolic link", path.display()), error));
         }
         (Err(_), false) => {}
     }
@@ -343,8 +343,8 @@ fn make_file(path: &Path) -> Result<()> {
         // Another process that started at the same instant was faster.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
-            let remedy = "let it be written, or name another folder in the setting dbDir";
-            Err(Error::storing(format!("failed to make {} ({remedy})", path.display()), error))
+            let remedy = "make it writable, or set dbDir to another folder";
+            Err(Error::storing(format!("failed to create {} ({remedy})", path.display()), error))
         }
         Ok(_) => Ok(()),
     }

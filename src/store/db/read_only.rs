@@ -40,7 +40,7 @@ impl Store {
             match Self::of_apart(&path, open) {
                 Ok(found) if found.project == project => {
                     let told = passed.filter(|why| matches!(why.code(), Code::Damaged | Code::Newer));
-                    let notice = told.map(|why| format!("{why}; what is shown is from {}", path.display()));
+                    let notice = told.map(|why| format!("{why}; showing {} instead", path.display()));
                     return Ok(Some(Apart { notice, ..found }));
                 }
                 Ok(_) => {}
@@ -65,7 +65,7 @@ impl Store {
             )));
         }
         if !path.is_file() {
-            return Err(Error::invalid(format!("{} is no file, and no database", path.display())));
+            return Err(Error::invalid(format!("{} is neither a file nor a database", path.display())));
         }
         let cancel = cancel.clone();
         let opens = move |path: &Path| strange::open(path, &cancel).and_then(looked_into);
@@ -186,10 +186,10 @@ fn foreign_or(path: &Path, error: rusqlite::Error, failed: impl Fn(rusqlite::Err
             path.display()
         )),
         error if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Error::damaged(format!("{} is no database, or damaged", path.display()), error)
+            Error::damaged(format!("{} is not a database, or is damaged", path.display()), error)
         }
         error if is_out_of_reach(&error) => Error::storing(
-            format!("{} can't be read (let it be read by you)", path.display()),
+            format!("{} can't be read (check its permissions)", path.display()),
             error.to_string(),
         ),
         error => failed(error),
@@ -272,7 +272,7 @@ mod tests {
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for path in [pipe.as_path(), Path::new("/dev/zero")] {
             let why = Store::apart_in(path, &CancellationToken::new()).err().unwrap().to_string();
-            assert_eq!(why, format!("{} is no file, and no database", path.display()));
+            assert_eq!(why, format!("{} is neither a file nor a database", path.display()));
             assert_eq!(
                 OldStore::open(path, &CancellationToken::new()).err().unwrap().to_string(),
                 "it is not a regular file"

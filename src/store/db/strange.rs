@@ -276,7 +276,10 @@ mod tests {
         };
         let why = store.read(move |view| sum(view.connection).map_err(crate::store::view::reading)).await;
         let told = why.unwrap_err().to_string();
-        assert!(told.contains("was stopped: it takes longer than a sound history of its size can"), "{told}");
+        assert!(
+            told.contains("was stopped: it takes longer than an intact history of its size could"),
+            "{told}"
+        );
         store.close().await;
         // Row by row there is nothing to wait for either.
         drop(OldStore::open(&path, &cancel));

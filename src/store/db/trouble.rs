@@ -11,25 +11,23 @@ use crate::error::Error;
 pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
     let Some(cause) = cause(&error) else { return error };
     if is_damage(cause) {
-        return Error::damaged(format!("{} (/lcm doctor says what helps)", said(path)), cause.to_string());
+        return Error::damaged(format!("{} (see /lcm doctor)", said(path)), cause.to_string());
     }
     let path = path.display();
     let sentence = match cause.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => format!("there is no room for {path} (make some on its disk)"),
+        Some(ErrorCode::DiskFull) => format!("no space left for {path} (free some on its disk)"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("another program holds {path} (let it finish, or end it)")
+            format!("another program locks {path} (wait for it, or quit it)")
         }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-            format!(
-                "{path} can't be written (let it be written, or name another folder in the setting dbDir)"
-            )
+            format!("{path} can't be written (make it writable, or set dbDir to another folder)")
         }
         // See `strange`.
         Some(ErrorCode::OperationInterrupted) => {
-            format!("reading {path} was stopped: it takes longer than a sound history of its size can")
+            format!("reading {path} was stopped: it takes longer than an intact history of its size could")
         }
         Some(ErrorCode::SystemIoFailure) => {
-            format!("the disk does not take {path} (see whether it is there, whole, and has room)")
+            format!("the disk can't store {path} (check that it is connected, intact and not full)")
         }
         _ => return error,
     };

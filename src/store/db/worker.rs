@@ -218,7 +218,7 @@ impl Store {
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         if self.0.is_apart {
-            return Err(Error::invalid("this history was opened to be read: nothing is written to it"));
+            return Err(Error::invalid("this history was opened read-only"));
         }
         let (answer, result) = oneshot::channel();
         // Nobody may be left to hear it.
@@ -323,7 +323,7 @@ impl Store {
         });
         self.queue(Job { work, unhurried: false, writes: false })?;
         let outcome = done.await.map_err(|_| Error::closed())?;
-        match outcome.map_err(|error| Error::storing("failed to write the history store anew", error)) {
+        match outcome.map_err(|error| Error::storing("failed to rewrite the history store", error)) {
             Err(error) if trouble::is_busy(&error) => Ok(false),
             outcome => outcome.map_err(|error| self.explain(error)),
         }

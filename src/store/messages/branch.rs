@@ -75,7 +75,7 @@ impl View<'_> {
         let mut sought = HashSet::new();
         while let Some(from) = next.filter(|entry| !is_known(*entry)) {
             if !sought.insert(from) {
-                return Err(Error::store("entries of the history store hang from each other in a circle"));
+                return Err(Error::store("entries of the history store form a cycle"));
             }
             let mut rows = query.query([from.0]).map_err(reading)?;
             let mut passed = 0;

@@ -86,7 +86,7 @@ pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
     let Some(((head, length), packed)) =
         sealed.split_first_chunk::<5>().map(|([head, length @ ..], rest)| ((*head, *length), rest))
     else {
-        return Err(Error::store("what was stored is cut off"));
+        return Err(Error::store("a stored message is cut off"));
     };
     decode(packed.to_vec(), i64::from(head), i64::from(u32::from_le_bytes(length)))
 }

@@ -52,7 +52,7 @@ fn to_sql(files: &Files) -> String {
 }
 
 fn writing(error: rusqlite::Error) -> Error {
-    Error::storing("failed to note files in the history store", error)
+    Error::storing("failed to record files in the history store", error)
 }
 
 impl View<'_> {

@@ -64,7 +64,7 @@ impl Batch<'_> {
 }
 
 fn claiming(error: rusqlite::Error) -> Error {
-    Error::storing("failed to note in the history store what is being summarized", error)
+    Error::storing("failed to record running summaries in the history store", error)
 }
 
 /// Removes leases that have ended. Who was at work during a purge may have taken one after that, named by a hash of what was

@@ -108,7 +108,7 @@ impl View<'_> {
         self.back_up(path)?;
         let wrong = |why: String| {
             Error::store(format!(
-                "the backup {} is not as the database is, and must not be relied on: {why}",
+                "the backup {} differs from the database, so do not rely on it: {why}",
                 path.display()
             ))
         };

@@ -13,7 +13,7 @@ use crate::store::view::reading;
 use crate::store::{Batch, Facts, NewMessage};
 
 fn mending(error: rusqlite::Error) -> Error {
-    Error::storing("failed to mend the history store", error)
+    Error::storing("failed to repair the history store", error)
 }
 
 /// The text of a message, as a session file has it.

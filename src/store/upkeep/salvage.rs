@@ -75,7 +75,7 @@ impl OldStore {
         let mark: i64 =
             connection.query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(failed)?;
         if mark != connection::APPLICATION_ID {
-            return Err(Error::invalid("it is no database of this extension's"));
+            return Err(Error::invalid("it is not a database of this extension"));
         }
         if migrations::version(&connection).map_err(failed)? > migrations::current() {
             return Err(Error::invalid("a newer version of this extension wrote it: that one can import it"));

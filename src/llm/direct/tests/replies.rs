@@ -73,9 +73,9 @@ fn completions_of_no_use_say_so() {
             "the provider ended the answer: content_filter",
             false,
         ),
-        (choice(json!({"content": "a"}), Value::Null), "the answer has no end", false),
-        (json!({"choices": []}), "the answer has no end", false),
-        (json!({}), "the answer has no end", false),
+        (choice(json!({"content": "a"}), Value::Null), "the answer is incomplete", false),
+        (json!({"choices": []}), "the answer is incomplete", false),
+        (json!({}), "the answer is incomplete", false),
     ];
     for (answer, reason, answered) in cases {
         let failure = completion(answer.clone()).unwrap_err();
@@ -123,7 +123,7 @@ fn messages_of_no_use_say_so() {
         (said(json!("refusal")), "the model refused to answer", false),
         (refused, "the model refused: not this", false),
         (said(json!("sensitive")), "the provider ended the answer: sensitive", false),
-        (said(Value::Null), "the answer has no end", false),
+        (said(Value::Null), "the answer is incomplete", false),
     ];
     for (answer, reason, answered) in cases {
         let failure = message(answer.clone()).unwrap_err();

@@ -163,8 +163,8 @@ async fn complaints_come_in_all_forms() {
         (r#"{"message":"no such path"}"#, "404: no such path"),
         (r#"{"detail":"not here"}"#, "404: not here"),
         ("not found", "404: not found"),
-        ("<html><body>nginx</body></html>", "404: it does not say why"),
-        ("", "404: it does not say why"),
+        ("<html><body>nginx</body></html>", "404: no reason given"),
+        ("", "404: no reason given"),
     ];
     for (said, reason) in cases {
         assert_eq!(failure("404 Not Found", "", said).await.reason, reason);
@@ -179,7 +179,7 @@ async fn a_good_status_is_not_yet_an_answer() {
         ("{\"choices\": [", "its answer is not JSON"),
         ("[]", "its answer is not JSON"),
         (r#"{"error":{"message":"upstream"}}"#, "upstream"),
-        ("{}", "the answer has no end"),
+        ("{}", "the answer is incomplete"),
     ] {
         let failed = failure("200 OK", "", said).await;
         assert_eq!((failed.reason.as_str(), failed.answered(), failed.status), (reason, false, Some(200)));
@@ -195,7 +195,7 @@ async fn a_redirect_is_not_followed() {
     let location = format!("location: {}/chat/completions\r\n", elsewhere.url);
     for status in ["302 Found", "307 Temporary Redirect"] {
         let failed = failure(status, &location, "").await;
-        let told = format!("{}: it redirects to another address, where the key is not sent", &status[..3]);
+        let told = format!("{}: it redirects to another address, which never gets the key", &status[..3]);
         assert!(failed.reason == told && failed.status == status[..3].parse().ok(), "{failed:?}");
     }
     assert_eq!(elsewhere.connections.load(Ordering::Relaxed), 0);

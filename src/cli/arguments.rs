@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::commands::rest::{Given, Rest};
 use crate::commands::{self, args, backup, doctor, export, import, search, sessions, show, stats, tree};
 use crate::error::{Error, Result};
+use crate::model::AGENTS;
 use crate::text::one_line;
 
 /// Found, or all is well.
@@ -145,6 +146,7 @@ fn commands() -> [Command; 9] {
         of(&doctor::COMMAND, &[]),
         of(&import::COMMAND, &["--stop"])
             .about("keep this project's older sessions; PATH: those of a file or folder")
+            .arg(chosen(valued(import::FROM, "AGENT", "what another agent said"), AGENTS))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
     ]
@@ -269,7 +271,8 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
-    options.extend(search::VALUED.iter().filter_map(|name| Some((*name, value(matches, name)?))));
+    let valued = search::VALUED.iter().chain(&[import::FROM]);
+    options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
     let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
     let mut words: Vec<String> = words.collect();
     // Paths are made whole: where they begin is the shell's folder.

@@ -82,8 +82,6 @@ enum Wrote {
     Pi,
     ClaudeCode,
     Codex,
-    Opencode,
-    Gemini,
 }
 
 impl Wrote {
@@ -92,8 +90,6 @@ impl Wrote {
             Self::Pi => PI,
             Self::ClaudeCode => AGENTS[0],
             Self::Codex => AGENTS[1],
-            Self::Opencode => AGENTS[2],
-            Self::Gemini => AGENTS[3],
         }
     }
 }

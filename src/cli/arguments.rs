@@ -153,11 +153,12 @@ fn commands() -> [Command; 9] {
 }
 
 /// The options of `grep` that take a value: all of [`search::VALUED`].
-fn filters() -> [Arg; 7] {
+fn filters() -> [Arg; 8] {
     [
         valued(search::LIMIT, "N", "so many matches at most; 20 unless told").short('n'),
         chosen(valued(search::ROLE, "ROLE", "only messages of this role"), search::ROLES).ignore_case(true),
         valued(search::TOOL, "TOOL", "only results of this tool, such as bash"),
+        chosen(valued(search::AGENT, "AGENT", "only what this agent said"), search::WRITERS),
         valued(search::FILE, "FILE", "only messages about this file"),
         valued(search::AFTER, "TIME", "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday"),
         valued(search::BEFORE, "TIME", "only until then"),

@@ -28,10 +28,7 @@ pub(crate) const COMMAND: Command = Command {
             "a session file, those in a folder, or what is left in a database that was moved away, as part of this project",
         ),
         ("import --all", "every project's sessions, each into its own project's history"),
-        (
-            "import --from codex",
-            "what another agent said: claude-code, codex, opencode or gemini; with PATH or --all as above",
-        ),
+        ("import --from codex", "what another agent said: claude-code or codex; with PATH or --all as above"),
         ("import --stop", "stops; the same command goes on from there"),
     ],
     arguments: &[("--all", "every project's sessions"), ("--stop", "stop the import that is under way")],

@@ -5,8 +5,15 @@ use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
 use super::import::Machine;
+use super::support::Session;
+use crate::commands::import::Importer;
 use crate::model::{AGENTS, original_of};
+use crate::recall::Scope;
+use crate::tools::{Block, call};
 
 /// The folder of an agent's fixtures.
 fn fixtures(agent: &str) -> PathBuf {
@@ -44,7 +51,7 @@ async fn each_version_s_log_is_imported_and_a_second_time_nothing_changes() {
         assert!(again.contains(": 0 messages new, "), "{again}");
         assert_eq!(machine.digest().await, digest);
     }
-    assert_eq!(REPORTS.map(|(agent, _)| agent).len(), AGENTS.len() - 2);
+    assert_eq!(REPORTS.map(|(agent, _)| agent), AGENTS);
 }
 
 #[tokio::test]
@@ -65,4 +72,100 @@ async fn every_line_comes_back_byte_for_byte() {
         written.sort();
         assert_eq!(stored, written);
     }
+}
+
+#[tokio::test]
+async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
+    let machine = Machine::new();
+    let said = Session::new()
+        .user("Tell me the flamingo rule.")
+        .assistant("It rounds half to even.")
+        .user("Thanks.");
+    machine.write("a.jsonl", "pi-session", &said.entries);
+    machine.run("").await;
+    for (agent, _) in REPORTS {
+        machine.run(&format!("--from {agent} \"{}\"", fixtures(agent).display())).await;
+    }
+    let ask = async |rest: serde_json::Value| {
+        let mut arguments = json!({"query": "flamingo", "session": "project", "role": "user"});
+        arguments.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        let store = machine.home.store.clone();
+        let scope = store
+            .read(|view| Ok(Scope::at(view.conversation("pi-session")?.unwrap().id, Some("e3".into()))))
+            .await
+            .unwrap();
+        let cancel = CancellationToken::new();
+        match call(&store, &scope, "lcm_grep", &arguments.to_string(), None, &cancel).await.unwrap().remove(0)
+        {
+            Block::Text(text) => text,
+            Block::Image { .. } => panic!("a picture"),
+        }
+    };
+    let all = ask(json!({})).await;
+    for who in ["· user · #1", "· claude-code user ·", "· codex user ·"] {
+        assert!(all.contains(who), "{who}: {all}");
+    }
+    let one = ask(json!({"agent": "codex"})).await;
+    assert!(one.contains("· codex user ·") && !one.contains("claude-code"), "{one}");
+    assert_eq!(one.matches("in another session").count(), 3, "{one}");
+    let own = ask(json!({"agent": "pi"})).await;
+    assert!(own.contains("· user ·") && !own.contains("codex user"), "{own}");
+}
+
+#[tokio::test]
+async fn only_this_project_s_sessions_are_taken_from_where_an_agent_keeps_them() {
+    for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
+        let mut machine = Machine::new();
+        let to = machine.at("home").join(home);
+        for (n, file) in files(&fixtures(agent)).into_iter().enumerate() {
+            // The first stays another project's.
+            let cwd = if n == 0 { "/nowhere/else" } else { machine.home.cwd.as_str() };
+            let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", cwd);
+            let path = to.join(file.strip_prefix(fixtures(agent)).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        machine.folders.home = Some(machine.at("home"));
+        let report = machine.run(&format!("--from {agent}")).await;
+        assert!(report.starts_with("2 sessions: "), "{report}");
+        let report = machine.run(&format!("--from {agent} --all")).await;
+        assert!(report.starts_with("3 sessions of 2 projects: "), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_grows_is_continued_and_a_half_written_line_waits() {
+    let file = files(&fixtures("codex").join("0.44")).remove(0);
+    let whole = fs::read_to_string(&file).unwrap();
+    let machine = Machine::new();
+    let path = machine.at("log.jsonl");
+    let cut = whole.find("apply_patch").unwrap();
+    fs::write(&path, &whole[..cut]).unwrap();
+    let line = format!("--from codex \"{}\"", path.display());
+    assert_eq!(machine.run(&line).await, "1 session: 1 message new, 0 known already, 1 broken line left out");
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(machine.run(&line).await, "1 session: 3 messages new, 1 known already");
+    let at_once = Machine::new();
+    at_once.run(&format!("--from codex \"{}\"", file.display())).await;
+    assert_eq!(machine.digest().await, at_once.digest().await);
+}
+
+#[tokio::test]
+async fn what_is_no_log_is_told_in_one_sentence() {
+    let machine = Machine::new();
+    let path = machine.at("notes.jsonl");
+    fs::write(&path, "{\"a\":1}\nnot json\n").unwrap();
+    for (agent, title) in [("claude-code", "Claude Code"), ("codex", "Codex")] {
+        let report = machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
+        let expected = format!("1 file could not be read (notes.jsonl: it is no log of {title}'s)");
+        assert!(report.ends_with(&expected), "{report}");
+    }
+    let refused = |line: &'static str| {
+        let machine = &machine;
+        async move {
+            Importer::default().run(&machine.home, &machine.folders, line).await.unwrap_err().to_string()
+        }
+    };
+    assert_eq!(refused("--from codex /nowhere").await, "there is no /nowhere");
+    assert_eq!(refused("--from clippy").await, "--from takes claude-code, codex, and clippy is none of them");
 }

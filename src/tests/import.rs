@@ -46,7 +46,7 @@ impl Machine {
     }
 
     /// Writes a session file of this project.
-    fn write(&self, name: &str, id: &str, entries: &[Value]) -> PathBuf {
+    pub fn write(&self, name: &str, id: &str, entries: &[Value]) -> PathBuf {
         let header = json!({"type": "session", "version": 3, "id": id, "cwd": self.home.cwd});
         let path = self.folders.session_dir.join(name);
         fs::write(&path, lines(&header, entries)).unwrap();

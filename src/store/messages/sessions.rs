@@ -11,8 +11,7 @@ use crate::store::view::reading;
 
 /// Is the session `c` one of Pi's? What other agents said is searched, and goes into no context.
 pub(in crate::store) const IS_PI_S: &str =
-    "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*'
- AND c.session_id NOT GLOB 'opencode:*' AND c.session_id NOT GLOB 'gemini:*')";
+    "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*')";
 
 /// A session, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -94,7 +94,6 @@ impl Wrote {
     }
 }
 
-/// Whose messages.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Speaker {

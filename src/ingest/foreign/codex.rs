@@ -1,7 +1,7 @@
 //! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, a record in each line, in order. A record has its kind
 //! and what it holds under `payload`; before 0.32 it stood in the line by itself. Records have no ids.
 //!
-//! Read after `codex-rs/protocol/src/protocol.rs` and `codex-rs/core/src/rollout` of openai/codex.
+//! The kinds are those of `codex-rs/protocol/src/protocol.rs` in openai/codex.
 
 use std::path::Path;
 

@@ -49,16 +49,16 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The sessions beside one in which something was said, the last opened first, `most` at most.
+    /// The sessions beside one in which something was said, Pi's before other agents', the last opened first, `most` at most.
     pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "SELECT id FROM conversations c
                   WHERE id <> ?1
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind <> 4)
-                  ORDER BY seen_at DESC, id DESC LIMIT ?2",
-            )
+                  ORDER BY {IS_PI_S} DESC, seen_at DESC, id DESC LIMIT ?2"
+            ))
             .map_err(reading)?;
         let ids = query
             .query_map(params![conversation.0, most], |row| row.get(0).map(ConversationId))

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::commands::rest::{Given, Rest};
 use crate::commands::{self, args, backup, doctor, export, import, search, sessions, show, stats, tree};
 use crate::error::{Error, Result};
+use crate::model::AGENTS;
 use crate::text::one_line;
 
 /// Found, or all is well.
@@ -145,17 +146,19 @@ fn commands() -> [Command; 9] {
         of(&doctor::COMMAND, &[]),
         of(&import::COMMAND, &["--stop"])
             .about("keep this project's older sessions; PATH: those of a file or folder")
+            .arg(chosen(valued(import::FROM, "AGENT", "what another agent said"), AGENTS))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
     ]
 }
 
 /// The options of `grep` that take a value: all of [`search::VALUED`].
-fn filters() -> [Arg; 7] {
+fn filters() -> [Arg; 8] {
     [
         valued(search::LIMIT, "N", "so many matches at most; 20 unless told").short('n'),
         chosen(valued(search::ROLE, "ROLE", "only messages of this role"), search::ROLES).ignore_case(true),
         valued(search::TOOL, "TOOL", "only results of this tool, such as bash"),
+        chosen(valued(search::AGENT, "AGENT", "only what this agent said"), search::WRITERS),
         valued(search::FILE, "FILE", "only messages about this file"),
         valued(search::AFTER, "TIME", "only since then: 2026-11-20, 2026-11-20T09:30, 2h, 3d, yesterday"),
         valued(search::BEFORE, "TIME", "only until then"),
@@ -269,7 +272,8 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
-    options.extend(search::VALUED.iter().filter_map(|name| Some((*name, value(matches, name)?))));
+    let valued = search::VALUED.iter().chain(&[import::FROM]);
+    options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
     let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
     let mut words: Vec<String> = words.collect();
     // Paths are made whole: where they begin is the shell's folder.

@@ -257,7 +257,7 @@ fn opened(
         session_id: String::new(),
     };
     let (session_dir, all_sessions) = config::session_folders(&sources, &line.environment);
-    Opened { home, settings, sources, folders: Folders { session_dir, all_sessions }, notice }
+    Opened { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None }, notice }
 }
 
 /// What Pi would go by in a folder.

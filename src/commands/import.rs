@@ -7,8 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::rest::Rest;
 use super::{Answer, Command, Sentence, args};
 use crate::error::Result;
+use crate::ingest::foreign::agent;
 use crate::ingest::import::{Folders, Home, Progress, Report, Source, Unreadable, import, older_sessions};
 use crate::ingest::relink::{Relinked, relink};
 use crate::text::{grouped, one_line};
@@ -26,15 +28,19 @@ pub(crate) const COMMAND: Command = Command {
             "adds a session file, those in a folder, or the readable part of a moved database to this project",
         ),
         ("import --all", "adds the sessions of every project, each to its own project's history"),
+        ("import --from codex", "adds another agent's sessions: claude-code or codex; with PATH or --all as above"),
         ("import --stop", "stops; the same command continues"),
     ],
     arguments: &[("--all", "every project's sessions"), ("--stop", "stop the running import")],
     is_long: true,
-    answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, &asked.rest)),
+    answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, asked.rest.clone())),
 };
 
 /// The options of `/lcm import`.
-const OPTIONS: [&str; 2] = ["--all", "--stop"];
+const OPTIONS: [&str; 3] = [ALL, "--stop", FROM];
+const ALL: &str = "--all";
+/// The option that names another agent.
+pub(crate) const FROM: &str = "--from";
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]
@@ -58,8 +64,8 @@ impl Importer {
     ///
     /// # Errors
     /// What the user should read.
-    pub async fn run(&self, home: &Home, folders: &Folders, line: &str) -> Result<Answer> {
-        let wish = read(line)?;
+    pub async fn run(&self, home: &Home, folders: &Folders, rest: impl Into<Rest>) -> Result<Answer> {
+        let wish = read(&rest.into())?;
         let turn = self.turn.try_lock();
         let source = match (wish, turn.is_ok()) {
             (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is running.")),
@@ -141,11 +147,18 @@ pub async fn offer(home: &Home, folders: &Folders) -> Result<Option<String>> {
     }))
 }
 
-fn read(line: &str) -> Result<ParsedArgs> {
-    let line = line.trim();
+fn read(rest: &Rest) -> Result<ParsedArgs> {
+    let (values, rest) = args::values(rest, &[FROM])?;
+    if let Some((_, name)) = values.last() {
+        let agent = agent(name)?;
+        let (flags, path) = args::options(COMMAND.name, rest, &[ALL])?;
+        let path = (!path.trim().is_empty()).then(|| args::path(&path));
+        return Ok(ParsedArgs::Import(Source::Agent { agent, path, everything: !flags.is_empty() }));
+    }
+    let line = rest.trim();
     match line {
         "" => Ok(ParsedArgs::Import(Source::Project)),
-        "--all" => Ok(ParsedArgs::Import(Source::Everything)),
+        ALL => Ok(ParsedArgs::Import(Source::Everything)),
         "--stop" => Ok(ParsedArgs::Stop),
         _ if line.starts_with("--") => Err(args::foreign(COMMAND.name, line, &OPTIONS)),
         _ => Ok(ParsedArgs::Import(Source::Path(args::path(line)))),
@@ -153,30 +166,41 @@ fn read(line: &str) -> Result<ParsedArgs> {
 }
 
 fn as_json(report: &Report) -> Value {
-    let Report { files, sessions, projects, new, known, silent, broken, lost, failed, stopped } = report;
+    let Report { files, sessions, projects, new, known, silent, broken, lost, unknown, failed, stopped } =
+        report;
     let failed: Value = failed.iter().map(|file| json!({"name": file.name, "reason": file.reason})).collect();
     json!({
         "files": files, "sessions": sessions, "projects": projects, "newMessages": new, "knownMessages": known,
-        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "failed": failed,
+        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "unknownRecords": unknown, "failed": failed,
         "stoppedAfter": stopped
     })
 }
 
 fn render(report: &Report, source: &Source, folders: &Folders) -> String {
-    let Report { files, sessions, projects, new, known, silent, broken, lost, failed, stopped } = report;
+    let Report { files, sessions, projects, new, known, silent, broken, lost, unknown, failed, stopped } =
+        report;
     if *files == 0 {
         return match source {
             Source::Path(path) => format!("There are no session files in {}.", path.display()),
             Source::Project => {
                 format!("There are no older sessions of this project in {}.", folders.session_dir.display())
             }
+            Source::Agent { agent, path: Some(path), .. } => {
+                format!("There are no sessions of {} in {}.", agent.title, path.display())
+            }
+            Source::Agent { agent, everything: false, .. } => {
+                format!("There are no sessions of {} of this project.", agent.title)
+            }
+            Source::Agent { agent, .. } => format!("There are no sessions of {}.", agent.title),
             Source::Everything => {
                 format!("There are no older sessions in {}.", folders.all_sessions.display())
             }
         };
     }
     let of = match source {
-        Source::Everything => format!(" of {}", many(*projects, "project")),
+        Source::Everything | Source::Agent { everything: true, .. } => {
+            format!(" of {}", many(*projects, "project"))
+        }
         _ => String::new(),
     };
     let mut out = format!(
@@ -193,6 +217,9 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     }
     if *lost > 0 {
         out += &format!(", {} left out", many(*lost, "unreadable row"));
+    }
+    if *unknown > 0 {
+        out += &format!(", {} of unknown kinds kept unread", many(*unknown, "record"));
     }
     if !failed.is_empty() {
         out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));

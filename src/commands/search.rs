@@ -10,8 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
+use crate::model::AGENTS;
 use crate::recall::grep::{
-    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, Place, Question, Sessions,
+    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, PI, Place, Question, Sessions,
     Sort, grep,
 };
 use crate::recall::{Scope, point_in_time};
@@ -47,7 +48,7 @@ pub(crate) const COMMAND: Command = Command {
         ),
         (
             "search WORDS --role user --after 3d",
-            "filters; likewise --tool, --file and --before; --sort recent or oldest",
+            "filters; likewise --tool, --file, --agent and --before; --sort recent or oldest",
         ),
         ("search -- WORDS", "for words that look like options"),
     ],
@@ -72,9 +73,13 @@ pub(crate) const FILE: &str = "--file";
 pub(crate) const AFTER: &str = "--after";
 pub(crate) const BEFORE: &str = "--before";
 pub(crate) const SORT: &str = "--sort";
+pub(crate) const AGENT: &str = "--agent";
 
 /// The options that take a value.
-pub(crate) const VALUED: [&str; 7] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT];
+pub(crate) const VALUED: [&str; 8] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT];
+
+/// Whose sessions are kept.
+pub(crate) const WRITERS: [&str; 3] = [PI, AGENTS[0], AGENTS[1]];
 
 /// Roles as Pi names them.
 pub(crate) const ROLES: [&str; 6] =
@@ -104,6 +109,8 @@ struct Match {
     /// Of a message.
     role: Option<String>,
     tool: Option<String>,
+    /// That wrote the message, where it is another than Pi.
+    agent: Option<&'static str>,
     /// Of a summary.
     depth: Option<u32>,
     time: String,
@@ -147,10 +154,14 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         _ => Kinds::All,
     };
     let (role, tool, path) = (value(ROLE).map(role).transpose()?, value(TOOL), value(FILE));
-    let is_of_messages = role.is_some() || tool.is_some() || path.is_some();
+    let agent = value(AGENT).map(writer).transpose()?;
+    let is_of_messages = agent.as_deref().is_some_and(|agent| agent != PI)
+        || role.is_some()
+        || tool.is_some()
+        || path.is_some();
     if is_of_messages && has(SUMMARIES) {
         return Err(Error::invalid(format!(
-            "{ROLE}, {TOOL} and {FILE} apply to messages, which {SUMMARIES} excludes: remove one of them"
+            "{ROLE}, {TOOL}, {FILE} and {AGENT} apply to messages, which {SUMMARIES} excludes: remove one of them"
         )));
     }
     let now = now();
@@ -167,6 +178,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         full: has(FULL),
         role,
         tool: tool.map(ToOwned::to_owned),
+        agent,
         path: path.map(ToOwned::to_owned),
         also_current: true,
         // A person can stop it.
@@ -179,6 +191,11 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
 fn role(written: &str) -> Result<String> {
     let known = ROLES.iter().find(|role| role.eq_ignore_ascii_case(written));
     known.map(|role| (*role).to_owned()).ok_or_else(|| no(ROLE, written, &ROLES.join(", ")))
+}
+
+fn writer(written: &str) -> Result<String> {
+    let known = WRITERS.iter().find(|agent| agent.eq_ignore_ascii_case(written));
+    known.map(|agent| (*agent).to_owned()).ok_or_else(|| no(AGENT, written, &WRITERS.join(", ")))
 }
 
 fn sort(written: &str) -> Result<Sort> {
@@ -238,10 +255,13 @@ impl Match {
         let line = marked(&snippet.text, &snippet.marks, manner);
         let cut = |is_cut: bool| if is_cut { "…" } else { "" };
         let line = format!("{}{line}{}", cut(snippet.cut_before), cut(snippet.cut_after));
+        let mut agent = None;
         let found = match hit.found {
             Found::Message(card, summary) => {
                 let who =
                     card.tool.as_ref().map_or_else(|| card.role.clone(), |tool| format!("{tool} output"));
+                let who = card.agent.map_or_else(|| who.clone(), |agent| format!("{agent} {who}"));
+                agent = card.agent;
                 let id = manner.paint(Ink::Id, &card.handle);
                 let head = format!("{id} {} {}", in_line(&who), age(card.timestamp, now));
                 (("message", card.handle, Some(card.role), card.tool), (None, card.timestamp, summary, head))
@@ -263,6 +283,7 @@ impl Match {
             id,
             role,
             tool,
+            agent,
             depth,
             time: timestamp(time),
             place,

@@ -1,9 +1,10 @@
 //! The gate: what a model's summary lost of what later work rests on is put back by machine, in one line.
 //!
 //! Anchors are words that cannot be said in another way: files that were changed or named, names that were defined,
-//! numbers with a unit or that something is set to, error codes, words that only machines use. They are looked for where
+//! numbers with a unit or that something is set to, error codes, words that only machines use. What limits the work in the
+//! user's words is one too, and looked for by what it is about. They are looked for where
 //! they mean something: in what people and models say, in what an edit writes, and in those lines of tool output that look
-//! like an error. `patterns` and `numbers` tell what an anchor is, `reader` where it is read, `summary` when it is there: a summary
+//! like an error. `patterns` and `numbers` tell what an anchor is, `reader` where it is read, `rules` what limits, `summary` when it is there: a summary
 //! has an anchor if it has it in any spelling a reader would take for the same.
 
 use std::collections::HashMap;
@@ -20,6 +21,7 @@ use crate::model::{Message, Part, Role};
 mod numbers;
 mod patterns;
 mod reader;
+mod rules;
 mod summary;
 
 /// A piece of what was said, in order. What the model read of a file need not be given.
@@ -91,6 +93,8 @@ pub enum Kind {
     Number,
     /// An error's code or class.
     Error,
+    /// A rule or a decision of the user's.
+    Rule,
 }
 
 /// Something a summary must not lose.
@@ -105,6 +109,8 @@ pub struct Anchor {
     /// What is looked for, in small letters; of a path all of it.
     key: String,
     number: Option<Number>,
+    /// The words that tell what a rule is about, each with how much it tells.
+    about: Vec<(String, f64)>,
     /// Has another file the same name?
     has_twin: bool,
     /// The piece that had it last.
@@ -149,7 +155,9 @@ pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
 pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
     let mut line = String::from("Also:");
     for anchor in missing {
-        if line.len() + anchor.text.len() + 2 <= most_tokens * 4 {
+        // A number may be said within its rule.
+        let is_new = !has(&line, &anchor.text, "-./");
+        if is_new && line.len() + anchor.text.len() + 2 <= most_tokens * 4 {
             line.push_str(if line.ends_with(':') { " " } else { ", " });
             line.push_str(&anchor.text);
         }

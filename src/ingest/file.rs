@@ -3,6 +3,7 @@
 //! Pi skips lines that are no JSON, and ignores entries without an id; so does this. What Pi migrates in memory when it opens an older file is migrated here in the same way: in
 //! version 1 entries have no ids and follow one another, before version 3 a custom message is called `hookMessage`.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
@@ -20,7 +21,7 @@ use crate::files;
 use crate::model::{Content, SummaryRecord, Supplement, parse_batch, read_json};
 
 /// Characters of JSON that are stored in one transaction: other sessions get their turn in between.
-const SLICE: usize = 256 * 1024;
+pub(super) const SLICE: usize = 256 * 1024;
 /// The first line of a session stands within this, or Pi does not find it either.
 const HEADER: usize = 1024 * 1024;
 /// A longer line is no string that JavaScript could hold.
@@ -39,11 +40,21 @@ pub struct Header {
 
 /// A session, slice by slice.
 pub(super) trait Slices: Send + 'static {
-    /// The next entries, parents before children; `None` at the end.
-    fn slice(&mut self) -> Result<Option<Handover>>;
+    /// The next entries, parents before children; `None` at the end. What an entry shows is not needed where its id is `known`.
+    fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>>;
 
     /// What could not be read so far.
     fn broken(&self) -> usize;
+
+    /// Records so far of kinds that are not known.
+    fn unknown(&self) -> usize {
+        0
+    }
+
+    /// What was said in it before, and was `known`; `None` where it is all that its session has.
+    fn known(&self) -> Option<usize> {
+        None
+    }
 
     /// Summaries that an export has added to what was read so far.
     fn supplements(&mut self) -> Vec<SummaryRecord> {
@@ -52,7 +63,7 @@ pub(super) trait Slices: Send + 'static {
 }
 
 impl Slices for SessionFile {
-    fn slice(&mut self) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
         SessionFile::slice(self)
     }
 
@@ -88,10 +99,7 @@ impl SessionFile {
     /// # Errors
     /// When it can't be read, or is no session.
     pub fn open(path: &Path) -> Result<Self> {
-        let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
-        let file = files::open(path).map_err(unreadable)?;
-        let mut lines =
-            Lines { reader: BufReader::with_capacity(SLICE, file), cancel: CancellationToken::new() };
+        let mut lines = Lines::open(path, &CancellationToken::new())?;
         let (header, version) = read_header(&mut lines)?;
         Ok(Self {
             lines,
@@ -288,21 +296,35 @@ impl<'a> Shape<'a> {
 }
 
 /// The lines of a file, ended by `\n` alone, as Pi takes them.
-struct Lines {
+pub(super) struct Lines {
     reader: BufReader<File>,
     /// Ends the reading.
     cancel: CancellationToken,
+    /// Did the last line have no end?
+    is_cut: bool,
 }
 
-enum Line {
+pub(super) enum Line {
     Text(String),
     /// More than can be held.
     TooLong,
 }
 
 impl Lines {
+    pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
+        let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be opened: {error}"));
+        let file = files::open(path).map_err(unreadable)?;
+        let reader = BufReader::with_capacity(SLICE, file);
+        Ok(Self { reader, cancel: cancel.clone(), is_cut: false })
+    }
+
+    /// Is the line that was read last still being written, as it seems?
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
     /// The next line, if it has at most `max` bytes. What is no UTF-8 in it becomes U+FFFD.
-    fn next(&mut self, max: usize) -> Result<Option<Line>> {
+    pub fn next(&mut self, max: usize) -> Result<Option<Line>> {
         let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
         if self.cancel.is_cancelled() {
             return Err(Error::cancelled());
@@ -313,7 +335,8 @@ impl Lines {
         if read == 0 {
             return Ok(None);
         }
-        if line.last() == Some(&b'\n') {
+        self.is_cut = line.last() != Some(&b'\n');
+        if !self.is_cut {
             line.pop();
         } else if read > max {
             self.skip().map_err(failed)?;

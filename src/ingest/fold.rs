@@ -53,6 +53,11 @@ pub struct PreparedHandover {
 }
 
 impl PreparedHandover {
+    /// When the first of it was said.
+    pub(super) fn time(&self) -> Option<i64> {
+        self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
+    }
+
     /// Stores what of it is not stored yet, and gives it back.
     ///
     /// # Errors

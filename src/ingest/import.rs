@@ -13,12 +13,15 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, Slices, says_anything};
+use super::finding::{Found, find, session_files};
 use super::fold::{Handover, PreparedHandover};
+use super::foreign::Agent;
 use super::restore::restore_supplement;
 use super::salvage::{OldSessions, is_database};
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
 use crate::ids::ConversationId;
+use crate::model::agent_of_session;
 use crate::store::{Place, Store, project_of};
 use crate::text;
 
@@ -45,6 +48,9 @@ pub struct Folders {
     pub session_dir: PathBuf,
     /// The folder of the folders of all projects.
     pub all_sessions: PathBuf,
+    /// The home folder in which other agents keep theirs; the user's, unless told otherwise.
+    #[serde(default)]
+    pub home: Option<PathBuf>,
 }
 
 /// What to import.
@@ -56,6 +62,15 @@ pub enum Source {
     Project,
     /// The sessions of every project, each into its own project's store.
     Everything,
+    /// The same of another agent, whose logs are where it keeps them or below a path.
+    Agent {
+        /// Which.
+        agent: &'static Agent,
+        /// A log, or a folder of logs.
+        path: Option<PathBuf>,
+        /// Every project's.
+        everything: bool,
+    },
 }
 
 /// How far an import is.
@@ -88,6 +103,8 @@ pub struct Report {
     pub broken: usize,
     /// Rows of an old database that could not be read.
     pub lost: usize,
+    /// Records of kinds that are not known; they are stored.
+    pub unknown: usize,
     /// Files that could not be read.
     pub failed: Vec<Unreadable>,
     /// After how many files it was stopped, if it was.
@@ -104,17 +121,10 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
+    pub(super) fn new(path: &Path, reason: &(impl ToString + ?Sized)) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Self { name, reason: reason.to_string() }
     }
-}
-
-/// A session file, and whose it is.
-struct Found {
-    path: PathBuf,
-    /// The project, for those of other projects.
-    cwd: Option<String>,
 }
 
 /// What came of one file.
@@ -124,10 +134,23 @@ struct Taken {
     known: usize,
     broken: usize,
     lost: usize,
+    unknown: usize,
     /// Sessions in which something was said.
     sessions: usize,
     /// The others.
     silent: usize,
+}
+
+impl Taken {
+    fn add(&mut self, other: &Self) {
+        self.new += other.new;
+        self.known += other.known;
+        self.broken += other.broken;
+        self.lost += other.lost;
+        self.unknown += other.unknown;
+        self.sessions += other.sessions;
+        self.silent += other.silent;
+    }
 }
 
 /// Imports.
@@ -200,13 +223,13 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
 
 impl Home {
     /// Is this another session of this project than the one that is open?
-    fn is_own(&self, header: &Header) -> bool {
+    pub(super) fn is_own(&self, header: &Header) -> bool {
         let own = || self.project_of(&self.cwd);
         header.id != self.session_id && header.cwd.as_ref().is_some_and(|cwd| self.project_of(cwd) == own())
     }
 
     /// The project that a folder is part of.
-    fn project_of(&self, cwd: &str) -> String {
+    pub(super) fn project_of(&self, cwd: &str) -> String {
         project_of(Path::new(cwd), self.identity)
     }
 }
@@ -249,7 +272,7 @@ impl Run<'_> {
     async fn project(&mut self, files: &[Found], store: &Store) -> Result<()> {
         let before = self.report.sessions;
         for file in files {
-            match self.file(&file.path, store).await {
+            match self.file(file, store).await {
                 Ok(taken) => {
                     self.report.sessions += taken.sessions;
                     self.report.silent += taken.silent;
@@ -257,6 +280,7 @@ impl Run<'_> {
                     self.report.known += taken.known;
                     self.report.broken += taken.broken;
                     self.report.lost += taken.lost;
+                    self.report.unknown += taken.unknown;
                     self.progress.done.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
@@ -267,14 +291,34 @@ impl Run<'_> {
         store.checkpoint().await
     }
 
-    async fn file(&mut self, path: &Path, store: &Store) -> Result<Taken> {
+    async fn file(&mut self, file: &Found, store: &Store) -> Result<Taken> {
+        let path = &file.path;
         let opened = path.to_owned();
+        if let Some(agent) = file.agent {
+            return self.log(agent, opened, store).await;
+        }
         if is_database(path) {
             return self.database(opened, store).await;
         }
         let file = aside(move || SessionFile::open(&opened)).await??.until(self.cancel);
         let header = file.header().clone();
         self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
+    }
+
+    /// All sessions of another agent's log.
+    async fn log(&mut self, agent: &'static Agent, path: PathBuf, store: &Store) -> Result<Taken> {
+        let cancel = self.cancel.clone();
+        let mut all = Taken::default();
+        for session in aside(move || agent.open(&path, &cancel)).await?? {
+            let header = session.header().clone();
+            let is_side_chain = session.is_side_chain();
+            let mut taken = self.session(header, None, session, store).await?;
+            if is_side_chain {
+                (taken.sessions, taken.silent) = (0, 0);
+            }
+            all.add(&taken);
+        }
+        Ok(all)
     }
 
     /// All sessions of an old database.
@@ -293,12 +337,9 @@ impl Run<'_> {
             .await?;
             sessions = rest;
             let Some((header, file, slices)) = next else { return Ok(all) };
-            let taken = self.session(header, file, slices, store).await?;
-            all.new += taken.new;
-            all.known += taken.known;
-            all.lost += taken.broken;
-            all.sessions += taken.sessions;
-            all.silent += taken.silent;
+            let mut taken = self.session(header, file, slices, store).await?;
+            taken.lost = std::mem::take(&mut taken.broken);
+            all.add(&taken);
         }
     }
 
@@ -324,7 +365,7 @@ impl Run<'_> {
         let (read, mut slices) = mpsc::channel(1);
         let reading = tokio::task::spawn_blocking(move || {
             let mut waiting = Handover::default();
-            while let Some(slice) = file.slice()? {
+            while let Some(slice) = file.slice(&known)? {
                 waiting.entries.extend(slice.entries.into_iter().filter(|entry| !known.contains(&entry.id)));
                 waiting.orphans.extend(slice.orphans);
                 // A session is stored with its first message.
@@ -336,7 +377,7 @@ impl Run<'_> {
                     break;
                 }
             }
-            Ok((file.broken(), file.supplements()))
+            Ok((file.broken(), file.unknown(), file.known(), file.supplements()))
         });
         while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
@@ -348,15 +389,18 @@ impl Run<'_> {
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let (broken, supplements) = reading.await.map_err(stopped)??;
+        let (broken, unknown, known, supplements) = reading.await.map_err(stopped)??;
         let Some(conversation) = conversation else {
-            return Ok(Taken { new, broken, silent: 1, ..Taken::default() });
+            return Ok(Taken { new, broken, unknown, silent: 1, ..Taken::default() });
         };
         if !supplements.is_empty() {
             store.write(move |batch| restore_supplement(batch, &supplements)).await?;
         }
-        let all = store.read(move |view| view.said_in(conversation)).await?;
-        Ok(Taken { new, known: all.saturating_sub(new), broken, sessions: 1, ..Taken::default() })
+        let known = match known {
+            Some(known) => known,
+            None => store.read(move |view| view.said_in(conversation)).await?.saturating_sub(new),
+        };
+        Ok(Taken { new, known, broken, unknown, sessions: 1, ..Taken::default() })
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
@@ -375,76 +419,15 @@ fn add(
     let conversation = match batch.conversation(&header.id)? {
         // What is known of it comes from Pi itself; this file may be a copy.
         Some(known) => known.id,
-        None => batch.conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), text::now())?,
+        None => {
+            // Another agent's session is no newer than what was said in it.
+            let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
+            batch.conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
+        }
     };
     let last = batch.last_message()?;
     slice.fold(batch, conversation)?;
     Ok((conversation, batch.messages_after(last)?))
-}
-
-/// The files to import, those of one project together and its oldest first, and those that are no sessions.
-fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, Vec<Unreadable>)> {
-    let paths = match source {
-        Source::Path(path) => {
-            let path = Path::new(&home.cwd).join(path);
-            match (path.is_dir(), path.exists()) {
-                (true, _) => session_files(&path)?,
-                (false, true) => vec![path],
-                (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
-            }
-        }
-        // Other worktrees have folders of sessions of their own.
-        Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
-        Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
-        Source::Everything => everywhere(folders),
-    };
-    if let Source::Path(_) = source {
-        return Ok((paths.into_iter().map(|path| Found { path, cwd: None }).collect(), Vec::new()));
-    }
-    let (mut found, mut failed) = (Vec::new(), Vec::new());
-    for path in paths {
-        let file = match SessionFile::open(&path) {
-            Ok(file) => file,
-            Err(error) => {
-                failed.push(Unreadable::new(&path, &error));
-                continue;
-            }
-        };
-        let header = file.header();
-        if header.id == home.session_id || (*source == Source::Project && !home.is_own(header)) {
-            continue;
-        }
-        match &header.cwd {
-            Some(cwd) => found.push(Found { path, cwd: Some(home.project_of(cwd)) }),
-            None => failed.push(Unreadable::new(&path, "it names no project")),
-        }
-    }
-    found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
-    Ok((found, failed))
-}
-
-/// The session files of all projects.
-fn everywhere(folders: &Folders) -> Vec<PathBuf> {
-    let mut dirs = vec![folders.session_dir.clone()];
-    let projects = folders.all_sessions.read_dir().into_iter().flatten().flatten();
-    dirs.extend(projects.map(|entry| entry.path()).filter(|path| path.is_dir()));
-    let mut seen = HashSet::new();
-    dirs.retain(|dir| dir.canonicalize().is_ok_and(|real| seen.insert(real)));
-    dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
-}
-
-/// The session files right in a folder, by name, which is by age.
-fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
-    let unreadable = |error| Error::invalid(format!("the folder {} can't be read: {error}", dir.display()));
-    let mut files = Vec::new();
-    for entry in dir.read_dir().map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if path.extension().is_some_and(|ending| ending == "jsonl") && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// Runs `work` where waiting for the disk does no harm.

@@ -5,7 +5,9 @@
 
 pub mod export;
 pub mod file;
+mod finding;
 mod fold;
+pub mod foreign;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 pub mod import;

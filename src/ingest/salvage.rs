@@ -1,5 +1,6 @@
 //! An old database as a source of sessions, like a folder of session files.
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::Path;
 
@@ -63,7 +64,7 @@ impl OldSessions {
 }
 
 impl Slices for OldEntries {
-    fn slice(&mut self) -> Result<Option<Handover>> {
+    fn slice(&mut self, _: &HashSet<String>) -> Result<Option<Handover>> {
         let slice = self.order.take(SLICE);
         Ok((!slice.entries.is_empty()).then_some(slice))
     }

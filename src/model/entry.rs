@@ -202,6 +202,35 @@ pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
 
 type Field<'a> = (&'a RawValue, &'a RawValue);
 
+/// The fields of a JSON object, each to be read on its own.
+pub struct Fields<'a>(Vec<Field<'a>>);
+
+impl<'a> Fields<'a> {
+    /// Those of `json`, if it is an object.
+    #[must_use]
+    pub fn of(json: &'a str) -> Option<Self> {
+        fields(json).map(Self)
+    }
+
+    /// A field that is text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        string(named(&self.0, name))
+    }
+
+    /// A field as JSON; `None` where it is not there or `null`.
+    #[must_use]
+    pub fn json(&self, name: &str) -> Option<&'a str> {
+        named(&self.0, name).map(RawValue::get)
+    }
+
+    /// A field as a value, `null` where it is not there.
+    #[must_use]
+    pub fn value(&self, name: &str) -> serde_json::Value {
+        self.json(name).and_then(|json| read_json(json).ok()).unwrap_or_default()
+    }
+}
+
 /// The fields of a JSON object in their order, as the text they are. Keys too: `JSON.stringify` writes some that serde
 /// cannot read.
 fn fields(json: &str) -> Option<Vec<Field<'_>>> {

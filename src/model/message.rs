@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::agents::without_original;
 use crate::{text, tokens};
 
 /// The tool that changes notes, and what Pi calls a message that tells of a change of the user's.
@@ -177,6 +178,9 @@ impl Message {
     /// with the raw text, so that it can still be found and shown.
     #[must_use]
     pub fn parse(json: &str) -> Self {
+        if let Some(head) = without_original(json) {
+            return Self::parse(&head);
+        }
         let parts = match read_json(json) {
             Ok(Value::Object(object)) => return Self::read(&Value::Object(object)),
             Ok(content) => parts_of(&content),

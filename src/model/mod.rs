@@ -1,6 +1,7 @@
 //! Pi's JSON, read into what the engine works with. Nothing here is ever written back: what is stored is the exact
 //! text that came, and these types are views of it.
 
+mod agents;
 mod entry;
 mod message;
 mod notes;
@@ -9,7 +10,8 @@ mod raw;
 mod searchable;
 mod summary;
 
-pub use entry::{Content, Entry, Stub, parse_batch, parse_one, replacements, with_replacement};
+pub use agents::{AGENTS, agent_of, agent_of_session, foreign, original_of};
+pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use message::{FILE_TOOLS, Files, Message, NOTE_TOOL, Part, Role, read_json};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ids::SummaryId;
-use crate::model::title;
+use crate::model::{agent_of, title};
 use crate::store::{StoredMessage, StoredSummary, View};
 
 /// A message, named.
@@ -12,6 +12,8 @@ pub struct MessageCard {
     pub handle: String,
     /// Who speaks, as Pi names roles.
     pub role: String,
+    /// The agent that wrote it, where it is another than Pi.
+    pub agent: Option<&'static str>,
     /// The tool whose result it is.
     pub tool: Option<String>,
     /// ms since the epoch.
@@ -25,6 +27,7 @@ impl MessageCard {
         Self {
             handle: message.lineage.message_handle(),
             role: message.role.clone(),
+            agent: agent_of(&message.json),
             tool: message.tool.clone(),
             timestamp: message.timestamp,
             sequence: message.height + 1,

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use rusqlite::{Connection, OptionalExtension, Row, RowIndex, named_params, params};
 
 use super::messages::codec;
+use super::messages::sessions::IS_PI_S;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId};
@@ -354,13 +355,13 @@ impl<'c> View<'c> {
     /// Has the project anything compacted, or sessions beside this one with something said?
     pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
         (self.connection)
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "SELECT EXISTS (SELECT 1 FROM summaries)
                      OR EXISTS (SELECT 1 FROM conversations c
-                                 WHERE c.id <> ?1
+                                 WHERE c.id <> ?1 AND {IS_PI_S}
                                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
-                                                WHERE e.conversation_id = c.id AND m.kind <> 4))",
-            )
+                                                WHERE e.conversation_id = c.id AND m.kind <> 4))"
+            ))
             .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
             .map_err(reading)
     }

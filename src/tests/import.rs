@@ -15,14 +15,14 @@ use crate::ingest::import::{Folders, Home, Progress, Source, import};
 use crate::store::{Place, Store, real_path};
 
 /// A machine with one project, its store, and Pi's folders of sessions.
-struct Machine {
+pub(super) struct Machine {
     dir: tempfile::TempDir,
-    home: Home,
-    folders: Folders,
+    pub home: Home,
+    pub folders: Folders,
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         for folder in ["project", "sessions/--project--", "sessions/--other--", "db"] {
@@ -36,28 +36,29 @@ impl Machine {
             db_dir: at("db"),
             session_id: "open".into(),
         };
-        let folders = Folders { session_dir: at("sessions/--project--"), all_sessions: at("sessions") };
+        let folders =
+            Folders { session_dir: at("sessions/--project--"), all_sessions: at("sessions"), home: None };
         Self { dir, home, folders }
     }
 
-    fn at(&self, name: &str) -> PathBuf {
+    pub fn at(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Writes a session file of this project.
-    fn write(&self, name: &str, id: &str, entries: &[Value]) -> PathBuf {
+    pub fn write(&self, name: &str, id: &str, entries: &[Value]) -> PathBuf {
         let header = json!({"type": "session", "version": 3, "id": id, "cwd": self.home.cwd});
         let path = self.folders.session_dir.join(name);
         fs::write(&path, lines(&header, entries)).unwrap();
         path
     }
 
-    async fn run(&self, line: &str) -> String {
+    pub async fn run(&self, line: &str) -> String {
         Importer::default().run(&self.home, &self.folders, line).await.unwrap().text
     }
 
     /// Session, entry, entry above and lineage of all that is stored, in words.
-    async fn digest(&self) -> Vec<String> {
+    pub async fn digest(&self) -> Vec<String> {
         let read = self.home.store.read(|view| {
             let mut rows = Vec::new();
             for session in view.session_ids()? {
@@ -73,8 +74,17 @@ impl Machine {
         read.await.unwrap()
     }
 
+    /// The ids of all sessions.
+    pub async fn sessions(&self) -> Vec<String> {
+        let read = self.home.store.read(|view| {
+            let sessions = view.session_ids()?;
+            Ok(sessions)
+        });
+        read.await.unwrap()
+    }
+
     /// The JSON of a session's messages in order.
-    async fn messages(&self, session: &str) -> Vec<String> {
+    pub async fn messages(&self, session: &str) -> Vec<String> {
         let session = session.to_owned();
         let read = self.home.store.read(move |view| {
             let conversation = view.conversation(&session)?.unwrap().id;
@@ -341,7 +351,7 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
     assert!(
         refused("--everything")
             .await
-            .starts_with("/lcm import has no --everything: it takes --all, --stop; ")
+            .starts_with("/lcm import has no --everything: it takes --all, --stop, --from; ")
     );
     assert_eq!(
         importer.run(&machine.home, &machine.folders, "--stop").await.unwrap().text,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "a test reads best when it hands its values over")]
 
+mod agents;
 mod ahead;
 mod asking;
 mod block;

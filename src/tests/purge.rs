@@ -380,10 +380,13 @@ async fn import(store: &Store, path: &Path) {
         db_dir: path.parent().unwrap().into(),
         session_id: "open".into(),
     };
-    let folders =
-        crate::ingest::import::Folders { session_dir: "/nowhere".into(), all_sessions: "/nowhere".into() };
+    let folders = crate::ingest::import::Folders {
+        session_dir: "/nowhere".into(),
+        all_sessions: "/nowhere".into(),
+        home: None,
+    };
     let importer = crate::commands::import::Importer::default();
-    let answer = importer.run(&home, &folders, &path.to_string_lossy()).await.unwrap().text;
+    let answer = importer.run(&home, &folders, &*path.to_string_lossy()).await.unwrap().text;
     assert!(answer.starts_with("1 session"), "{answer}");
 }
 

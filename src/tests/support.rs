@@ -276,7 +276,8 @@ pub async fn ask_in(
     columns: Option<usize>,
     line: &str,
 ) -> crate::error::Result<commands::Answer> {
-    let folders = Folders { session_dir: sessions.to_owned(), all_sessions: sessions.join("none") };
+    let folders =
+        Folders { session_dir: sessions.to_owned(), all_sessions: sessions.join("none"), home: None };
     let asked = CommandContext {
         home,
         folders: &folders,

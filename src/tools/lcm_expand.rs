@@ -40,13 +40,12 @@ struct Parameters {
     /// Messages before and after it, at most 20.
     #[serde(default, deserialize_with = "parameters::count")]
     around: Option<usize>,
-    /// Its whole turn.
     #[serde(default, deserialize_with = "parameters::flag")]
     turn: bool,
     /// Only the lines with these words.
     #[serde(default, deserialize_with = "parameters::words")]
     query: Option<String>,
-    /// Only these lines, e.g. 100-180.
+    /// E.g. 100-180.
     #[serde(default, deserialize_with = "parameters::word")]
     lines: Option<String>,
     /// Levels below a summary to open. Default: 1.

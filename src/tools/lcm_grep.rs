@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::parameters::{self, read, schema};
 use super::{Block, lines};
 use crate::error::{Error, Result};
+use crate::model::AGENTS;
 use crate::recall::grep::{
-    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, Place, Question, Searched,
+    Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched,
     Sessions, Sort, grep,
 };
 use crate::recall::{Scope, point_in_time};
@@ -47,6 +48,8 @@ struct Parameters {
     /// Only its results, e.g. bash.
     #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
+    /// Only what it said, with session project.
+    agent: Option<Wrote>,
     /// Only what names this file.
     #[serde(default, deserialize_with = "parameters::word")]
     path: Option<String>,
@@ -72,7 +75,25 @@ struct Parameters {
     cursor: Option<String>,
 }
 
-/// Whose messages.
+/// Which agent's messages.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Wrote {
+    Pi,
+    ClaudeCode,
+    Codex,
+}
+
+impl Wrote {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pi => PI,
+            Self::ClaudeCode => AGENTS[0],
+            Self::Codex => AGENTS[1],
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Speaker {
@@ -139,6 +160,7 @@ pub(super) async fn answer(
         context: parameters.context.unwrap_or_default(),
         role: parameters.role.map(|role| role.as_str().to_owned()),
         tool: parameters.tool,
+        agent: parameters.agent.map(|agent| agent.as_str().to_owned()),
         limit: parameters.limit.unwrap_or(DEFAULT_LIMIT),
         cursor: parameters.cursor,
         also_current: false,
@@ -173,6 +195,7 @@ fn contradictions(parameters: &Parameters) -> Result<()> {
         ("role", parameters.role.is_some()),
         ("tool", parameters.tool.is_some()),
         ("path", parameters.path.is_some()),
+        ("agent", parameters.agent.is_some_and(|agent| agent.as_str() != PI)),
     ];
     match of_messages.into_iter().find(|(_, is_given)| *is_given) {
         Some((name, _)) if parameters.scope == Kinds::Summaries => Err(Error::invalid(format!(
@@ -294,6 +317,7 @@ fn bounds(question: &Question) -> String {
     };
     add("with role", question.role.as_deref());
     add("from the tool", question.tool.as_deref());
+    add("of", question.agent.as_deref());
     add("about", question.path.as_deref());
     add("since", question.after.map(text::minute).as_deref());
     add("until", question.before.map(text::minute).as_deref());

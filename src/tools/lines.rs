@@ -25,10 +25,11 @@ pub(super) fn hit(card: &MessageCard, now: i64) -> String {
     format!("{} · {} · #{} · {ago}", card.handle, speaker(card), card.sequence)
 }
 
-/// `toolResult read`
+/// `toolResult read`, of another agent `codex toolResult shell`
 fn speaker(card: &MessageCard) -> String {
     let tool = card.tool.as_ref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
-    name(&card.role) + &tool
+    let agent = card.agent.map(|agent| format!("{agent} ")).unwrap_or_default();
+    agent + &name(&card.role) + &tool
 }
 
 /// A name that somebody else has given, of a role, a tool, a model or a session: it does not go beyond its line, and is no id.

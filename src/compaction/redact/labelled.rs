@@ -3,10 +3,11 @@
 //! `labelled/*.txt` has templates, so that no file here looks like a leak: `‹m36›` is 36 random letters and digits, `⏎` ends a
 //! line, and the secret is between `«` and `»`. The first rules were made with the seen half; the unseen half was written
 //! before them. Later somebody who knew no rules wrote two more halves, and with the one that was seen the rules were widened.
-//! Nobody has looked at what they miss of the unseen halves; only how many was counted, which of the later one was .75 before
-//! it, .88 after the first round, and .92 after the second.
+//! A third author, who knew no rules either, wrote the third pair. What is missed of the unseen halves is never looked at, only
+//! counted.
 
 use std::collections::HashSet;
+use std::io::Write;
 
 use super::redacted;
 
@@ -165,6 +166,7 @@ impl Half {
 fn assert_scores(name: &str, half: &Half, least: f64) {
     let Scores { recall, precision, exact } = half.scores();
     let told = format!("{name}: recall {recall:.4}, precision {precision:.4}, exact {exact:.4}");
+    writeln!(std::io::stderr(), "{told}").unwrap();
     assert!(recall >= least && precision >= 0.97 && exact >= 0.95, "{told}");
 }
 
@@ -187,6 +189,12 @@ fn of_the_later_halves_most_secrets_are_masked_and_nearly_nothing_else() {
 }
 
 #[test]
+fn of_the_third_halves_nearly_all_secrets_are_masked_and_nearly_nothing_else() {
+    assert_scores("third seen", &half!("third-seen"), 0.98);
+    assert_scores("third unseen", &half!("third-unseen"), 0.97);
+}
+
+#[test]
 fn the_labelled_lines_are_many_and_of_many_vendors() {
     let (seen, unseen) = (half!("seen"), half!("unseen"));
     for half in [&seen, &unseen] {
@@ -197,17 +205,25 @@ fn the_labelled_lines_are_many_and_of_many_vendors() {
     assert!(vendors.len() >= 80, "{}", vendors.len());
 }
 
-/// `cargo test --release --lib -- --ignored how_fast --nocapture` says megabytes per second for the sources and the documents.
+/// `cargo test --release --lib -- --ignored how_fast --nocapture` says megabytes per second of a core for the sources and the
+/// documents: of a core, so that what else runs on the machine does not count.
 #[test]
 #[ignore = "a measurement"]
 fn how_fast_ordinary_text_is_read() {
-    use std::io::Write;
     let text =
         [include_str!("rules.rs"), include_str!("../../../docs/tools.md"), include_str!("../../../index.js")];
-    let text = text.concat().repeat(300);
-    let _ = redacted("compiles the keywords: password");
-    let start = std::time::Instant::now();
+    let text = text.concat();
+    // Compiles the rules that the text asks for.
+    let _ = redacted(&text);
+    let text = text.repeat(1_000);
+    let start = core_seconds();
     let masked = redacted(&text);
-    let rate = text.len() as f64 / 1e6 / start.elapsed().as_secs_f64();
+    let rate = text.len() as f64 / 1e6 / (core_seconds() - start);
     writeln!(std::io::stderr(), "{rate:.0} MB/s, {} of {} bytes", masked.len(), text.len()).unwrap();
+}
+
+/// The time that this thread was on a core, as Linux counts it.
+fn core_seconds() -> f64 {
+    let counted = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    counted.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }

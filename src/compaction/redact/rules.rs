@@ -18,6 +18,9 @@ const WINDOW: usize = 2_048;
 /// How far before a keyword its run of key characters may begin.
 const BEFORE: usize = 100;
 
+/// How large the search for the keywords may grow, in bytes: with all states in memory it need not make them again.
+const TABLE: usize = 32 << 20;
+
 /// What the patterns of the tables refer to.
 const NAMED: [(&str, &str); 8] = [
     // How a name may go on without being the name of something else, as `token_type` would be.
@@ -85,8 +88,8 @@ enum Start {
     Word,
     /// At the keyword, wherever it is.
     Anywhere,
-    /// Where the run of key characters begins that the keyword is in.
-    Run,
+    /// Where the run of key characters begins that the keyword is in, which has at least so many before it.
+    Run(usize),
 }
 
 /// A part of the text to mask.
@@ -200,8 +203,10 @@ impl Rule {
 
 impl Keyword {
     fn parse(word: &'static str, rule: usize) -> Self {
-        let (word, start) = match (word.strip_prefix('*'), word.strip_prefix('~')) {
-            (Some(word), _) => (word, Start::Run),
+        let letters = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        let least = word[..word.len() - letters.len()].parse().unwrap_or_default();
+        let (word, start) = match (letters.strip_prefix('*'), word.strip_prefix('~')) {
+            (Some(word), _) => (word, Start::Run(least)),
             (_, Some(word)) => (word, Start::Anywhere),
             _ => (word, Start::Word),
         };
@@ -215,16 +220,25 @@ impl Keyword {
     fn is_at(&self, bytes: &[u8], at: usize) -> bool {
         let word = bytes.get(at..at + self.word.len());
         word.is_some_and(|word| word.eq_ignore_ascii_case(self.word))
-            && (self.start != Start::Word || begins_word(bytes, at))
+            && match self.start {
+                Start::Word => begins_word(bytes, at),
+                Start::Anywhere => true,
+                Start::Run(least) => run(bytes, at) >= least,
+            }
     }
 
     fn begin(&self, bytes: &[u8], hit: usize) -> usize {
-        let run = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.~".contains(byte);
         match self.start {
-            Start::Run => hit - bytes[..hit].iter().rev().take(BEFORE).take_while(|byte| run(byte)).count(),
+            Start::Run(_) => hit - run(bytes, hit),
             Start::Word | Start::Anywhere => hit,
         }
     }
+}
+
+/// How many key characters are before `at`.
+fn run(bytes: &[u8], at: usize) -> usize {
+    let is_key = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.~".contains(byte);
+    bytes[..at].iter().rev().take(BEFORE).take_while(|byte| is_key(byte)).count()
 }
 
 /// A value that a vendor's name is given.
@@ -239,7 +253,7 @@ fn finder<'a>(keywords: impl Iterator<Item = &'a Keyword>) -> String {
 }
 
 fn compiled(pattern: &str) -> Option<Regex> {
-    RegexBuilder::new(pattern).unicode(false).build().ok()
+    RegexBuilder::new(pattern).unicode(false).dfa_size_limit(TABLE).build().ok()
 }
 
 /// The last group that took part, or all.

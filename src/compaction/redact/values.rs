@@ -29,6 +29,8 @@ pub(super) enum Check {
     Random,
     /// Hard to guess, as in a sentence.
     Strong,
+    /// The same, or a word that ends with digits, where the sentence says that it is the password.
+    Said,
     /// The password in a URL, and no port.
     Url,
     /// Anything but a placeholder.
@@ -46,6 +48,7 @@ impl Check {
             "key" => Self::Key,
             "random" => Self::Random,
             "strong" => Self::Strong,
+            "said" => Self::Said,
             "url" => Self::Url,
             "word" => Self::Word,
             number => number.parse().map_or(Self::Unknown, Self::Shape),
@@ -72,6 +75,7 @@ impl Check {
                     && !found.names_other()
             }
             Self::Strong => is_strong(value) && !has_any(&found.name(), &OF_SECRETS),
+            Self::Said => (is_strong(value) || is_numbered(value)) && !has_any(&found.name(), &OF_SECRETS),
             Self::Url => !found.is_port(),
         }
     }
@@ -122,6 +126,15 @@ const OF_SECRETS: [&str; 6] = ["hash", "fingerprint", "public", "checksum", "dig
 /// How names of ciphers and the like begin, which have digits among their letters.
 const STANDARDS: [&str; 8] = ["sha", "md5", "base64", "argon", "utf", "pbkdf", "oauth", "bcrypt"];
 
+/// Words in what a program says of a password.
+const OF_MESSAGES: [&str; 10] =
+    ["pass", "must", "invalid", "enter", "wrong", "new", "confirm", "too ", "user", "allow"];
+
+/// Words in names of code, which has dots as phrases have them.
+const OF_CODE: [&str; 12] = [
+    "pass", "config", "form", "settings", "env", "secret", "token", "cred", "key", "self", "this", "version",
+];
+
 /// Words that stand for a value.
 const PLACEHOLDERS: [&str; 14] = [
     "your",
@@ -141,7 +154,7 @@ const PLACEHOLDERS: [&str; 14] = [
 ];
 
 /// Words that describe a value, are the user's of a manual, or label a field in some language.
-const TYPES: &str = " string str text null none undefined required optional secret token true false password passwd \
+const TYPES: &str = " string str text boolean any disabled enabled hidden empty null none undefined required optional secret token true false password passwd \
     pass pw passphrase passwort kennwort contraseña contrasena clave senha wachtwoord lösenord passord adgangskode \
     salasana hasło heslo jelszó parola parolă şifre пароль κωδικός סיסמה 密码 密碼 口令 パスワード 비밀번호 암호 รหัสผ่าน ";
 
@@ -201,12 +214,21 @@ impl Found<'_> {
                 || self.sign.starts_with(',')
                 || self.sign == "("
                 || matches!(next, Some(b'(' | b'['))
-                || is_path(self.value))
+                || (is_path(self.value) && !self.is_argument()))
+    }
+
+    /// Is the value a phrase after `password=` in a command, or the rest of a line of a configuration?
+    fn is_argument(&self) -> bool {
+        let rest = self.text[self.at + self.value.len()..].chars().next();
+        let is_call = matches!(rest, Some(',' | ')' | ';'));
+        let is_config = [":", "="].contains(&self.sign.trim()) && self.ends_line();
+        !is_call && (self.sign == "=" || is_config) && is_dotted(self.value)
     }
 
     fn is_password(&self) -> bool {
         let value = self.value.to_lowercase();
-        let is_sentence = value.contains(char::is_whitespace) && !(self.sign == "=" && value.len() < 40);
+        let is_short = self.sign.trim() == "=" && value.len() < 40 && !has_any(&value, &OF_MESSAGES);
+        let is_sentence = value.contains(char::is_whitespace) && !is_short;
         if is_sentence || self.is_code() || value.contains("::") {
             return false;
         }
@@ -308,7 +330,36 @@ fn is_strong(value: &str) -> bool {
     let is_odd = value.len() >= 8 && !has_any(value, &STANDARDS);
     let has_case =
         value.bytes().any(|byte| byte.is_ascii_uppercase()) && !value.contains(['.', '/', ':', ',']);
+    let has_case = has_case || is_phrase(value);
     value.len() >= 6 && has_digit(value) && (has_all || is_long || is_odd) && (has_case || !is_words(value))
+}
+
+/// A phrase that is no name in code even where names are common: `Blue.tractor9`, `blue.tractor.9`.
+fn is_phrase(value: &str) -> bool {
+    let is_odd = value.matches('.').count() > 1 || value.chars().any(|c| c.is_uppercase() || !c.is_ascii());
+    is_odd && is_dotted(value)
+}
+
+/// Words and a number with dots between them, as people choose passwords: `tractor.blue9`.
+fn is_dotted(value: &str) -> bool {
+    let mut parts = value.split('.');
+    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    let is_word = |part: &str| part.chars().filter(|c| c.is_alphabetic()).count() >= 3;
+    value.contains('.')
+        && has_digit(value)
+        && value.chars().all(|c| c.is_alphanumeric() || c == '.')
+        && parts.clone().any(is_word)
+        && parts.all(|part| !part.is_empty() && (is_number(part) || is_word(part)))
+        && !has_any(&value.to_lowercase(), &OF_CODE)
+}
+
+/// A word with some digits after it, such as `orchid77`.
+fn is_numbered(value: &str) -> bool {
+    let letters = value.trim_end_matches(|c: char| c.is_ascii_digit());
+    letters.len() >= 4
+        && value.len() - letters.len() >= 2
+        && letters.chars().all(char::is_alphabetic)
+        && !has_any(&value.to_lowercase(), &STANDARDS)
 }
 
 /// Words and short numbers with signs between them, such as `users-2024-page-3` or `level2`.
@@ -336,7 +387,8 @@ fn is_path(value: &str) -> bool {
                 <= 1
             && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '$' | ':' | '?' | '!' | '*'))
     };
-    value.starts_with(['/', '.', '~']) || (value.contains('.') && value.split('.').all(is_name))
+    value.starts_with(['/', '.', '~'])
+        || (value.contains('.') && value.split('.').all(is_name) && !is_phrase(value))
 }
 
 /// What stands for a value that is elsewhere, or was masked already.

@@ -8,7 +8,7 @@ use super::patterns::{captures, is_among, is_letter};
 
 /// A color; a number, with what stands before or after it. Only of `k` and `M` the case tells something.
 const NUMBER: &str = concat!(
-    r"#(?<color>[0-9A-Fa-f]{6})(?-u:\b)",
+    r"#(?<color>[0-9A-Fa-f]{6})(?-u:\b)|(?-u:\b)(?:(?<hours>[0-9]+)h)?(?<mins>[0-9]+)m(?<secs>[0-9]+(?:\.[0-9]+)?)s(?-u:\b)",
     r"|(?<exact>[0-9]{1,3}(?:\.[0-9]{1,3}){3}",
     r"|[0-9](?:\.[0-9]+)?e-[0-9]+)(?-u:\b)",
     r"|(?<port>(?-u:\b)(?i:ports?)[ :=]{1,2}|localhost:|(?-u:\B):)?",
@@ -153,8 +153,13 @@ impl Number {
         if other.unit.is_empty() {
             return off < 1e-9 && (self.unit == "port" || self.amount >= 100.0);
         }
-        let rounded = if other.half > self.half { other.half.min(self.amount / 10.0) } else { 1e-9 };
-        self.unit == other.unit && off <= rounded
+        let ((unit, times), (other_unit, other_times)) = (base(&self.unit), base(&other.unit));
+        let (amount, half, other_half) = (self.amount * times, self.half * times, other.half * other_times);
+        let rounded = if other_half > half { other_half.min(amount / 10.0) } else { 1e-9 * amount };
+        // Who converts bytes may count by thousands.
+        let rounded =
+            if unit == "b" && self.unit != other.unit { rounded.max(amount * 0.08) } else { rounded };
+        unit == other_unit && (amount - other.amount * other_times).abs() <= rounded + 1e-9 * amount
     }
 
     /// Returns it as it stands, after at most three words that tell what it is of.
@@ -185,6 +190,17 @@ pub(super) fn numbers(text: &str) -> Vec<Number> {
         let (number, next) = (&mut before[at - 1], &next[0]);
         let between = text[number.end..next.start].trim();
         let are_joined = JOINTS.contains(&between) || (between == "," && next.shares_unit);
+        // `1 h 52 min` is one.
+        if let (("s", times), ("s", next_times)) = (base(&number.unit), base(&next.unit))
+            && times > next_times
+            && (between.is_empty() || between == "and")
+            && next.amount * next_times < times
+        {
+            number.amount = number.amount * times / next_times + next.amount;
+            (number.unit, number.half, number.end) = (next.unit.clone(), next.half, next.end);
+            all.remove(at);
+            continue;
+        }
         if number.unit.is_empty() && are_joined && !next.unit.is_empty() && !next.is_name() {
             (number.unit, number.shares_unit) = (next.unit.clone(), true);
         }
@@ -204,6 +220,10 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     let plain = Number { spelling, start, end, ..Number::default() };
     if !group("color").is_empty() {
         return Some(Number { unit: "color".into(), ..plain });
+    }
+    if !group("mins").is_empty() {
+        let [h, m, s] = ["hours", "mins", "secs"].map(|name| group(name).parse().unwrap_or(0.0));
+        return Some(Number { unit: "s".into(), amount: h * 3_600.0 + m * 60.0 + s, half: 0.5, ..plain });
     }
     if !group("exact").is_empty() {
         let is_part = text[..start].ends_with(|c: char| is_letter(c) || matches!(c, '_' | '-' | '.'));
@@ -273,4 +293,24 @@ fn canonical(unit: &str) -> &str {
     let is_one = |names: &&[&str]| names.iter().any(|name| unit.starts_with(name));
     let unit = unit.trim_end_matches("/s");
     UNITS.iter().find(|(_, names)| is_one(names)).map_or(unit, |(name, _)| name)
+}
+
+/// The unit that others of its kind are so many of.
+fn base(unit: &str) -> (&str, f64) {
+    match unit {
+        "ns" => ("s", 1e-9),
+        "us" | "µs" => ("s", 1e-6),
+        "ms" => ("s", 1e-3),
+        "min" => ("s", 60.0),
+        "h" => ("s", 3_600.0),
+        "d" => ("s", 86_400.0),
+        "week" => ("s", 604_800.0),
+        "bytes" => ("b", 1.0),
+        "kb" => ("b", 1_024.0),
+        "mb" => ("b", 1_048_576.0),
+        "gb" => ("b", 1_073_741_824.0),
+        "tb" => ("b", 1_099_511_627_776.0),
+        "cm" => ("mm", 10.0),
+        unit => (unit, 1.0),
+    }
 }

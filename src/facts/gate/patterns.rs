@@ -224,6 +224,7 @@ pub(super) fn is_noise(path: &str) -> bool {
         part.len() > 7
             && part.chars().all(|c| c.is_ascii_hexdigit())
             && part.contains(|c: char| c.is_ascii_digit())
+            && part.contains(|c: char| c.is_ascii_alphabetic())
     };
     path.split('/').any(|part| is_among(NOISE, part)) || path.split(['/', '.', '-', '_']).any(is_hash)
 }

@@ -6,6 +6,7 @@ use regex::Captures;
 
 use super::numbers::{Number, numbers};
 use super::patterns::*;
+use super::rules::Rules;
 use super::{Anchor, Kind};
 
 /// Most anchors, words that are counted, words of machines and files that are removed; bytes of a text that are read as
@@ -60,6 +61,7 @@ pub(super) struct Reader<'a> {
     removed: Vec<&'a str>,
     removals: usize,
     terms: HashMap<&'a str, Term>,
+    rules: Rules,
     /// What machines say and are given, to know their words by.
     machine: Vec<&'a str>,
 }
@@ -75,6 +77,7 @@ impl<'a> Reader<'a> {
     pub(super) fn prose(&mut self, text: &'a str, weight: u32, by: u32) {
         let (prose, pasted) = text.split_at(text.floor_char_boundary(PROSE));
         self.output(pasted);
+        self.rules.read(prose, self.at, by == BY_USER);
         for (at, part) in prose.split("```").enumerate() {
             if at % 2 == 1 {
                 self.count_words(part, BY_CALL);
@@ -263,7 +266,9 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.found.get_mut(&id) {
             known.said_again(weight, at);
         } else if self.found.len() < room {
-            self.found.insert(id, Anchor { kind, text, weight, key, number, has_twin: false, seen: at });
+            let about = Vec::new();
+            self.found
+                .insert(id, Anchor { kind, text, weight, key, number, about, has_twin: false, seen: at });
         }
     }
 
@@ -285,6 +290,7 @@ impl<'a> Reader<'a> {
             weight,
             key: text.to_lowercase(),
             number: None,
+            about: Vec::new(),
             has_twin: false,
             seen,
         };
@@ -308,11 +314,12 @@ impl<'a> Reader<'a> {
                 // What the user calls by a name that can only be one; in capitals it may be a product's.
                 None => {
                     let is_used = word.by & (BY_ASSISTANT | BY_EDIT) > 0;
-                    let is_ascii = text.chars().all(|c| c.is_ascii_alphabetic() || c == '_');
+                    let is_ascii = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                     let is_code = is_ascii
                         && text.len() > 5
                         && (text.contains('_') || !text.starts_with(char::is_uppercase));
-                    let is_told = word.by & BY_ASSISTANT > 0 && word.by & (BY_EDIT | BY_CALL | BY_OUTPUT) > 0;
+                    let is_told =
+                        word.by & BY_ASSISTANT > 0 && word.by & (BY_EDIT | BY_CALL | BY_OUTPUT | TICKED) > 0;
                     (is_told || word.by & BY_USER > 0 && (is_used || is_code)) && is_compound(text)
                 }
             };
@@ -332,6 +339,7 @@ impl<'a> Reader<'a> {
                 all.push(name(term, known.weight + known.pieces.min(5) - 1, known.seen));
             }
         }
+        all.extend(self.rules.anchors(USER));
         let is_error = |anchor: &&mut Anchor| anchor.kind == Kind::Error;
         if all.iter_mut().filter(is_error).count() <= FEW {
             all.iter_mut().filter(is_error).for_each(|error| error.weight = error.weight.max(ASSISTANT));

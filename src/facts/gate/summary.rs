@@ -1,5 +1,6 @@
 //! How a summary is compared: it has an anchor if it has it in any spelling a reader would take for the same.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
@@ -7,6 +8,7 @@ use regex::Regex;
 
 use super::numbers::{Number, numbers};
 use super::patterns::*;
+use super::rules::{is_echoed, telling};
 use super::{Anchor, Kind};
 
 /// Several files in one, as `src/{a,b}.rs`.
@@ -20,6 +22,8 @@ pub(super) struct Summary {
     /// Without what tells `max_age` from `maxAge` and `max-age`.
     plain: String,
     numbers: Vec<Number>,
+    /// The telling words of each sentence.
+    sentences: Vec<HashSet<String>>,
 }
 
 impl Summary {
@@ -35,12 +39,18 @@ impl Summary {
         for (number, word) in (1..).zip(words) {
             lower = lower.replace(&format!(" {word} "), &format!(" {number} "));
         }
+        for (words, number) in [("half an ", "0.5 "), ("half a ", "0.5 "), ("a quarter of an ", "0.25 ")] {
+            lower = lower.replace(words, number);
+        }
         let numbers = numbers(&text).into_iter().chain(numbers(&lower)).collect();
-        Self { plain: squeezed(&lower), lower, numbers }
+        let sentences = lower.split_inclusive(['\n', '。', ';']).flat_map(|line| line.split(". "));
+        let sentences = sentences.map(|sentence| telling(sentence).collect()).collect();
+        Self { plain: squeezed(&lower), lower, numbers, sentences }
     }
 
     pub(super) fn holds(&self, anchor: &Anchor) -> bool {
         match (anchor.kind, &anchor.number) {
+            (Kind::Rule, _) => self.sentences.iter().any(|words| is_echoed(&anchor.about, words)),
             (Kind::Path, _) => self.holds_path(anchor),
             // Any number may be a small code.
             (Kind::Error, None) if anchor.key.len() < 3 => {

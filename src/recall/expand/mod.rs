@@ -11,6 +11,7 @@ mod around;
 mod inside;
 mod lines;
 
+use std::borrow::Cow;
 use tokio_util::sync::CancellationToken;
 
 use super::grep::Place;
@@ -21,7 +22,7 @@ use super::{MessageCard, Scope, SummaryCard};
 use crate::dag::{Sources, Visible};
 use crate::error::{Error, Result};
 use crate::ids::{MessageId, SummaryId};
-use crate::model::{Message, Part};
+use crate::model::{Message, Part, original_of};
 use crate::store::View;
 use crate::{text, tokens};
 
@@ -425,7 +426,10 @@ fn read_message(view: &View<'_>, id: MessageId, raw: bool) -> Result<(MessageCar
     let stored = view.message(view.original(id)?)?;
     let card = MessageCard::of(&stored);
     let message = Message::parse(&stored.json);
-    let text = if raw { stored.json } else { message.readable() };
+    let text = match raw {
+        true => original_of(&stored.json).map(Cow::into_owned).unwrap_or(stored.json),
+        false => message.readable(),
+    };
     Ok((card, message, text))
 }
 

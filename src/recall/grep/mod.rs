@@ -29,6 +29,7 @@ use super::visibility::Visibility;
 use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
+use crate::model::agent_of_session;
 use crate::store::{Filter, View};
 
 pub(super) use inside::Lookup;
@@ -38,6 +39,9 @@ pub use snippet::Snippet;
 pub const DEFAULT_LIMIT: usize = 20;
 /// Results of one answer at most.
 pub const MOST_RESULTS: usize = 100;
+
+/// What Pi is called among the agents.
+pub const PI: &str = "pi";
 
 /// Passages that name the file asked for, of which the messages are looked for.
 const MOST_ABOUT: usize = 5_000;
@@ -139,6 +143,8 @@ pub struct Question {
     pub role: Option<String>,
     /// Only results of this tool.
     pub tool: Option<String>,
+    /// Only what this agent said; [`PI`] for Pi.
+    pub agent: Option<String>,
     /// Results of one answer; brought into bounds.
     pub limit: usize,
     /// Where to go on, as the answer before said.
@@ -322,13 +328,25 @@ impl Search<'_> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
         Ok(is_about
             && self.request != Some(message)
+            && self.is_of_agent(message)?
             && (self.question.branches == Branches::All || self.sight.shows(message)?))
+    }
+
+    /// Did the agent say it that was asked for?
+    fn is_of_agent(&self, message: MessageId) -> Result<bool> {
+        let Some(wanted) = &self.question.agent else { return Ok(true) };
+        let sessions = self.view.sessions_of(message)?;
+        let session = sessions.first().map(|session| self.view.session_id(*session)).transpose()?;
+        Ok(session.as_deref().and_then(agent_of_session).unwrap_or(PI) == wanted)
     }
 
     /// Is something asked for that summaries do not have: a role, a tool, a file?
     fn is_of_messages(&self) -> bool {
-        let Question { role, tool, path, .. } = self.question;
-        role.is_some() || tool.is_some() || path.is_some()
+        let Question { role, tool, path, agent, .. } = self.question;
+        role.is_some()
+            || tool.is_some()
+            || path.is_some()
+            || agent.as_deref().is_some_and(|agent| agent != PI)
     }
 
     /// Are summaries looked at?

@@ -9,6 +9,10 @@ use crate::ids::{ConversationId, MessageId};
 use crate::store::View;
 use crate::store::view::reading;
 
+/// Is the session `c` one of Pi's? What other agents said is searched, and goes into no context.
+pub(in crate::store) const IS_PI_S: &str =
+    "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*')";
+
 /// A session, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
@@ -45,16 +49,16 @@ impl View<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The sessions beside one in which something was said, the last opened first, `most` at most.
+    /// The sessions beside one in which something was said, Pi's before other agents', the last opened first, `most` at most.
     pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "SELECT id FROM conversations c
                   WHERE id <> ?1
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind <> 4)
-                  ORDER BY seen_at DESC, id DESC LIMIT ?2",
-            )
+                  ORDER BY {IS_PI_S} DESC, seen_at DESC, id DESC LIMIT ?2"
+            ))
             .map_err(reading)?;
         let ids = query
             .query_map(params![conversation.0, most], |row| row.get(0).map(ConversationId))
@@ -71,17 +75,18 @@ impl View<'_> {
         most: usize,
     ) -> Result<(usize, Vec<ConversationId>)> {
         let mut query = (self.connection)
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "WITH RECURSIVE origins (id, parent_session) AS (
                    SELECT id, parent_session FROM conversations WHERE id = ?1 OR file = ?2
                    UNION
                    SELECT c.id, c.parent_session FROM origins o JOIN conversations c ON c.file = o.parent_session)
                  SELECT id FROM conversations c
                   WHERE (id < (SELECT min(id) FROM origins) OR NOT EXISTS (SELECT 1 FROM origins))
+                    AND {IS_PI_S}
                     AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = c.id AND m.kind = 0)
-                  ORDER BY id DESC",
-            )
+                  ORDER BY id DESC"
+            ))
             .map_err(reading)?;
         let ids = query
             .query_map(params![conversation.0, parent], |row| row.get(0).map(ConversationId))
@@ -124,5 +129,16 @@ impl View<'_> {
                 })
             })
             .map_err(reading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IS_PI_S;
+    use crate::model::AGENTS;
+
+    #[test]
+    fn no_agent_is_taken_for_pi() {
+        assert!(AGENTS.iter().all(|agent| IS_PI_S.contains(&format!("NOT GLOB '{agent}:*'"))));
     }
 }

@@ -1,0 +1,135 @@
+//! Which files an import reads, and whose they are.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+
+use super::file::SessionFile;
+use super::foreign::Agent;
+use super::import::{Folders, Home, Source, Unreadable};
+use crate::config::ProjectIdentity;
+use crate::error::{Error, Result};
+use crate::store::project_of;
+
+/// A session file, and whose it is.
+pub(super) struct Found {
+    pub path: PathBuf,
+    /// The project, for those of other projects.
+    pub cwd: Option<String>,
+    /// The agent, where it is another than Pi.
+    pub agent: Option<&'static Agent>,
+}
+
+/// The files to import, those of one project together and its oldest first, and those that are no sessions.
+pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, Vec<Unreadable>)> {
+    if let Source::Agent { agent, path, everything } = source {
+        return find_logs(home, folders, agent, path.as_deref(), *everything);
+    }
+    let paths = match source {
+        Source::Path(path) => {
+            let path = Path::new(&home.cwd).join(path);
+            match (path.is_dir(), path.exists()) {
+                (true, _) => session_files(&path)?,
+                (false, true) => vec![path],
+                (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
+            }
+        }
+        // Other worktrees have folders of sessions of their own.
+        Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
+        Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
+        Source::Everything | Source::Agent { .. } => everywhere(folders),
+    };
+    if let Source::Path(_) = source {
+        return Ok((
+            paths.into_iter().map(|path| Found { path, cwd: None, agent: None }).collect(),
+            Vec::new(),
+        ));
+    }
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    for path in paths {
+        let file = match SessionFile::open(&path) {
+            Ok(file) => file,
+            Err(error) => {
+                failed.push(Unreadable::new(&path, &error));
+                continue;
+            }
+        };
+        let header = file.header();
+        if header.id == home.session_id || (*source == Source::Project && !home.is_own(header)) {
+            continue;
+        }
+        match &header.cwd {
+            Some(cwd) => found.push(Found { path, cwd: Some(home.project_of(cwd)), agent: None }),
+            None => failed.push(Unreadable::new(&path, "it names no project")),
+        }
+    }
+    found.sort_by(|one, other| (&one.cwd, one.path.file_name()).cmp(&(&other.cwd, other.path.file_name())));
+    Ok((found, failed))
+}
+
+/// The logs of another agent: those that are named, whatever they are about, else those of this project or of all.
+fn find_logs(
+    home: &Home,
+    folders: &Folders,
+    agent: &'static Agent,
+    path: Option<&Path>,
+    everything: bool,
+) -> Result<(Vec<Found>, Vec<Unreadable>)> {
+    let path = path.map(|path| Path::new(&home.cwd).join(path));
+    if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
+        return Err(Error::invalid(format!("there is no {}", path.display())));
+    }
+    let (mut found, mut failed) = (Vec::new(), Vec::new());
+    let own = project_of(Path::new(&home.cwd), ProjectIdentity::Git);
+    for log in agent.find(path.as_deref(), folders.home.as_deref()) {
+        if path.is_some() && !everything {
+            found.push(Found { path: log, cwd: None, agent: Some(agent) });
+            continue;
+        }
+        let folder = match agent.open(&log, &CancellationToken::new()) {
+            Ok(sessions) => sessions.first().and_then(|session| session.header().cwd.clone()),
+            Err(error) => {
+                failed.push(Unreadable::new(&log, &error));
+                continue;
+            }
+        };
+        match folder {
+            // As the agents see it, worktrees and folders of a repository are one project.
+            Some(cwd) if everything => {
+                found.push(Found { path: log, cwd: Some(home.project_of(&cwd)), agent: Some(agent) });
+            }
+            Some(cwd) if project_of(Path::new(&cwd), ProjectIdentity::Git) == own => {
+                found.push(Found { path: log, cwd: None, agent: Some(agent) });
+            }
+            None if everything => failed.push(Unreadable::new(&log, "it names no project")),
+            _ => {}
+        }
+    }
+    found.sort_by(|one, other| (&one.cwd, &one.path).cmp(&(&other.cwd, &other.path)));
+    Ok((found, failed))
+}
+
+/// The session files of all projects.
+fn everywhere(folders: &Folders) -> Vec<PathBuf> {
+    let mut dirs = vec![folders.session_dir.clone()];
+    let projects = folders.all_sessions.read_dir().into_iter().flatten().flatten();
+    dirs.extend(projects.map(|entry| entry.path()).filter(|path| path.is_dir()));
+    let mut seen = HashSet::new();
+    dirs.retain(|dir| dir.canonicalize().is_ok_and(|real| seen.insert(real)));
+    dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
+}
+
+/// The session files right in a folder, by name, which is by age.
+pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |error| Error::invalid(format!("the folder {} can't be read: {error}", dir.display()));
+    let mut files = Vec::new();
+    for entry in dir.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}

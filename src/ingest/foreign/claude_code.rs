@@ -1,0 +1,149 @@
+//! Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, a record in each line, which names the one above it. Side chains stand among
+//! the others, since 2.0 in files of their own: `agent-<id>.jsonl`, beside the session's or in `<session>/subagents`.
+//!
+//! The format is not documented; seen are 1.0.83, 2.0.14, 2.1.38 and what public readers of it tell.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Agent, Context, Log, Place, Reading, Record, Shown, as_text, call, head, text, thinking};
+use crate::error::Result;
+use crate::model::AGENTS;
+
+pub(super) static AGENT: Agent = Agent {
+    name: AGENTS[0],
+    title: "Claude Code",
+    home: ("CLAUDE_CONFIG_DIR", ".claude"),
+    logs: &["projects"],
+    is_log: |path| path.extension().is_some_and(|ending| ending == "jsonl") && stem(path) != "journal",
+    open,
+    read,
+};
+
+/// Kinds that say nothing.
+const SILENT: [&str; 20] = [
+    "system",
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "progress",
+    "attachment",
+    "last-prompt",
+    "custom-title",
+    "ai-title",
+    "agent-name",
+    "agent-color",
+    "agent-setting",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "tag",
+    "task-summary",
+    "saved_hook_context",
+    "content-replacement",
+    "worktree-state",
+];
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    let (mut session, mut cwd, mut version, mut is_log) = (None, None, None, false);
+    let records = head(path, cancel, |fields| {
+        is_log |= fields.text("type").is_some()
+            && (fields.text("uuid").is_some() || fields.text("sessionId").is_some())
+            || fields.text("type").is_some_and(|kind| SILENT.contains(&kind.as_str()));
+        session = session.take().or_else(|| fields.text("sessionId"));
+        cwd = cwd.take().or_else(|| fields.text("cwd"));
+        version = version.take().or_else(|| fields.text("version"));
+        session.is_some() && cwd.is_some() && version.is_some()
+    })?;
+    let name = stem(path);
+    let is_side_chain = name.starts_with("agent-");
+    // Records of a session that was resumed may have the id of the one before.
+    let is_uuid = name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let session = session.filter(|_| !is_uuid).unwrap_or_else(|| name.clone());
+    let log = Log {
+        session,
+        cwd,
+        parent: None,
+        prefix: if is_side_chain { format!("{name}:") } else { String::new() },
+        version: version.unwrap_or_default(),
+        records: Box::new(records),
+    };
+    Ok(is_log.then_some(log).into_iter().collect())
+}
+
+fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+    if let Some(version) = record.text("version") {
+        context.version = version;
+    }
+    let kind = record.kind();
+    let content = || record.value("message")["content"].take();
+    let shown = match kind.as_str() {
+        // What Claude Code itself puts in, and its account of what it compacted.
+        "user" if record.is("isMeta") || record.is("isCompactSummary") => {
+            vec![Shown::aside(blocks(context, &content()))]
+        }
+        "user" => user(context, &content()),
+        "assistant" => vec![Shown::said("assistant", blocks(context, &content()))],
+        "summary" => vec![Shown::aside(vec![text(&as_text(&record.value("summary")))])],
+        "system" => vec![Shown::aside(vec![text(&as_text(&record.value("content")))])],
+        _ => Vec::new(),
+    };
+    let above = record.text("parentUuid").or_else(|| record.text("logicalParentUuid"));
+    Reading {
+        id: record.text("uuid"),
+        place: above.map_or(Place::Last, Place::Below),
+        time: record.time("timestamp"),
+        is_unknown: shown.is_empty() && !SILENT.contains(&kind.as_str()),
+        shown,
+    }
+}
+
+/// What the person said, or the results of tools.
+fn user(context: &mut Context, content: &Value) -> Vec<Shown> {
+    let results: Vec<&Value> =
+        (content.as_array().into_iter().flatten()).filter(|block| block["type"] == "tool_result").collect();
+    let mut shown: Vec<Shown> = results
+        .iter()
+        .map(|block| {
+            let call = block["tool_use_id"].as_str().unwrap_or_default();
+            let content = blocks(&mut Context::default(), &block["content"]);
+            context.result(call, block["is_error"] == true, content)
+        })
+        .collect();
+    let said = blocks(context, content);
+    if !said.is_empty() || shown.is_empty() {
+        shown.push(Shown::said("user", said));
+    }
+    shown
+}
+
+/// The content of a message.
+fn blocks(context: &mut Context, content: &Value) -> Vec<Value> {
+    let said = |block: &Value, field: &str| block[field].as_str().unwrap_or_default().to_owned();
+    match content {
+        Value::String(said) => vec![text(said)],
+        Value::Array(blocks) => (blocks.iter())
+            .filter_map(|block| match said(block, "type").as_str() {
+                "text" => Some(text(&said(block, "text"))),
+                "thinking" => Some(thinking(&said(block, "thinking"))),
+                "tool_use" | "server_tool_use" => {
+                    let (id, name) = (said(block, "id"), said(block, "name"));
+                    context.called(&id, &name);
+                    Some(call(&id, &name, &block["input"]))
+                }
+                "image" => {
+                    let source = &block["source"];
+                    Some(json!({"type": "image", "data": source["data"], "mimeType": source["media_type"]}))
+                }
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,166 @@
+//! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, a record in each line, in order. A record has its kind
+//! and what it holds under `payload`; before 0.32 it stood in the line by itself. Records have no ids.
+//!
+//! The kinds are those of `codex-rs/protocol/src/protocol.rs` in openai/codex.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, text, thinking};
+use crate::error::Result;
+use crate::model::{AGENTS, Fields, read_json};
+
+pub(super) static AGENT: Agent = Agent {
+    name: AGENTS[1],
+    title: "Codex",
+    home: ("CODEX_HOME", ".codex"),
+    logs: &["sessions", "archived_sessions"],
+    is_log: |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("rollout-") && name.ends_with(".jsonl")
+    },
+    open,
+    read,
+};
+
+/// What a user's message begins with that Codex itself put there.
+const OWN: [&str; 4] = [
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions",
+    "<permissions instructions>",
+];
+
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    let mut found: Option<Value> = None;
+    let mut cwd = None;
+    let records = head(path, cancel, |fields| {
+        if found.is_none() {
+            found = meta(fields);
+        }
+        cwd = cwd.take().or_else(|| folder(fields));
+        found.is_some() && cwd.is_some()
+    })?;
+    let Some(meta) = found else { return Ok(Vec::new()) };
+    let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let own = said(&meta["id"]).unwrap_or_default();
+    // A side chain belongs to the session that began it.
+    let above = said(&meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"]);
+    Ok(vec![Log {
+        prefix: if above.is_some() { format!("{own}:") } else { String::new() },
+        session: above.unwrap_or(own),
+        cwd,
+        parent: said(&meta["forked_from_id"]),
+        version: said(&meta["cli_version"]).unwrap_or_default(),
+        records: Box::new(records),
+    }])
+}
+
+/// What a log says of its session.
+fn meta(fields: &Fields<'_>) -> Option<Value> {
+    match fields.text("type").as_deref() {
+        Some("session_meta") => Some(fields.value("payload")),
+        Some(_) => None,
+        None => Some(json!({"id": fields.text("id")?})).filter(|_| fields.text("timestamp").is_some()),
+    }
+}
+
+/// The folder, which older versions told the model alone.
+fn folder(fields: &Fields<'_>) -> Option<String> {
+    let payload = fields.value("payload");
+    if let Some(cwd) = payload["cwd"].as_str() {
+        return Some(cwd.to_owned());
+    }
+    let content = if payload.is_object() { payload["content"].clone() } else { fields.value("content") };
+    let context = content[0]["text"].as_str()?.strip_prefix(OWN[0])?;
+    let told = [("<cwd>", "</cwd>"), ("Current working directory: ", "\n")];
+    told.iter().find_map(|(begin, end)| Some(context.split_once(begin)?.1.split_once(end)?.0.to_owned()))
+}
+
+fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+    let payload = record.value("payload");
+    let kind = record.kind();
+    let is_bare = !payload.is_object();
+    let (item, is_item) = match (is_bare, kind.as_str()) {
+        (false, "response_item") => (payload, true),
+        (true, _) if !kind.is_empty() => (read_json(record.json).unwrap_or_default(), true),
+        _ => (payload, false),
+    };
+    if let (true, Some(version)) = (kind == "session_meta", item["cli_version"].as_str()) {
+        context.version = version.to_owned();
+    }
+    let silent = matches!(kind.as_str(), "session_meta" | "event_msg" | "turn_context")
+        || (kind.is_empty() && (record.text("id").is_some() || record.text("record_type").is_some()));
+    let shown = match (is_item, kind.as_str()) {
+        (true, _) => response(context, &item),
+        (false, "compacted") => Some(vec![Shown::aside(vec![text(&as_text(&item["message"]))])]),
+        _ => silent.then(Vec::new),
+    };
+    Reading {
+        time: record.time("timestamp"),
+        is_unknown: shown.is_none(),
+        shown: shown.unwrap_or_default(),
+        ..Reading::default()
+    }
+}
+
+/// A message, a call or a result; `None` for a kind that is not known.
+fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
+    let said = |name: &str| item[name].as_str().unwrap_or_default();
+    let id = said("call_id");
+    let shown = match said("type") {
+        "message" => {
+            let content = parts(&item["content"]);
+            let first = content.first().and_then(|part| part["text"].as_str()).unwrap_or_default();
+            let is_own = OWN.iter().any(|own| first.trim_start().starts_with(own));
+            match said("role") {
+                "assistant" => Shown::said("assistant", content),
+                "user" if !is_own => Shown::said("user", content),
+                _ => Shown::aside(content),
+            }
+        }
+        "reasoning" => {
+            let thoughts = [&item["summary"], &item["content"]];
+            let thoughts = thoughts.iter().flat_map(|thoughts| thoughts.as_array().into_iter().flatten());
+            Shown::said("assistant", thoughts.map(|thought| thinking(&as_text(&thought["text"]))).collect())
+        }
+        "function_call" => {
+            called(context, id, said("name"), &read_json(said("arguments")).unwrap_or_default())
+        }
+        "custom_tool_call" => called(context, id, said("name"), &json!({"input": item["input"]})),
+        "local_shell_call" => called(context, id, "local_shell", &item["action"]),
+        "web_search_call" => called(context, said("id"), "web_search", &item["action"]),
+        "function_call_output" | "custom_tool_call_output" => {
+            let output = &item["output"];
+            let is_error = output["success"] == false;
+            let content = if output.is_object() { &output["content"] } else { output };
+            context.result(id, is_error, parts(content))
+        }
+        "ghost_snapshot" | "compaction" | "compaction_summary" => return Some(Vec::new()),
+        _ => return None,
+    };
+    Some(vec![shown])
+}
+
+fn called(context: &mut Context, id: &str, name: &str, arguments: &Value) -> Shown {
+    context.called(id, name);
+    Shown::said("assistant", vec![call(id, name, arguments)])
+}
+
+fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => (parts.iter())
+            .filter_map(|part| match part["image_url"].as_str() {
+                Some(url) => {
+                    let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+                    Some(json!({"type": "image", "data": data, "mimeType": kind}))
+                }
+                None => part["text"].as_str().map(text),
+            })
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![text(&as_text(other))],
+    }
+}

@@ -1,0 +1,485 @@
+//! Sessions of other agents: each record of a log becomes a message in Pi's words, in a session of its own, with the record itself behind
+//! it, byte for byte. What differs between agents stands in a small file for each, as an [`Agent`]; all else is here.
+//!
+//! What was said makes the tree. What was not (settings, counts, compactions, kinds that a reader does not know) hangs beside it and has
+//! the role `system`, which no search reads: so the sessions of a fork share what they say, whatever else their logs have.
+
+mod claude_code;
+mod codex;
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::file::{Header, LINE, Line, Lines, SLICE, Slices};
+use super::fold::Handover;
+use super::order::Order;
+use super::stringify::stringify;
+use crate::error::{Error, Result};
+use crate::model::{AGENTS, Content, Entry, Fields, foreign};
+use crate::text::parse_iso;
+
+/// Records that are looked through for what a log says of itself.
+const HEAD: usize = 200;
+/// Folders in folders that are looked through for logs.
+const DEEPEST: usize = 6;
+
+/// Another agent.
+pub struct Agent {
+    /// What it is called in commands, as in [`AGENTS`].
+    pub name: &'static str,
+    /// What it calls itself.
+    pub title: &'static str,
+    /// The variable that names its folder, and where that is without it, below the home folder.
+    home: (&'static str, &'static str),
+    /// The folders in there that have logs.
+    logs: &'static [&'static str],
+    /// Is a file one of its logs?
+    is_log: fn(&Path) -> bool,
+    /// Opens the sessions of a log.
+    open: fn(&Path, &CancellationToken) -> Result<Vec<Log>>,
+    /// Reads a record.
+    read: fn(&mut Context, &Record<'_>) -> Reading,
+}
+
+/// All of them.
+static ALL: [&Agent; 2] = [&claude_code::AGENT, &codex::AGENT];
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Agent {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Agent {}
+
+/// The agent of this name.
+///
+/// # Errors
+/// When there is none.
+pub fn agent(name: &str) -> Result<&'static Agent> {
+    ALL.into_iter().find(|agent| agent.name == name).ok_or_else(|| {
+        let name = crate::text::one_line(name, 40);
+        Error::invalid(format!("--from takes {}, and {name} is none of them", AGENTS.join(", ")))
+    })
+}
+
+impl Agent {
+    /// The logs below `path`, or where the agent keeps them: in the home folder `home`, if it is told, else in the user's.
+    pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        match path {
+            Some(file) if file.is_file() => found.push(file.to_owned()),
+            Some(folder) => self.look_into(folder, 0, &mut found),
+            None => {
+                let own = self.folder(home);
+                self.logs.iter().for_each(|logs| self.look_into(&own.join(logs), 0, &mut found));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn folder(&self, home: Option<&Path>) -> PathBuf {
+        let (variable, usual) = self.home;
+        match (home, std::env::var_os(variable).filter(|set| !set.is_empty())) {
+            (Some(home), _) => home.join(usual),
+            (None, Some(set)) => set.into(),
+            (None, None) => std::env::home_dir().unwrap_or_default().join(usual),
+        }
+    }
+
+    fn look_into(&self, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            let path = entry.path();
+            // A link may lead back to where it lies.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && depth < DEEPEST => self.look_into(&path, depth + 1, found),
+                Ok(kind) if !kind.is_dir() && (self.is_log)(&path) => found.push(path),
+                _ => {}
+            }
+        }
+    }
+
+    /// Opens the sessions of a log.
+    ///
+    /// # Errors
+    /// When it can't be read, or is none.
+    pub(super) fn open(
+        &'static self,
+        path: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ForeignSession>> {
+        let logs = (self.open)(path, cancel)?;
+        if logs.is_empty() {
+            return Err(self.strange());
+        }
+        Ok(logs.into_iter().map(|log| ForeignSession::new(self, log)).collect())
+    }
+
+    fn strange(&self) -> Error {
+        Error::invalid(format!("it is no log of {}'s", self.title))
+    }
+}
+
+/// A session as a log has it.
+struct Log {
+    /// The agent's id of it; of a side chain, that of the session it belongs to.
+    session: String,
+    /// The folder it was about.
+    cwd: Option<String>,
+    /// The session that it was forked from.
+    parent: Option<String>,
+    /// What stands in front of the ids of a side chain's entries.
+    prefix: String,
+    /// The agent's version, until a record tells another.
+    version: String,
+    records: Box<dyn Records>,
+}
+
+/// The records of a session, one after the other.
+trait Records: Send {
+    fn next(&mut self) -> Result<Option<Raw>>;
+}
+
+/// A record, as it stands in a log.
+enum Raw {
+    Text(String),
+    /// What could not be read: the end is still to be written, or it is too long.
+    Broken,
+}
+
+impl Records for std::vec::IntoIter<String> {
+    fn next(&mut self) -> Result<Option<Raw>> {
+        Ok(Iterator::next(self).map(Raw::Text))
+    }
+}
+
+/// A log with a record in each line.
+impl Records for Lines {
+    fn next(&mut self) -> Result<Option<Raw>> {
+        loop {
+            match Lines::next(self, LINE)? {
+                None => return Ok(None),
+                Some(Line::Text(line)) if line.trim().is_empty() => {}
+                Some(Line::Text(line)) if self.is_cut() && Fields::of(&line).is_none() => {
+                    return Ok(Some(Raw::Broken));
+                }
+                Some(Line::Text(line)) => return Ok(Some(Raw::Text(line))),
+                Some(Line::TooLong) => return Ok(Some(Raw::Broken)),
+            }
+        }
+    }
+}
+
+/// What the first lines of a log say, each by `read` until it says that this is all.
+fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_>) -> bool) -> Result<Lines> {
+    let mut lines = Lines::open(path, cancel)?;
+    for _ in 0..HEAD {
+        let Some(Line::Text(line)) = lines.next(LINE)? else { break };
+        if Fields::of(&line).is_some_and(|fields| read(&fields)) {
+            break;
+        }
+    }
+    Lines::open(path, cancel)
+}
+
+/// A record with its fields; none where it is no object.
+struct Record<'a> {
+    json: &'a str,
+    fields: Option<Fields<'a>>,
+    /// Which record of its log it is, from 1.
+    number: usize,
+}
+
+impl Record<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        self.fields.as_ref()?.text(name)
+    }
+
+    fn value(&self, name: &str) -> Value {
+        self.fields.as_ref().map(|fields| fields.value(name)).unwrap_or_default()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.fields.as_ref().and_then(|fields| fields.json(name)) == Some("true")
+    }
+
+    fn kind(&self) -> String {
+        self.text("type").unwrap_or_default()
+    }
+
+    /// The time of an ISO date in a field.
+    fn time(&self, name: &str) -> Option<i64> {
+        self.text(name).and_then(|iso| parse_iso(&iso))
+    }
+}
+
+/// What a reader remembers of a session.
+#[derive(Default)]
+struct Context {
+    version: String,
+    /// The tools that were called, by the ids of the calls.
+    tools: HashMap<String, String>,
+}
+
+impl Context {
+    fn called(&mut self, id: &str, tool: &str) {
+        self.tools.insert(id.to_owned(), tool.to_owned());
+    }
+
+    /// The result of a call.
+    fn result(&self, call: &str, is_error: bool, content: Vec<Value>) -> Shown {
+        let tool = self.tools.get(call).cloned().unwrap_or_default();
+        Shown { role: "toolResult", result: Some((call.to_owned(), tool, is_error)), content }
+    }
+}
+
+/// What a record comes to.
+#[derive(Default)]
+struct Reading {
+    /// The agent's own id of it; else it is called by its number.
+    id: Option<String>,
+    /// Where it hangs.
+    place: Place,
+    /// ms since the epoch; else that of the record before.
+    time: Option<i64>,
+    /// What it says, if it says something: the first message carries the record.
+    shown: Vec<Shown>,
+    /// The reader does not know its kind.
+    is_unknown: bool,
+}
+
+/// Where a record hangs.
+#[derive(Default)]
+enum Place {
+    /// Below what was said last.
+    #[default]
+    Last,
+    /// Below a record that is named.
+    Below(String),
+}
+
+/// A message in Pi's words.
+struct Shown {
+    role: &'static str,
+    /// Of a tool's result: the call, the tool, whether it failed.
+    result: Option<(String, String, bool)>,
+    content: Vec<Value>,
+}
+
+impl Shown {
+    fn said(role: &'static str, content: Vec<Value>) -> Self {
+        Self { role, result: None, content }
+    }
+
+    /// What no search reads.
+    fn aside(content: Vec<Value>) -> Self {
+        Self::said("system", content)
+    }
+
+    fn fields(&self, time: i64) -> String {
+        let mut out = format!("\"role\":\"{}\"", self.role);
+        if let Some((call, tool, is_error)) = &self.result {
+            let (call, tool) = (Value::from(call.as_str()), Value::from(tool.as_str()));
+            let _ = write!(out, ",\"toolCallId\":{call},\"toolName\":{tool},\"isError\":{is_error}");
+        }
+        let content = serde_json::to_string(&self.content).unwrap_or_default();
+        // Numbers are written as Pi would write them.
+        let content = stringify(&content).unwrap_or(content);
+        let _ = write!(out, ",\"content\":{content},\"timestamp\":{time}");
+        out
+    }
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn thinking(text: &str) -> Value {
+    json!({"type": "thinking", "thinking": text})
+}
+
+fn call(id: &str, name: &str, arguments: &Value) -> Value {
+    json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments})
+}
+
+/// A text of its own, or whatever else it is as JSON.
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+/// A session of another agent, read up to somewhere.
+pub(super) struct ForeignSession {
+    agent: &'static Agent,
+    header: Header,
+    prefix: String,
+    records: Box<dyn Records>,
+    context: Context,
+    order: Order,
+    /// Records so far.
+    number: usize,
+    /// How often an id came that came more than once.
+    repeated: HashMap<String, usize>,
+    seen: HashSet<String>,
+    /// The entries of records that go by another id than their own.
+    renamed: HashMap<String, String>,
+    /// The entry of what was said last, and its time.
+    last: (Option<String>, i64),
+    broken: usize,
+    unknown: usize,
+    /// Messages that were known.
+    known: usize,
+    ended: bool,
+}
+
+impl ForeignSession {
+    fn new(agent: &'static Agent, log: Log) -> Self {
+        let named = |id: &str| format!("{}:{id}", agent.name);
+        let header =
+            Header { id: named(&log.session), cwd: log.cwd, parent: log.parent.as_deref().map(named) };
+        Self {
+            agent,
+            header,
+            prefix: log.prefix,
+            records: log.records,
+            context: Context { version: log.version, ..Context::default() },
+            order: Order::default(),
+            number: 0,
+            repeated: HashMap::new(),
+            seen: HashSet::new(),
+            renamed: HashMap::new(),
+            last: (None, 0),
+            broken: 0,
+            unknown: 0,
+            known: 0,
+            ended: false,
+        }
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Is it a part of the session that it names?
+    pub fn is_side_chain(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
+    /// Takes a record in; says about how many bytes that are.
+    fn take(&mut self, json: &str, known: &HashSet<String>) -> usize {
+        self.number += 1;
+        let record = Record { json, fields: Fields::of(json), number: self.number };
+        let reading = (self.agent.read)(&mut self.context, &record);
+        self.unknown += usize::from(reading.is_unknown);
+        let time = reading.time.unwrap_or(self.last.1);
+        self.last.1 = time;
+        let id = self.free_id(reading.id.as_deref(), &record);
+        let mut parent = match reading.place {
+            Place::Last => self.last.0.clone(),
+            Place::Below(name) => {
+                let name = format!("{}{name}", self.prefix);
+                Some(self.renamed.get(&name).cloned().unwrap_or(name))
+            }
+        };
+        let is_said = !reading.shown.is_empty();
+        let shown = if is_said { reading.shown } else { vec![Shown::aside(Vec::new())] };
+        let is_said = is_said && shown.iter().any(|shown| shown.role != "system");
+        let mut size = 0;
+        for (n, shown) in shown.iter().enumerate() {
+            let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
+            let content = match known.contains(&entry) {
+                true => {
+                    self.known += usize::from(shown.role != "system");
+                    Content::Other
+                }
+                false => Content::Message(self.message(shown, time, (n == 0).then_some(json))),
+            };
+            size += json.len();
+            self.order.push(Entry {
+                id: entry.clone(),
+                parent: parent.replace(entry),
+                timestamp: time,
+                content,
+            });
+        }
+        self.name(reading.id, &parent);
+        if is_said {
+            self.last.0 = parent;
+        }
+        size
+    }
+
+    fn message(&self, shown: &Shown, time: i64, record: Option<&str>) -> String {
+        let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
+        foreign(self.agent.name, &self.context.version, &shown.fields(time), record, is_canonical)
+    }
+
+    /// An id that no other entry of the session has: the record's own, or its number.
+    fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
+        let id = own.map_or_else(|| format!("L{}", record.number), ToOwned::to_owned);
+        let id = format!("{}{id}", self.prefix);
+        if self.seen.insert(id.clone()) {
+            return id;
+        }
+        let times = self.repeated.entry(id.clone()).or_insert(1);
+        *times += 1;
+        format!("{id}~{times}")
+    }
+
+    /// Remembers what hangs below a record hangs below the last of its entries.
+    fn name(&mut self, own: Option<String>, entry: &Option<String>) {
+        let own = own.map(|own| format!("{}{own}", self.prefix));
+        if let (Some(own), Some(entry)) = (own, entry)
+            && own != *entry
+        {
+            self.renamed.insert(own, entry.clone());
+        }
+    }
+}
+
+impl Slices for ForeignSession {
+    fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>> {
+        loop {
+            let slice = self.order.take(SLICE);
+            if !slice.entries.is_empty() {
+                return Ok(Some(slice));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let mut taken = 0;
+            while taken < SLICE && !self.ended {
+                match self.records.next()? {
+                    Some(Raw::Text(json)) => taken += self.take(&json, known),
+                    Some(Raw::Broken) => self.broken += 1,
+                    None => self.ended = true,
+                }
+            }
+            if self.ended {
+                self.order.end();
+            }
+        }
+    }
+
+    fn broken(&self) -> usize {
+        self.broken
+    }
+
+    fn unknown(&self) -> usize {
+        self.unknown
+    }
+
+    fn known(&self) -> Option<usize> {
+        Some(self.known)
+    }
+}

@@ -28,7 +28,10 @@ pub(crate) const COMMAND: Command = Command {
             "adds a session file, those in a folder, or the readable part of a moved database to this project",
         ),
         ("import --all", "adds the sessions of every project, each to its own project's history"),
-        ("import --from codex", "adds another agent's sessions: claude-code or codex; with PATH or --all as above"),
+        (
+            "import --from codex",
+            "adds another agent's sessions: claude-code or codex; with PATH or --all as above",
+        ),
         ("import --stop", "stops; the same command continues"),
     ],
     arguments: &[("--all", "every project's sessions"), ("--stop", "stop the running import")],

@@ -56,7 +56,7 @@ pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(V
             }
         };
         let header = file.header();
-        if header.id == home.session_id || (*source == Source::Project && !home.is_own(header)) {
+        if home.is_open(header) || (*source == Source::Project && !home.is_own(header)) {
             continue;
         }
         match &header.cwd {

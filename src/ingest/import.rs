@@ -127,6 +127,10 @@ impl Unreadable {
     }
 }
 
+/// Two sessions without an id would become one, so neither is stored.
+const NO_ID: &str =
+    "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
+
 /// What came of one file.
 #[derive(Default)]
 struct Taken {
@@ -225,7 +229,12 @@ impl Home {
     /// Is this another session of this project than the one that is open?
     pub(super) fn is_own(&self, header: &Header) -> bool {
         let own = || self.project_of(&self.cwd);
-        header.id != self.session_id && header.cwd.as_ref().is_some_and(|cwd| self.project_of(cwd) == own())
+        !self.is_open(header) && header.cwd.as_ref().is_some_and(|cwd| self.project_of(cwd) == own())
+    }
+
+    /// Is this the session that is open? From the shell none is, and its id is empty.
+    pub(super) fn is_open(&self, header: &Header) -> bool {
+        !header.id.is_empty() && header.id == self.session_id
     }
 
     /// The project that a folder is part of.
@@ -302,6 +311,9 @@ impl Run<'_> {
         }
         let file = aside(move || SessionFile::open(&opened)).await??.until(self.cancel);
         let header = file.header().clone();
+        if header.id.is_empty() {
+            return Err(Error::invalid(NO_ID));
+        }
         self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
     }
 

@@ -379,6 +379,26 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
     assert!(error.contains("in memory only"), "{error}");
 }
 
+/// From the shell no session is open: an empty id must not count as the open one.
+#[tokio::test]
+async fn a_session_without_an_id_is_named_with_what_helps_and_comes_in_once_it_has_one() {
+    let machine = Machine::new();
+    let home = Home { session_id: String::new(), ..machine.home.clone() };
+    let run = async |line: &str| Importer::default().run(&home, &machine.folders, line).await.unwrap().text;
+    let said = Session::new().user("said without an id");
+    let path = machine.write("nameless.jsonl", "", &said.entries);
+    let bytes = fs::read(&path).unwrap();
+    for line in ["", "--all", &path.display().to_string()] {
+        let report = run(line).await;
+        let told = "1 file could not be read (nameless.jsonl: its session has no id: put one of your choice into \"id\" in its \
+            first line, and import it again)";
+        assert!(report.starts_with("0 sessions") && report.ends_with(told), "{report}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    machine.write("nameless.jsonl", "now-named", &said.entries);
+    assert_eq!(run("").await, "1 session: 1 message new, 0 known already");
+}
+
 #[tokio::test]
 async fn older_sessions_are_told_of_once() {
     let machine = Machine::new();

@@ -100,7 +100,7 @@ const OTHER_NAMES: [&str; 14] = [
 ];
 
 /// What a vendor's name may be given that is no key.
-const OTHER_VALUES: [&str; 17] = [
+const OTHER_VALUES: [&str; 20] = [
     "sha",
     "hash",
     "checksum",
@@ -116,6 +116,9 @@ const OTHER_VALUES: [&str; 17] = [
     "public",
     "_id",
     " id",
+    "clientid",
+    "projectid",
+    "appid",
     "pk_",
     "fingerprint",
 ];
@@ -124,7 +127,10 @@ const OTHER_VALUES: [&str; 17] = [
 const OF_SECRETS: [&str; 6] = ["hash", "fingerprint", "public", "checksum", "digest", "length"];
 
 /// How names of ciphers and the like begin, which have digits among their letters.
-const STANDARDS: [&str; 8] = ["sha", "md5", "base64", "argon", "utf", "pbkdf", "oauth", "bcrypt"];
+const STANDARDS: [&str; 13] = [
+    "sha1", "sha256", "sha512", "md5", "base64", "argon", "utf8", "utf-8", "pbkdf", "oauth", "bcrypt",
+    "25519", "802.11",
+];
 
 /// Words in what a program says of a password.
 const OF_MESSAGES: [&str; 10] =
@@ -154,7 +160,7 @@ const PLACEHOLDERS: [&str; 14] = [
 ];
 
 /// Words that describe a value, are the user's of a manual, or label a field in some language.
-const TYPES: &str = " string str text boolean any disabled enabled hidden empty null none undefined required optional secret token true false password passwd \
+const TYPES: &str = " string str text boolean any unset missing disabled enabled hidden empty null none undefined required optional secret token true false password passwd \
     pass pw passphrase passwort kennwort contraseña contrasena clave senha wachtwoord lösenord passord adgangskode \
     salasana hasło heslo jelszó parola parolă şifre пароль κωδικός סיסמה 密码 密碼 口令 パスワード 비밀번호 암호 รหัสผ่าน ";
 
@@ -227,7 +233,9 @@ impl Found<'_> {
 
     fn is_password(&self) -> bool {
         let value = self.value.to_lowercase();
-        let is_short = self.sign.trim() == "=" && value.len() < 40 && !has_any(&value, &OF_MESSAGES);
+        let is_lower = !self.value.chars().any(char::is_uppercase);
+        let is_short =
+            self.sign.trim() == "=" && value.len() < 40 && is_lower && !has_any(&value, &OF_MESSAGES);
         let is_sentence = value.contains(char::is_whitespace) && !is_short;
         if is_sentence || self.is_code() || value.contains("::") {
             return false;
@@ -327,11 +335,16 @@ fn is_strong(value: &str) -> bool {
     let other = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_punctuation();
     let has_all = value.bytes().any(other) && value.bytes().any(|byte| byte.is_ascii_lowercase());
     let is_long = value.len() >= 20 && is_mixed(value);
-    let is_odd = value.len() >= 8 && !has_any(value, &STANDARDS);
+    let is_odd = value.len() >= 8;
     let has_case =
         value.bytes().any(|byte| byte.is_ascii_uppercase()) && !value.contains(['.', '/', ':', ',']);
     let has_case = has_case || is_phrase(value);
-    value.len() >= 6 && has_digit(value) && (has_all || is_long || is_odd) && (has_case || !is_words(value))
+    value.len() >= 6
+        && has_digit(value)
+        && (has_all || is_long || is_odd)
+        && (has_case || !is_words(value))
+        && !is_standard(value)
+        && !is_fact(value)
 }
 
 /// A phrase that is no name in code even where names are common: `Blue.tractor9`, `blue.tractor.9`.
@@ -359,7 +372,22 @@ fn is_numbered(value: &str) -> bool {
     letters.len() >= 4
         && value.len() - letters.len() >= 2
         && letters.chars().all(char::is_alphabetic)
-        && !has_any(&value.to_lowercase(), &STANDARDS)
+        && !is_standard(value)
+}
+
+fn is_standard(value: &str) -> bool {
+    has_any(&value.to_lowercase(), &STANDARDS)
+}
+
+/// A time, an address of mail, or a count such as `prompt=1234`.
+fn is_fact(value: &str) -> bool {
+    let is_time = value.len() > 10 && value.starts_with("20") && &value.as_bytes()[4..5] == b"-";
+    let is_host =
+        |host: &str| host.contains('.') && host.bytes().all(|b| b.is_ascii_lowercase() || b == b'.');
+    let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
+    is_time
+        || value.split_once('@').is_some_and(|(_, host)| is_host(host))
+        || value.split_once('=').is_some_and(|(name, number)| is_words(name) && is_number(number))
 }
 
 /// Words and short numbers with signs between them, such as `users-2024-page-3` or `level2`.

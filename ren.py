@@ -1,0 +1,30 @@
+import re,subprocess
+def sub(files,pairs):
+    for f in files:
+        s=open(f).read(); o=s
+        for a,b in pairs: s=re.sub(a,b,s)
+        if s==o: print('unchanged',f)
+        open(f,'w').write(s)
+W=lambda a:r'\b%s\b'%a
+sub(['src/recall/grep/fold.rs'],[(W('Said'),'SnippetWords')])
+sub(['src/compaction/overflow.rs'],[(W('Said'),'ReportedLimit')])
+sub(['src/compaction/memory.rs'],[(W('Said'),'StoredMessages')])
+sub(['src/store/db/trouble.rs'],[(W('Said'),'SqliteCause')])
+sub(['src/llm/direct/http.rs'],[(r'(?<!::)\bSaid\b','Response'),(r'(?<!::)\bLine\b','Endpoint')])
+sub(['src/llm/chain/mod.rs'],[(W('Found'),'ResolvedModel')])
+sub(['src/cli/mod.rs'],[(W('Line'),'CliRequest')])
+sub(['src/engine/commands.rs'],[(W('Line'),'CommandRequest')])
+sub(['src/engine/mod.rs'],[(r'\bShown\b','ProgressGuard')])
+sub(['src/ingest/viewer.rs'],[(W('Branch'),'BranchRecord'),(W('Line'),'EntryRecord'),(W('Shown'),'MessageRecord')])
+sub(['src/recall/expand/inside.rs'],[(W('Line'),'MatchedLine')])
+sub(['src/recall/describe.rs'],[(W('Line'),'MessageLine')])
+sub(['src/commands/help.rs'],[(W('Line'),'CommandSummary'),(W('Told'),'CommandHelp'),(W('Form'),'UsageForm')])
+sub(['src/commands/settings.rs'],[(W('Told'),'OneSetting'),(W('Listed'),'AllSettings')])
+sub(['src/commands/spent.rs'],[(W('Said'),'ReportedUsage')])
+sub(['src/commands/context.rs'],[(W('Said'),'DecisionLine')])
+sub(['src/commands/stats.rs'],[(W('Branch'),'BranchSize')])
+sub(['src/tests/purge.rs'],[(W('Told'),'SecretStore')])
+sub(['src/compaction/passes.rs','src/compaction/ahead.rs','src/compaction/job.rs'],[(W('Else'),'Fallback')])
+sub(['src/commands/mod.rs','src/commands/notes.rs'],[(W('Told'),'SessionMessage')])
+sub(['src/llm/direct/mod.rs'],[(r'http::Line','http::Endpoint'),(r'(?<!:)\bLine\b','Endpoint')])
+sub(['src/recall/branch.rs'],[(W('Branch'),'BranchView')])

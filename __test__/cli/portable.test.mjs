@@ -94,7 +94,9 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.equal((await lcm(project, "export", "--jsonl", out)).code, 0);
     const lines = readFileSync(out, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
     assert.deepEqual([lines.at(-1).type, lines.at(-1).id], ["session", session.id]);
-    assert.equal(lines.at(-1).summaries.length, ahead);
+    // One that was being written may have come meanwhile.
+    const { length } = lines.at(-1).summaries;
+    assert.ok(length >= ahead && length <= uncarried(project), `${length} of ${ahead} summaries`);
 
     await pi.request("switch_session", { sessionPath: out });
     const said = session.entries.filter(({ type, message }) => type === "message" && message.role !== "system").length;

@@ -298,7 +298,9 @@ fn check_files(body: &str) {
         let lines = body.lines().filter(|line| *line == tag).count();
         assert!(lines <= 1 && body.matches(tag).count() == lines, "{body}");
     }
-    assert!(body.lines().all(|line| line.starts_with('<') || !poses(line)), "{body}");
+    // The engine's own id behind a path is no pose, also where the path has neither letters nor digits.
+    let ours = Regex::new(r" \(m-[0-9a-f]{10}\)$").unwrap();
+    assert!(body.lines().all(|line| line.starts_with('<') || !poses(&ours.replace(line, ""))), "{body}");
 }
 
 /// Could the line be one of the block's, and is not marked as none?

@@ -1,8 +1,8 @@
 /**
- * pi-lossless-context as Pi loads it: a table of Pi's events and what each of them calls.
+ * The extension as Pi loads it: a table of Pi's events and what each calls.
  *
- * Whatever fails in here is shown once through Pi's UI, and Pi goes on as it would without us: a factory that throws keeps
- * Pi from starting, so nothing is loaded at the top level.
+ * Any failure is shown once through Pi's UI, and Pi continues as it would without the extension. A factory that throws keeps Pi from
+ * starting, so nothing is loaded at the top level.
  */
 
 import { loadEngine } from "./shim/loader.js";
@@ -17,7 +17,7 @@ export default function losslessContext(pi) {
   let session;
 
   /**
-   * A handler for as long as a session is open.
+   * A handler that does nothing without an open session.
    *
    * @template E, R
    * @param {(session: Session, event: E) => Promise<R> | R} call
@@ -28,7 +28,7 @@ export default function losslessContext(pi) {
     return open?.isOpen ? open.guard(() => call(open, event)) : undefined;
   };
 
-  // In rpc mode it comes twice for one session.
+  // In rpc mode, Pi emits it twice per session.
   pi.on("session_start", (_event, ctx) => quietly(() => {
     if (session?.id === ctx.sessionManager.getSessionId()) return;
     session = new Session(pi, ctx);
@@ -48,12 +48,12 @@ export default function losslessContext(pi) {
   pi.on("turn_start", guarded((session) => session.compaction.settle()));
   pi.on("turn_end", guarded((session, event) => session.atTurnEnd(event)));
   const atAgentEnd = guarded((session, /** @type {{ messages?: any[] }} */ event) => session.atAgentEnd(event));
-  // Where nobody stays, an older Pi leaves before it has told others of the end, if that waits for us.
+  // In print mode, an older Pi exits before other extensions get the event if it has to wait for us.
   pi.on("agent_end", (event, ctx) => {
     const done = atAgentEnd(event);
     return isAttended(ctx) ? done : undefined;
   });
-  // What others append once the agent is done.
+  // Entries that other extensions append at the end.
   pi.on("agent_settled", guarded((session) => session.sync.walkSoon()));
 
   pi.on("session_before_compact", guarded((session, event) => session.compaction.before(event)));

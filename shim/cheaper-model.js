@@ -21,7 +21,7 @@ const WINDOW = 64_000;
  * @template {Known} M
  * @param {M | undefined} own
  * @param {M[]} models all that are known
- * @returns {M | undefined} nothing where none is notably cheaper, or prices are not told
+ * @returns {M | undefined} undefined if none is notably cheaper, or a price is unknown
  */
 export function cheaperModel(own, models) {
   const price = priceOf(own);
@@ -39,7 +39,7 @@ export function cheaperModel(own, models) {
   return cheapest;
 }
 
-/** Of what a token costs that is summarized; 0 where prices are not told. @param {Known | undefined} model */
+/** What summarizing a token costs; 0 if prices are unknown. @param {Known | undefined} model */
 function priceOf(model) {
   const price = (model?.cost?.input ?? 0) + (model?.cost?.output ?? 0) / SHORTER;
   return price > 0 ? price : 0;

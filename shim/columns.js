@@ -38,7 +38,7 @@ export function legibleJson(json) {
   return json.replace(OBEYED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The same for a screen whose columns are counted: tabs give way too. @param {string} text */
+/** The same for a screen whose columns are counted: tabs are replaced too. @param {string} text */
 export function plain(text) {
   return legible(text).replace(/\t/g, "  ");
 }

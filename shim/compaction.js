@@ -1,18 +1,18 @@
-/** Compactions and branch summaries that Pi asks for, and what is to be done once one stands on the branch. */
+/** Answers Pi's compactions and branch summaries, and follows up once a compaction is on the branch. */
 
 import { withModels } from "./models.js";
 import { ancestors, cancellable, failureOf, modelOf, promptSizes, unlessAborted, unwrap, windowOf } from "./pi.js";
 import { notifyRedrawn } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
-/** A compaction that was made and does not stand on the branch yet; with a draft, one that the extension began by itself at `leafId`. @typedef {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number }} Pending */
+/** A compaction that is made but not on the branch yet; with a draft, a fold made at `leafId`. @typedef {{ summary: string, text: string, degraded: boolean, leafId?: string, draft?: import("./boundary.js").Draft, tokensBefore?: number }} Pending */
 
 export class Compaction {
   /** @type {Pending | null} */
   pending = null;
-  /** What Pi was asked for by us, under way. @type {Promise<void> | null} */
+  /** The compaction we asked Pi for, while it runs. @type {Promise<void> | null} */
   requested = null;
-  /** What the last one took. @type {{ text: string } | undefined} */
+  /** The report on the last one. @type {{ text: string } | undefined} */
   lastReport;
 
   #session;
@@ -22,7 +22,7 @@ export class Compaction {
     this.#session = session;
   }
 
-  /** Asks Pi for the pending one. */
+  /** Asks Pi for a compaction, to be answered with the pending fold. */
   async request() {
     this.requested = new Promise((resolve) => this.#session.ctx.compact({ onComplete: () => resolve(), onError: () => resolve() }));
     await this.requested;
@@ -34,11 +34,11 @@ export class Compaction {
     const session = this.#session;
     const { ctx, manager } = session;
     session.repeats = [];
-    // Ours, which is made already.
+    // We asked for it; the fold is ready.
     if (this.requested && this.pending?.draft) return { compaction: compactionOf(this.pending) };
     this.pending = null;
     const { preparation, signal } = event;
-    // The past of a long session may still be on its way.
+    // A long session may not be stored completely yet.
     const engine = await unlessAborted(session.ready(), signal);
     if (!engine) return { cancel: true };
     if (session.sync.hasDuplicates) return undefined;
@@ -63,7 +63,7 @@ export class Compaction {
     return { compaction: outcome.compaction };
   }
 
-  /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeTreeEvent} event of a branch that is left for another */
+  /** @param {import("@earendil-works/pi-coding-agent").SessionBeforeTreeEvent} event of a branch that the user leaves */
   async beforeTree({ preparation, signal }) {
     const { ctx, sync } = this.#session;
     const { oldLeafId, commonAncestorId, customInstructions, userWantsSummary } = preparation;
@@ -76,7 +76,7 @@ export class Compaction {
     return outcome.kind === "summarized" ? { summary: outcome.summary } : undefined;
   }
 
-  /** @param {string | undefined} summary of the compaction that stands on the branch by now */
+  /** @param {string | undefined} summary of the compaction that is on the branch now */
   async done(summary) {
     const session = this.#session;
     const engine = await session.engine;
@@ -94,7 +94,7 @@ export class Compaction {
     void session.footer.update();
   }
 
-  /** The same for one that was handed back at a turn's end, of which Pi fires no event. */
+  /** The same for a fold handed over at a turn's end, for which Pi emits no event. */
   async settle() {
     const { pending } = this;
     if (!pending?.draft) return;
@@ -115,7 +115,7 @@ export class Compaction {
   }
 }
 
-/** One of ours as Pi takes it from whoever it has asked. @param {Pending} pending */
+/** A fold in the shape of an answer to Pi's compaction event. @param {Pending} pending */
 function compactionOf({ summary, draft, tokensBefore = 0 }) {
   return { summary, firstKeptEntryId: /** @type {string} */ (draft?.firstKeptEntryId), details: draft?.details, tokensBefore };
 }

@@ -1,4 +1,4 @@
-/** The context of the session's model, as far as Pi knows it: how full it is, how it begins, what it costs. */
+/** The model's context as Pi knows it: how full it is, how it begins, what it costs. */
 
 import { CHARACTERS_PER_TOKEN, ancestors, modelOf, windowOf } from "./pi.js";
 
@@ -9,7 +9,7 @@ const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
 
 export class Context {
   #session;
-  /** How it began at the leaf that was looked at last. @type {Begin & { leafId?: string | null }} */
+  /** How it began at the last leaf we looked at. @type {Begin & { leafId?: string | null }} */
   #known = { blockTokens: 0 };
 
   /** @param {import("./session.js").Session} session */
@@ -17,7 +17,7 @@ export class Context {
     this.#session = session;
   }
 
-  /** How it begins on this branch. What was looked at before is not looked at again. @returns {Begin} */
+  /** How it begins on this branch. Entries already looked at are not looked at again. @returns {Begin} */
   begin() {
     const { manager } = this.#session;
     /** @type {Begin} */
@@ -34,7 +34,7 @@ export class Context {
     return begin;
   }
 
-  /** All of it that the engine decides by. @param {Usage} [usage] as Pi tells it */
+  /** What the engine's decisions depend on. @param {Usage} [usage] as Pi reports it */
   live(usage = this.#session.ctx.getContextUsage?.()) {
     const { ctx, manager } = this.#session;
     const { from, blockTokens } = this.begin();
@@ -50,7 +50,7 @@ export class Context {
   }
 }
 
-/** What is no number is 0: others write these files. @param {{ cost?: any } | undefined} model */
+/** Prices per million tokens; 0 for a missing or invalid one. @param {{ cost?: any } | undefined} model */
 export function pricesOf(model) {
   return Object.fromEntries(COUNTS.map((name) => [name, atLeastZero(model?.cost?.[name])]));
 }

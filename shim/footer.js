@@ -1,7 +1,7 @@
 /**
- * The footer: what is stored, and how far something is that takes its time.
+ * The footer: what is stored, and the progress of long operations.
  *
- * Pi draws its screen anew for every status it is given, so it is given one only when the words have changed.
+ * Pi redraws its screen for every status it gets, so it gets one only when the text has changed.
  */
 
 import { unwrap } from "./pi.js";
@@ -9,7 +9,7 @@ import { quietly, uiOf } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
 
-/** How often the footer tells how far something is. */
+/** How often the footer shows progress. */
 const PROGRESS_MS = 200;
 
 export class Footer {
@@ -26,7 +26,7 @@ export class Footer {
     this.#session = session;
   }
 
-  /** Shows what is stored by now. */
+  /** Shows what is stored. */
   async update() {
     // Counting takes its time in a long history, and turns may be short.
     this.#isStale = true;
@@ -45,7 +45,7 @@ export class Footer {
       if (notice) this.#session.report(notice);
       if (!this.#isCompacting) this.#show("lcm", this.#session.settings.status ? text : undefined);
     } catch {
-      // Closed meanwhile, or the context went stale with its session: there is no footer to show it in.
+      // The session has closed: there is no footer to show it in.
     }
   }
 
@@ -62,7 +62,7 @@ export class Footer {
   }
 
   /**
-   * A line of its own tells how far an import is, footer or not: somebody waits for it.
+   * An import shows its progress in a line of its own even without the footer, since the user waits for it.
    *
    * @param {Engine} engine
    * @returns {() => void} to be called when it has ended

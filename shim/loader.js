@@ -1,7 +1,7 @@
 /**
- * Finds the native engine for this platform, and says what to do where there is none.
+ * Finds the native engine for this platform, or says what to do if there is none.
  *
- * A source tree has the one it built beside `index.js`; an installed package has it in a package of its own, which npm chose.
+ * A source tree has its own build next to `index.js`; for an installed package, npm has chosen a platform package.
  * Nothing is loaded before it is asked for: a factory that throws keeps Pi from starting.
  */
 

@@ -2,7 +2,7 @@
  * A fourth cache marker for Anthropic's format, where the context has last been changed.
  *
  * Anthropic looks for a cached prefix only at places that an earlier request marked, and only within 20 blocks before a marker of
- * this one. Pi marks the tools, the system prompt and the end. When results in the middle give way to stubs, the end of the request
+ * this one. Pi marks the tools, the system prompt and the end. When stubs replace results in the middle, the end of the request
  * before is gone from the prompt, and everything behind the system prompt would be written again. So the last stub is marked in each
  * request, or where there is none the block: the next change begins behind it, and finds it.
  */

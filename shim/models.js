@@ -11,7 +11,7 @@ import { shared } from "./shared.js";
 const CHEAPEST = "cheapest";
 
 /**
- * Pi's models, as the engine asks for them: what is known of one, with its key, and Pi's own call of it.
+ * Answers the engine's questions about Pi's models: a model's data and key, or a call through Pi.
  *
  * @param {Session} session
  * @param {AbortSignal} abort
@@ -62,7 +62,7 @@ function reportChoice(session, { provider, id }) {
 }
 
 /**
- * The same for one piece of work. When that has ended, whatever it ended by, nobody waits for what is still being asked.
+ * The same for one operation. Calls still running when it ends are aborted.
  *
  * @template T
  * @param {Session} session

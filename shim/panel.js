@@ -8,7 +8,7 @@
 /** @typedef {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void, dispose?(): void }} Panel */
 /** A panel's way to the screen. @typedef {ReturnType<typeof screenOf>} Screen */
 
-/** Lines that the rest of Pi takes of the screen beside a panel. */
+/** Lines of the screen that Pi needs next to a panel. */
 const BESIDE = 12;
 const FEWEST = 5;
 
@@ -39,7 +39,7 @@ function screenOf(tui, theme, keybindings, close) {
   return {
     theme,
     close,
-    /** Draws anew. */
+    /** Redraws. */
     draw: () => tui.requestRender(),
     /** Lines that a list may take. */
     rows: () => Math.max(FEWEST, (tui.terminal?.rows ?? 24) - BESIDE),

@@ -20,7 +20,7 @@ const LONG_RETENTION_MS = 60 * 60_000;
 /** How long a session's end waits for its past, which may be long. */
 const PATIENCE_MS = 2000;
 
-/** Has the provider forgotten what was sent then? @param {{ timestamp?: number }} request or the answer to it */
+/** Has the provider's cache of a request expired? @param {{ timestamp?: number }} request or the answer to it */
 export function isCold({ timestamp }) {
   const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
   return timestamp !== undefined && Date.now() - timestamp > retention;
@@ -80,7 +80,7 @@ export async function cancellable(session, engine, signal, call) {
  */
 export async function unlessAborted(promise, signal) {
   if (!signal) return promise;
-  // Whatever becomes of it then, nobody waits any more.
+  // Its result no longer matters.
   promise.catch(() => {});
   if (signal.aborted) return undefined;
   const settled = new AbortController();
@@ -98,7 +98,7 @@ export function modelOf({ model }) {
  * The context window in tokens. A virtual model may not know its own; what Pi last talked to does.
  *
  * @param {ExtensionContext} ctx
- * @param {{ contextWindow: number } | undefined} usage as Pi tells it, which takes it a while in a long session
+ * @param {{ contextWindow: number } | undefined} usage as Pi reports it, which takes a while in a long session
  */
 export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
   return usage?.contextWindow || ctx.model?.contextWindow || undefined;
@@ -134,7 +134,7 @@ export function failureOf(manager) {
 }
 
 /**
- * What stands before the conversation in each request, roughly, in tokens: system prompt and tools.
+ * Estimated tokens before the conversation in each request: system prompt and tools.
  *
  * @param {Session} session
  * @returns {{ promptTokens?: number, ownTokens?: number }} all of it, and what this extension's tools take of it

@@ -14,7 +14,7 @@ import { messageOf } from "./pi.js";
 
 /** Characters that a hit shows before the match. */
 const LEAD = 24;
-/** Columns of a time and whoever spoke. */
+/** Columns of the time and the role. */
 const WHO = 26;
 /** Rest after a key before the engine is asked. */
 const REST_MS = 120;
@@ -33,7 +33,7 @@ class Search {
   #hits = [];
   #selected = 0;
   #note = "Type words to search for.";
-  /** Are the hits those of what stands in the field? */
+  /** Do the hits belong to the text in the field? */
   #current = true;
   #project = false;
   /** @type {{ lines: string[], width: number, top: number, text: string } | undefined} */
@@ -182,7 +182,7 @@ class Search {
   }
 
   async #show() {
-    // Who types quickly means what was typed, and not what was found before.
+    // Enter right after typing refers to the new text, not to the hits of the old one.
     if (!this.#current) await this.#find();
     if (!this.#current) return;
     const hit = this.#hits[this.#selected];

@@ -1,7 +1,7 @@
 /**
- * One session of Pi and all that the extension knows of it: made when the session starts, disposed when it ends.
+ * A session of Pi and all of its state: created when the session starts, disposed of when it ends.
  *
- * What is kept for one purpose stands in an object of its own that the session holds.
+ * State that serves one purpose is in an object of its own, which the session holds.
  */
 
 import { Boundary } from "./boundary.js";
@@ -35,9 +35,9 @@ but Pi compacts this session by itself: repair its file, or continue in a new se
 const OFF = "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.";
 
 export class Session {
-  /** Whether there is something for us to do, and the session has not ended. */
+  /** Whether the extension is active in this session, and the session has not ended. */
   isOpen = false;
-  /** Whether nothing more may be handed over. */
+  /** Whether no more entries may be handed over. */
   isClosing = false;
   /** The addon; nothing until it is loaded. @type {Native} */
   native = /** @type {any} */ (undefined);
@@ -45,27 +45,27 @@ export class Session {
   settings = /** @type {any} */ (undefined);
   /** Rejects when the store can't be opened. @type {Promise<Engine>} */
   engine = /** @type {any} */ (undefined);
-  /** Calls of the engine so far that can be stopped: their numbers. */
+  /** Number of cancelable engine calls so far; each call's number is its id. */
   operations = 0;
-  /** Stops the model calls that nobody waits for. */
+  /** Aborts background model calls. */
   leaving = new AbortController();
-  /** What the system prompt gets from the next run on, unless a request comes before that. @type {string | null} */
+  /** The system prompt's addition from the next run on, unless a request comes before that. @type {string | null} */
   nextPreamble = null;
-  /** Reports during a compaction: the TUI wipes them out when it redraws the transcript. @type {[string, "info" | "warning"][] | undefined} */
+  /** Reports during a compaction, which the TUI erases when it redraws the transcript. @type {[string, "info" | "warning"][] | undefined} */
   repeats;
 
-  /** What the system prompt gets; changes only with what stands before all messages. @type {string | null} */
+  /** The system prompt's addition; changes only when the start of the prompt changes anyway. @type {string | null} */
   #preamble = null;
-  /** What was reported in this session. @type {Set<string>} */
+  /** Reports shown in this session. @type {Set<string>} */
   #reported = new Set();
   /** @type {Promise<Engine> | null} */
   #reopening = null;
-  /** When opening failed last. @type {number | undefined} */
+  /** When opening last failed. @type {number | undefined} */
   #failedAt;
 
   /**
    * @param {ExtensionAPI} pi
-   * @param {ExtensionContext} ctx of any event of the session: each looks its fields up when they are asked for
+   * @param {ExtensionContext} ctx of any event of the session; its fields are always current
    */
   constructor(pi, ctx) {
     this.pi = pi;
@@ -87,7 +87,7 @@ export class Session {
    * Reports a failure to the user, once.
    *
    * @param {unknown} error
-   * @param {Set<string>} [known] what was reported before
+   * @param {Set<string>} [known] earlier reports
    * @param {"info" | "warning"} [type]
    */
   report(error, known = this.#reported, type = "warning") {
@@ -98,7 +98,7 @@ export class Session {
     notify(this.ctx, message, type);
   }
 
-  /** Repeats what was reported during a compaction, where the TUI has wiped it out. */
+  /** Repeats the reports that the TUI has erased during a compaction. */
   repeatReports() {
     const repeats = this.repeats ?? [];
     this.repeats = undefined;
@@ -106,7 +106,7 @@ export class Session {
   }
 
   /**
-   * Runs `work`; where it fails, that is reported, and Pi does what it does alone.
+   * Runs `work`. A failure is reported, and Pi continues as it would without us.
    *
    * @template R
    * @param {() => Promise<R> | R} work
@@ -121,8 +121,8 @@ export class Session {
   }
 
   /**
-   * Finds out whether there is anything for us to do in this session, and begins. What Pi shows the model, tools and prompt, is
-   * touched from here on and not before: where we have nothing to do, Pi must be as it is alone.
+   * Finds out whether the extension is to be active, and starts. Tools and prompt are changed from here on and not before: an
+   * inactive extension leaves no trace.
    */
   start() {
     return this.guard(() => {
@@ -158,7 +158,7 @@ export class Session {
     this.stubs.start();
   }
 
-  /** Who else has a tool of ours; only asked before we register them. */
+  /** Another extension with tools of the same names; to be called before ours are registered. */
   #rival() {
     /** @type {{ name: string }[]} */
     const specs = JSON.parse(this.native.toolSpecs());
@@ -175,7 +175,7 @@ export class Session {
       parentSession: manager.getHeader()?.parentSession,
       settings,
     };
-    // One after the other: whoever opens a database while another lets go of it may find it locked.
+    // One after the other: a database that is being closed may still be locked.
     await Promise.allSettled(shared.closings);
     try {
       return await this.native.Engine.open(JSON.stringify(options));
@@ -216,14 +216,14 @@ export class Session {
       .catch(() => {});
   }
 
-  /** Tells once in a project's life of sessions from before, to somebody who can do something about them. */
+  /** Offers to import older sessions, once per project and only to a user who can answer. */
   async #offerImport() {
     if (!isAttended(this.ctx)) return;
     const text = unwrap(await (await this.engine).offerImport(JSON.stringify(sessionFolders(this.manager))));
     if (text) notify(this.ctx, text, "info");
   }
 
-  /** The engine, with everything said so far handed over. */
+  /** The engine, once all entries so far are handed over. */
   async ready() {
     if (!this.isOpen) throw new Error("no session is open, so there is no history to search");
     const engine = await this.engine.catch(() => this.#reopen());
@@ -233,16 +233,16 @@ export class Session {
     return engine;
   }
 
-  /** Goes by other settings from here on. @param {import("./pi.js").Settings} settings */
+  /** Applies new settings. @param {import("./pi.js").Settings} settings */
   async reconfigure(settings) {
     unwrap((await this.engine).reconfigure(JSON.stringify(settings)));
     this.settings = settings;
     void this.footer.update();
   }
 
-  /** Hands over what is new and shows it. */
+  /** Hands over new entries and updates the footer. */
   async #update() {
-    // Not awaited: it may fail as slowly as before.
+    // Not awaited: it may take long to fail.
     if (this.#failedAt !== undefined && performance.now() > this.#failedAt + REST_MS) this.#reopen().catch((error) => this.report(error));
     await this.engine;
     this.sync.resume()?.catch((error) => this.report(error));
@@ -250,7 +250,7 @@ export class Session {
     void this.footer.update();
   }
 
-  /** Makes up for what failed, whether it is given a rest or not. */
+  /** Retries at once what failed. */
   async #retry() {
     await this.#reopening?.catch(() => {});
     if (this.#failedAt !== undefined) return void (await this.#reopen());
@@ -268,13 +268,13 @@ export class Session {
       if (!entries) this.boundary.prepare(usage).catch(() => {});
       return entries;
     });
-    // A Pi that takes no entries has nothing to wait for, and would end before others have heard of the run's end.
+    // A Pi that takes no entries need not wait, and in print mode would exit before other extensions get the event.
     return this.boundary.takesEntries ? appended : void appended.catch((error) => this.report(error));
   }
 
-  /** The same once the agent is done, or the user is on another branch; with what the store would not take earlier. @param {{ messages?: any[] }} event */
+  /** The same when the agent has ended or the user has switched branches; also retries what failed. @param {{ messages?: any[] }} event */
   async atAgentEnd(event) {
-    // Not awaited: it may fail as slowly as before.
+    // Not awaited: it may take long to fail.
     this.#retry().catch((error) => this.report(error));
     await this.#update();
     this.boundary.prepare().catch(() => {});
@@ -288,10 +288,10 @@ export class Session {
     await this.boundary.beforePrompt();
     this.stubs.show();
     const message = await this.changedFiles.message();
-    // Where the run went on after the compaction, the prefix is in the provider's cache by now, and worth more than these words.
+    // If the run continued after the compaction, the prefix is cached by now, and worth more than these words.
     this.#preamble = this.nextPreamble ?? this.#preamble;
     if (this.#preamble && options?.sections) options.sections.lcm = this.#preamble;
-    // Where another extension has put a whole prompt in their place, Pi shows no sections.
+    // If another extension replaces the whole prompt, Pi shows no sections.
     const isShown = !this.#preamble || (options?.sections && options.forceSystemPrompt === undefined);
     if (isShown) return message && { message };
     return { ...(message && { message }), systemPrompt: `${systemPrompt}\n\n${this.#preamble}` };
@@ -306,23 +306,23 @@ export class Session {
     return marked;
   }
 
-  /** Hands over the rest and lets go of the store. @param {string} reason that Pi gives */
+  /** Hands over the last entries and closes the store. @param {string} reason given by Pi */
   async dispose(reason) {
     if (this.isOpen) await this.guard(() => this.#close());
-    // What is typed before another session is there, Pi takes for something said in the one that is going.
+    // Pi assigns input that arrives before the next session starts to the one that ends.
     if (!["new", "resume", "fork", "reload"].includes(reason)) await Promise.allSettled(shared.closings);
   }
 
   async #close() {
     this.isOpen = false;
     const engine = await (this.#reopening ?? this.engine);
-    // What was said while the past is still being handed over waits behind it; the next start would bring it too.
+    // New entries wait behind the history that is still being handed over; the next start would store them too.
     if (!this.sync.isLive) await Promise.race([this.sync.caughtUp.catch(() => {}), timeout()]);
     this.sync.walk();
-    // What was said on a branch that was left, with no run since, and what failed.
+    // Entries of a branch that was left with no run since, and failed ones.
     if (this.sync.isBehind) await Promise.race([this.sync.retry().catch(() => {}), timeout()]);
     this.isClosing = true;
-    // A call of Pi's that nobody waits for any more would keep it from leaving.
+    // A pending call through Pi would keep it from exiting.
     this.leaving.abort();
     const closed = engine.close().catch(() => {});
     shared.closings.add(closed);

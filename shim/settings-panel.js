@@ -16,10 +16,10 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
-/** Columns that the names take beside the values. */
+/** Columns of the names. */
 const BESIDE_VALUES = 32;
 
-/** A setting as the engine tells of it. @typedef {{ name: string, help: string, takes: string, kind: string, default: unknown, value: unknown, source: string, variable: string }} Setting */
+/** A setting as the engine describes it. @typedef {{ name: string, help: string, takes: string, kind: string, default: unknown, value: unknown, source: string, variable: string }} Setting */
 
 /** @param {ExtensionContext} ctx @param {Tui} tui @param {Ask} ask */
 export async function settingsPanel(ctx, tui, ask) {

@@ -1,4 +1,4 @@
-/** What outlives a session, where every evaluation of the extension finds it: some Pis evaluate it anew for each session. */
+/** State that outlives a session. It is global because some versions of Pi evaluate the extension again for each session. */
 
 /**
  * `closings`: stores of sessions that were left, which are writing their last and being closed. `reported`: what the user has heard of how

@@ -1,6 +1,6 @@
 /**
- * Stubs of ours in a Pi that does not show them by itself: entries from which they are put into every request. A Pi with context
- * edits needs that only for those that were made before a prompt, where it takes no entries.
+ * Puts stubs into requests where Pi does not: they are stored in entries of our own. A Pi with context edits needs this only for
+ * stubs that were made before a prompt, where it takes no entries.
  */
 
 import { hasEdits } from "./pi.js";
@@ -13,7 +13,7 @@ const STUB = "lcm_stub";
 
 export class Stubs {
   #session;
-  /** Whether there are stubs in the session that this host does not put into requests by itself. */
+  /** Whether the session has stubs that Pi does not show by itself. */
   #areThere = false;
   #isSubscribed = false;
 
@@ -22,7 +22,7 @@ export class Stubs {
     this.#session = session;
   }
 
-  /** Looks for stubs from before. */
+  /** Looks for stubs of earlier runs. */
   start() {
     const { manager } = this.#session;
     const isOld = !hasEdits(manager);
@@ -30,7 +30,7 @@ export class Stubs {
     this.show();
   }
 
-  /** Puts stubs into requests where there are any. A Pi that is asked nothing copies no messages for it. */
+  /** Puts stubs into requests if there are any. Pi copies all messages for a handler, so there is none until then. */
   show() {
     const session = this.#session;
     if (this.#isSubscribed || !this.#areThere) return;
@@ -41,7 +41,7 @@ export class Stubs {
     });
   }
 
-  /** Appends stubs as entries of ours. @param {import("./boundary.js").Draft[]} drafts */
+  /** Appends stubs as our own entries. @param {import("./boundary.js").Draft[]} drafts */
   append(drafts) {
     const { id, manager, pi, sync } = this.#session;
     const stubs = drafts.filter(({ type }) => type === "context_edit");
@@ -55,10 +55,10 @@ export class Stubs {
   }
 
   /**
-   * The messages of a request with the stubs of the branch in place of what they stand for.
+   * The messages of a request, with the branch's stubs in place of what they replace.
    *
    * @param {any[]} messages
-   * @returns {any[] | undefined} nothing where they stay as they are
+   * @returns {any[] | undefined} undefined if nothing changes
    */
   #replace(messages) {
     const { context, manager } = this.#session;
@@ -76,7 +76,7 @@ export class Stubs {
         if (message.role === "assistant") for (const part of message.content) if (part.type === "toolCall") removed.add(part.id);
         return [];
       }
-      // No result stands without its call, whatever others have made of the messages.
+      // No result may remain without its call, even if other extensions have changed the messages.
       if (message.role === "toolResult" && removed.has(message.toolCallId)) return [];
       return replacement ? [{ ...message, content: replacement.content }] : [message];
     });
@@ -104,7 +104,7 @@ function isMarked(entry) {
 function stubsOf(branch, editsCount) {
   /** @type {Map<string, Replacement>} */
   const stubs = new Map();
-  /** So many edits that follow hide the rest of a turn; they can't say so themselves. */
+  /** How many of the next edits hide the rest of a turn; a removal cannot carry that mark itself. */
   let hides = 0;
   for (const entry of branch) {
     const below = hides;
@@ -124,8 +124,8 @@ function stubsOf(branch, editsCount) {
 }
 
 /**
- * The messages of a request that are those of pruned entries, with what is shown in their place. A request names no entries, but it
- * has their messages in the same order.
+ * Maps the messages of a request that belong to pruned entries to their replacements. A request names no entries, but has their
+ * messages in the same order.
  *
  * @param {any[]} entries from the first that is shown
  * @param {any[]} messages
@@ -149,7 +149,7 @@ function matched(entries, messages, stubs) {
   return found;
 }
 
-/** By what a message is known again. One of an extension has another time in its entry. @param {any} message */
+/** What identifies a message. An extension's message has another timestamp in its entry. @param {any} message */
 function keyOf({ role, timestamp, toolCallId, customType, content }) {
   return JSON.stringify(role === "custom" ? [role, customType, content] : [role, timestamp, toolCallId]);
 }

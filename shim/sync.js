@@ -1,5 +1,5 @@
 /**
- * From Pi's session tree to the engine: what is new, in order, and what the store would not take earlier.
+ * Hands over entries from Pi's session tree to the engine: new ones in order, and those that failed earlier.
  *
  * Entries are handed over, not events: an event comes before its entry, and not every entry has one. The walk from the leaf to
  * what is known costs the length of what is new, whatever made it new.
@@ -74,7 +74,7 @@ export class Sync {
     if (!this.#isCatchingUp && !this.#session.isClosing && this.isBehind) await (this.caughtUp = this.#catchUp());
   }
 
-  /** Hands over what is new one tick later, when the entry of an event stands. */
+  /** Hands over new entries one tick later, when the event's entry exists. */
   walkSoon() {
     setImmediate(() => {
       this.#session.engine.then(() => this.walk()).catch(() => {});

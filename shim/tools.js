@@ -25,7 +25,7 @@ export function registerTools(session) {
         if (!engine) throw new Error("the call was stopped");
         const { leafId, newerRequest } = session.sync.storedLeaf();
         const call = (/** @type {number} */ operation) => engine.callTool(operation, spec.name, JSON.stringify(params), leafId, newerRequest);
-        // Pi shows the model what is thrown here.
+        // Pi shows the model a thrown error's message.
         const content = unwrap(await cancellable(session, engine, signal, call));
         return { content, details: detailsOf(content) };
       },

@@ -1,4 +1,4 @@
-/** How the extension talks with its user, in whatever way this Pi does. */
+/** Messages and questions to the user, in each of Pi's modes. */
 
 import fs from "node:fs";
 import tty from "node:tty";
@@ -8,10 +8,10 @@ import { legible, legibleJson, plain } from "./columns.js";
 
 const STDOUT = 1;
 
-/** Rest before stdout is tried again, when nobody takes what stands in it. */
+/** Pause before stdout is tried again when its reader is slow, in ms. */
 const FULL_PIPE_MS = 5;
 
-/** In the TUI Pi draws its transcript anew after a compaction or a reload; what is said before that is wiped out with the old one. */
+/** In the TUI, Pi redraws its transcript after a compaction or a reload, which erases earlier messages. */
 const REDRAWN_MS = 200;
 
 /**
@@ -42,7 +42,7 @@ export function notify(ctx, text, type) {
   quietly(() => uiOf(ctx).notify(text, type));
 }
 
-/** The same where it stays to be seen behind what Pi draws anew. @type {typeof notify} */
+/** The same, but shown after Pi has redrawn its transcript. @type {typeof notify} */
 export function notifyRedrawn(ctx, text, type) {
   if (modeOf(ctx) === "tui") setTimeout(() => notify(ctx, text, type), REDRAWN_MS);
   else notify(ctx, text, type);
@@ -60,7 +60,7 @@ export function notifyRedrawn(ctx, text, type) {
 export function say(ctx, text, type = "info", answer = undefined) {
   quietly(() => {
     const mode = modeOf(ctx);
-    // What is read by no terminal is what was said, byte for byte.
+    // Output that goes to no terminal stays byte for byte.
     if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
     else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
     else notify(ctx, text, type);

@@ -97,7 +97,7 @@ for (const host of hostsFor(hostsByVersion)) {
     });
 
     await t.test("a limit is kept and told of once, and what it cost is made good later", async () => {
-      const file = await opened(project, pi, "limit", { modelCallsPerSession: 2, leafPassConcurrency: 1 }, () => ({ text }));
+      const file = await opened(project, pi, "limit", { modelTokensPerSession: 1_500, leafPassConcurrency: 1 }, () => ({ text, usage: { input: 900, output: 100 } }));
       await pi.request("compact");
       await pi.waitFor(() => warnings(pi).length > 1);
       await pi.prompt("more ".repeat(300));
@@ -110,9 +110,9 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(blockOf(project.lastTurn), block);
       const about = warnings(pi).filter((message) => !message.startsWith("LCM: "));
       assert.deepEqual(about, [
-        "pi-lossless-context: the limit of 2 model calls in this session is reached (setting `modelCallsPerSession`), so summaries are made without a model for now and replaced later",
+        "pi-lossless-context: the limit of 1,500 tokens of model calls in this session is reached (setting `modelTokensPerSession`), so summaries are made without a model for now and replaced later",
       ]);
-      assert.match(warnings(pi)[0], /of them without a model, to be replaced later \(the limit of the setting `modelCallsPerSession` is reached\)$/);
+      assert.match(warnings(pi)[0], /of them without a model, to be replaced later \(the limit of the setting `modelTokensPerSession` is reached\)$/);
       await pi.stop();
       pi = project.startPi(["--session", file]);
       await pi.prompt("still more ".repeat(300));

@@ -98,7 +98,6 @@ impl<'a> Job<'a> {
             instructions: Some(instructions).filter(|text| !text.is_empty()),
             typed,
             most_tokens: budget / BLOCK_SHARE,
-            recent_boost: settings.recent_boost,
             redact: settings.redact,
         };
         let claims = Claims::new(work.store);

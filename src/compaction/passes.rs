@@ -24,6 +24,8 @@ use crate::tokens;
 
 /// What a leaf summary aims at, in tokens, and the share of its source it must not pass.
 const LEAF_TARGET: usize = 600;
+/// The same of one of the newest leaf summaries.
+const RECENT_TARGET: usize = LEAF_TARGET * 3 / 2;
 /// The same for a condensed one; deeper ones stand for more.
 const CONDENSED_TARGET: usize = 900;
 /// And an outline of many chunks.
@@ -91,8 +93,6 @@ pub(super) struct Pass {
     pub cut: Cut,
     /// Most tokens one summary may aim at, so that a few of them fit the block.
     pub most_tokens: usize,
-    /// The newest chunks' summaries aim at so many percent of what others do.
-    pub recent_boost: usize,
     /// Are secrets masked?
     pub redact: bool,
 }
@@ -336,8 +336,7 @@ impl Pass {
     }
 
     fn leaf_target(&self, recent: bool, source_tokens: usize) -> usize {
-        let boost = if recent { self.recent_boost } else { 100 };
-        self.target(LEAF_TARGET * boost / 100, source_tokens)
+        self.target(if recent { RECENT_TARGET } else { LEAF_TARGET }, source_tokens)
     }
 
     fn target(&self, nominal: usize, source_tokens: usize) -> usize {

@@ -161,13 +161,6 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Number { default: 16_000, range: 500..=100_000, field: |s| &mut s.leaf_chunk_tokens },
     },
     Definition {
-        key: "recentBoost",
-        also: &[],
-        help: "The target length of a compaction's newest leaf summaries, in percent of the usual length. 100 makes \
-               all summaries equally long.",
-        kind: Kind::Number { default: 150, range: 100..=400, field: |s| &mut s.recent_boost },
-    },
-    Definition {
         key: "redact",
         also: &[],
         help: "Masks keys, tokens and passwords, recognized by their shape or name, in the text sent to the \
@@ -266,32 +259,15 @@ pub const DEFINITIONS: &[Definition] = &[
         kind: Kind::Number { default: 3, range: 0..=10, field: |s| &mut s.model_retries },
     },
     Definition {
-        key: "modelCallsPerHour",
-        also: &[],
-        help: "The maximum number of model calls for summaries per hour, including retries. At the limit, summaries \
-               are made without a model and replaced later. 0 means no limit. See models.md for typical numbers.",
-        kind: Kind::Number { default: 5_000, range: 0..=1_000_000, field: |s| &mut s.model_calls_per_hour },
-    },
-    Definition {
         key: "modelTokensPerHour",
         also: &[],
-        help: "The maximum number of tokens in model calls for summaries per hour, input and output together. 0 \
-               means no limit.",
+        help: "The maximum number of tokens in model calls for summaries per hour, input and output together, \
+               including failed calls. At the limit, summaries are made without a model and replaced later. 0 means \
+               no limit. See models.md for typical numbers.",
         kind: Kind::Number {
             default: 10_000_000,
             range: 0..=2_000_000_000,
             field: |s| &mut s.model_tokens_per_hour,
-        },
-    },
-    Definition {
-        key: "modelCallsPerSession",
-        also: &[],
-        help: "The maximum number of model calls for summaries while a session is open, including retries. 0 means \
-               no limit.",
-        kind: Kind::Number {
-            default: 20_000,
-            range: 0..=1_000_000,
-            field: |s| &mut s.model_calls_per_session,
         },
     },
     Definition {

@@ -44,8 +44,6 @@ pub struct Settings {
     pub condensation_threshold: usize,
     /// `maxDepth`
     pub max_depth: usize,
-    /// `recentBoost`, in percent
-    pub recent_boost: usize,
     /// `redact`
     pub redact: bool,
     /// `notes`
@@ -66,12 +64,8 @@ pub struct Settings {
     pub model_timeout_seconds: usize,
     /// `modelRetries`
     pub model_retries: usize,
-    /// `modelCallsPerHour`
-    pub model_calls_per_hour: usize,
     /// `modelTokensPerHour`
     pub model_tokens_per_hour: usize,
-    /// `modelCallsPerSession`
-    pub model_calls_per_session: usize,
     /// `modelTokensPerSession`
     pub model_tokens_per_session: usize,
     /// `largeFileThresholdTokens`

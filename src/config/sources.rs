@@ -16,9 +16,20 @@ use crate::text::one_line;
 /// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
 const ALIKE: f64 = 0.8;
 
-/// Settings of earlier versions that `context` has made needless.
-const RETIRED: &[&str] =
-    &["backgroundSessionModel", "compactAt", "pruneRed", "pruneYellow", "pruning", "softThreshold"];
+const BY_CONTEXT: &str = "use `context`, lean or full, instead";
+
+/// Settings of earlier versions, each with what to do instead.
+const RETIRED: &[(&str, &str)] = &[
+    ("backgroundSessionModel", BY_CONTEXT),
+    ("compactAt", BY_CONTEXT),
+    ("modelCallsPerHour", "use `modelTokensPerHour` instead"),
+    ("modelCallsPerSession", "use `modelTokensPerSession` instead"),
+    ("pruneRed", BY_CONTEXT),
+    ("pruneYellow", BY_CONTEXT),
+    ("pruning", BY_CONTEXT),
+    ("recentBoost", "the newest summaries are always longer"),
+    ("softThreshold", BY_CONTEXT),
+];
 
 /// Where a setting's value comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -115,18 +126,15 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
         values.sort_by_key(|(name, _)| by_right(name));
         for (name, value) in values {
             let Some(definition) = layer.definition(name) else {
-                if RETIRED.iter().any(|retired| *retired == name || variable(retired) == *name) {
-                    problems.push(format!(
-                        "{name} {} was removed: use `context`, lean or full, instead",
-                        layer.place
-                    ));
-                    continue;
-                }
-                problems.push(format!(
-                    "{name} {} is not a setting{}",
-                    layer.place,
-                    meant(name, layer.is_environment())
-                ));
+                let retired = RETIRED.iter().find(|(old, _)| old == name || variable(old) == *name);
+                problems.push(match retired {
+                    Some((_, remedy)) => format!("{name} {} was removed: {remedy}", layer.place),
+                    None => format!(
+                        "{name} {} is not a setting{}",
+                        layer.place,
+                        meant(name, layer.is_environment())
+                    ),
+                });
                 continue;
             };
             if value::put(definition, value, places, &mut settings).is_ok() {
@@ -423,6 +431,7 @@ mod tests {
             .global(json!({"leafChunkTokens": "many", "maxDepth": 21, "leafChunkToken": 1, "zebra": 1, "status": "no"}))
             .project(json!({"compactionModels": ["no-slash"], "leafPassConcurrency": 2.5, "dbDir": ""}))
             .environment("LCM_MAX_DEPTHS", "3")
+            .environment("LCM_MODEL_CALLS_PER_HOUR", "3")
             .environment("LCM_DEBUG_MODE", "maybe")
             .environment("LCM_STATUS", "");
         let loaded = world.load();
@@ -430,7 +439,7 @@ mod tests {
         let file = world.sources.agent_dir.join("settings.json");
         let notice = loaded.notice.unwrap();
         let says = |what: &str| assert!(notice.contains(what), "{what} in:\n{notice}");
-        says("10 settings are invalid:");
+        says("11 settings are invalid:");
         says(&format!(
             "- leafChunkTokens in {} is \"many\", but must be a whole number from 500 to 100000; using 16000",
             file.display()
@@ -438,6 +447,7 @@ mod tests {
         says("is not a setting: did you mean leafChunkTokens?\n");
         says("zebra");
         says("- LCM_MAX_DEPTHS in the environment is not a setting: did you mean LCM_MAX_DEPTH?");
+        says("- LCM_MODEL_CALLS_PER_HOUR in the environment was removed: use `modelTokensPerHour` instead");
         says("- LCM_DEBUG_MODE in the environment is \"maybe\", but must be true or false; using false");
         assert!(!notice.contains("LCM_STATUS"));
     }

@@ -300,11 +300,8 @@ impl Chain {
         let answer = asked.await;
         let (used, estimate) = match &answer {
             Ok(reply) => (&reply.usage, size(&request.prompt) + size(&reply.text)),
-            // Whoever did not answer in time may have worked all the while.
-            Err(failure) if matches!(failure.kind, Kind::Useless | Kind::Late | Kind::Refused) => {
-                (&failure.usage, size(&request.prompt))
-            }
-            Err(failure) => (&failure.usage, 0),
+            // A failed call may have cost as much, and a loop of them must end too.
+            Err(failure) => (&failure.usage, size(&request.prompt)),
         };
         spend.note(used.as_ref(), estimate);
         *usage = [usage.take(), used.clone()].into_iter().flatten().reduce(add_usage);

@@ -285,15 +285,15 @@ async fn a_new_key_is_a_new_chance() {
 
 #[tokio::test(start_paused = true)]
 async fn when_a_limit_is_reached_nobody_is_asked_any_more() {
-    let limited = Settings { model_calls_per_hour: 6, ..settings() };
+    let limited = Settings { model_tokens_per_hour: 6, ..settings() };
     let (asked, took, answers) = failing(Failure::said("503"), &limited, 3).await;
-    // Four calls and one, then one more, and the limit.
+    // Four calls and one, then one more, each of one token, and the limit.
     assert_eq!((asked.len(), times(&asked, "a/one")), (6, 5));
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     let spent = answers[2].as_ref().unwrap_err();
     assert_eq!(
         (spent.kind, spent.reason.as_str()),
-        (Kind::Spent, "the limit of the setting `modelCallsPerHour` is reached")
+        (Kind::Spent, "the limit of the setting `modelTokensPerHour` is reached")
     );
     assert!(took < Duration::from_secs(10));
 }

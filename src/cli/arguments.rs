@@ -146,6 +146,9 @@ fn commands() -> [Command; 9] {
         of(&doctor::COMMAND, &[]),
         of(&import::COMMAND, &["--stop"])
             .about("keep this project's older sessions; PATH: those of a file or folder")
+            .mut_arg(import::HISTORY_OF, |option| {
+                option.requires(WORDS).conflicts_with_all(["--all", import::FROM])
+            })
             .arg(chosen(valued(import::FROM, "AGENT", "what another agent said"), AGENTS))
             .arg(path()),
         of(&backup::COMMAND, &[]).arg(path()),
@@ -325,12 +328,15 @@ impl Invocation {
     /// What the exit code says of an answer.
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
+        let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty());
         let is_sound = |report: &Value| report["sound"] == true;
         match self.name.as_str() {
             GREP if is_empty("hits") => NOTHING,
             "sessions" if is_empty("sessions") => NOTHING,
             "doctor" if !is_sound(answer) && !is_sound(&answer["report"]) => NOTHING,
-            "import" if !is_empty("failed") || !answer["stoppedAfter"].is_null() => FAILED,
+            "import" if has_failed || answer["stopped"] == true || !answer["stoppedAfter"].is_null() => {
+                FAILED
+            }
             "import" if answer["files"] == 0 => NOTHING,
             _ => FOUND,
         }

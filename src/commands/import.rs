@@ -1,6 +1,8 @@
 //! `/lcm import`: what is to be imported, how far it is, and what came of it, in words.
 
-use std::path::Path;
+mod adopted;
+
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::rest::Rest;
 use super::{Answer, Command, Sentence, args};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ingest::adopt::adopt;
 use crate::ingest::foreign::agent;
 use crate::ingest::import::{Folders, Home, Progress, Report, Source, Unreadable, import, older_sessions};
-use crate::ingest::relink::{Relinked, relink};
 use crate::text::{grouped, one_line};
 
 /// Files that could not be read are named up to this many.
@@ -32,16 +34,27 @@ pub(crate) const COMMAND: Command = Command {
             "import --from codex",
             "adds another agent's sessions: claude-code or codex; with PATH or --all as above",
         ),
+        (
+            "import --history-of FOLDER",
+            "adds the sessions and summaries of a folder that was moved here, or became part of this project; its \
+             database stays",
+        ),
         ("import --stop", "stops; the same command continues"),
     ],
-    arguments: &[("--all", "every project's sessions"), ("--stop", "stop the running import")],
+    arguments: &[
+        (ALL, "every project's sessions"),
+        (HISTORY_OF, "the history of a folder that was moved here"),
+        ("--stop", "stop the running import"),
+    ],
     is_long: true,
     answer: |asked| Box::pin(asked.importer.run(asked.home, asked.folders, asked.rest.clone())),
 };
 
 /// The options of `/lcm import`.
-const OPTIONS: [&str; 3] = [ALL, "--stop", FROM];
+const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, "--stop", FROM];
 const ALL: &str = "--all";
+/// The option that names a folder whose history is added.
+pub(crate) const HISTORY_OF: &str = "--history-of";
 /// The option that names another agent.
 pub(crate) const FROM: &str = "--from";
 
@@ -59,6 +72,8 @@ pub struct Importer {
 
 enum ParsedArgs {
     Import(Source),
+    /// The history of a folder.
+    Adopt(PathBuf),
     Stop,
 }
 
@@ -76,7 +91,11 @@ impl Importer {
                 self.lock().cancel();
                 return Ok(Sentence::answer("The import is stopping."));
             }
-            (ParsedArgs::Import(_), false) => return Ok(self.under_way()),
+            (_, false) => return Ok(self.under_way()),
+            (ParsedArgs::Adopt(folder), true) => {
+                let cancel = self.cancellable();
+                return Ok(Answer::of(&adopt(home, folders, &folder, &self.progress, &cancel).await?));
+            }
             (ParsedArgs::Import(source), true) => source,
         };
         let cancel = self.cancellable();
@@ -87,21 +106,6 @@ impl Importer {
             confirm: None,
             told: None,
         })
-    }
-
-    /// Makes the history of the folder `old` part of this project's; where an import is under way, what to say of that.
-    ///
-    /// # Errors
-    /// What the user should read.
-    pub(super) async fn relink(
-        &self,
-        home: &Home,
-        folders: &Folders,
-        old: &Path,
-    ) -> Result<std::result::Result<Relinked, Answer>> {
-        let Ok(_turn) = self.turn.try_lock() else { return Ok(Err(self.under_way())) };
-        let cancel = self.cancellable();
-        relink(home, folders, old, &self.progress, &cancel).await.map(Ok)
     }
 
     fn under_way(&self) -> Answer {
@@ -157,6 +161,16 @@ fn read(rest: &Rest) -> Result<ParsedArgs> {
         let (flags, path) = args::options(COMMAND.name, rest, &[ALL])?;
         let path = (!path.trim().is_empty()).then(|| args::path(&path));
         return Ok(ParsedArgs::Import(Source::Agent { agent, path, everything: !flags.is_empty() }));
+    }
+    let (flags, folder) = args::take(&rest, &[HISTORY_OF]);
+    if !flags.is_empty() {
+        let (_, folder) = args::options(COMMAND.name, folder, &[HISTORY_OF])?;
+        if folder.trim().is_empty() {
+            return Err(Error::invalid(
+                "/lcm import --history-of needs the folder whose history to add; see /lcm help import",
+            ));
+        }
+        return Ok(ParsedArgs::Adopt(args::path(&folder)));
     }
     let line = rest.trim();
     match line {

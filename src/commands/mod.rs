@@ -14,7 +14,6 @@ mod help;
 pub mod import;
 mod notes;
 mod purge;
-mod relink;
 pub mod rest;
 pub(crate) mod search;
 pub(crate) mod sessions;
@@ -85,7 +84,6 @@ const COMMANDS: &[Command] = &[
     export::COMMAND,
     backup::COMMAND,
     purge::COMMAND,
-    relink::COMMAND,
     settings::COMMAND,
 ];
 

@@ -133,7 +133,7 @@ pub const DEFINITIONS: &[Definition] = &[
         also: &[],
         help: "What shares one history: the folder that Pi works in (`cwd`), or the whole git repository with all \
                its folders and worktrees (`git`). Submodules, and folders outside a repository, always have their \
-               own. After a change, a notification names the previous database; `/lcm relink` imports its history.",
+               own. After a change, a notification names the previous database; `/lcm import --history-of` adds its history.",
         kind: Kind::Identity { default: ProjectIdentity::Cwd, field: |s| &mut s.project_identity },
     },
     Definition {

@@ -29,7 +29,7 @@ pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>>
     store.post(move |batch| batch.note_folder(joins.as_deref(), Some(&told), text::now()), drop)?;
     Ok(Some(format!(
         "with projectIdentity = {}, this project's history is another than before: that of {project} lies in {}, and \
-         /lcm relink {project} brings it here",
+         /lcm import --history-of {project} brings it here",
         identity.as_str(),
         path.display()
     )))

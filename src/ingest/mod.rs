@@ -3,6 +3,7 @@
 //! The store is a fold over session entries: handing an entry over twice changes nothing, and the same entries give the
 //! same rows whichever way they came, so start, resume, fork, `/tree`, a crash and an import need no cases of their own.
 
+pub mod adopt;
 pub mod export;
 pub mod file;
 mod finding;
@@ -13,7 +14,6 @@ pub(crate) mod fuzzing;
 pub mod import;
 mod order;
 mod persistor;
-pub mod relink;
 mod restore;
 mod salvage;
 mod stringify;

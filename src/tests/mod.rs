@@ -2,6 +2,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "a test reads best when it hands its values over")]
 
+mod adopting;
 mod agents;
 mod ahead;
 mod asking;
@@ -39,7 +40,6 @@ mod private;
 mod pruning;
 mod purge;
 mod purged_meanwhile;
-mod relink;
 mod soak;
 mod standing;
 mod support;

@@ -1,4 +1,4 @@
-//! `/lcm relink` and `projectIdentity`: a history goes along with its project, and nothing of it is lost on the way.
+//! `/lcm import --history-of` and `projectIdentity`: a history goes along with its project, and nothing of it is lost on the way.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -59,7 +59,7 @@ impl Machine {
         path
     }
 
-    async fn relink(&self, store: &Store, old: &str) -> Result<String> {
+    async fn adopt(&self, store: &Store, old: &str) -> Result<String> {
         let home = Home {
             store: store.clone(),
             cwd: self.at("new").to_string_lossy().into_owned(),
@@ -68,7 +68,7 @@ impl Machine {
             session_id: "open".into(),
         };
         let scope = Scope::at(ConversationId::NONE, None);
-        ask_in(&home, &self.at("none"), &scope, None, &format!("relink {old}"))
+        ask_in(&home, &self.at("none"), &scope, None, &format!("import --history-of {old}"))
             .await
             .map(|answer| answer.text)
     }
@@ -124,7 +124,7 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
     let store = machine.open("new");
     let own = TestStore::beside(store.clone());
     own.ingest("of my own", &Session::new().chat(3, 5)).await;
-    let answer = machine.relink(&store, &format!("{}/", machine.at("old").display())).await.unwrap();
+    let answer = machine.adopt(&store, &format!("{}/", machine.at("old").display())).await.unwrap();
     assert!(
         answer.starts_with(&format!(
             "The history of {} is now part of this project's: 3 sessions, ",
@@ -141,7 +141,7 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
         0
     );
     // Once more changes nothing, and the old one is as it was but for its log. Its folder is gone, and may be named from here.
-    machine.relink(&store, "../old").await.unwrap();
+    machine.adopt(&store, "../old").await.unwrap();
     assert_eq!(said_in(&path), ours);
     assert_eq!(fs::read(&old).unwrap().len(), before.len());
     let report = super::asking::ask(&store, &Scope::at(ConversationId(1), None), "doctor").await;
@@ -164,7 +164,7 @@ async fn what_was_purged_in_either_stays_away() {
     purge(&old).await;
     old.close().await;
     let store = machine.open("new");
-    let answer = machine.relink(&store, &machine.at("old").to_string_lossy()).await.unwrap();
+    let answer = machine.adopt(&store, &machine.at("old").to_string_lossy()).await.unwrap();
     assert!(!answer.contains("another form"), "{answer}");
     let purged = async || {
         let count = store.read(|view| {
@@ -184,11 +184,11 @@ async fn what_was_purged_in_either_stays_away() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_relinked_is_said_in_a_sentence() {
+async fn what_cannot_be_added_is_said_in_a_sentence() {
     let machine = Machine::new();
     machine.worked_in("old").await;
     let store = machine.open("new");
-    let refused = async |old: &str| machine.relink(&store, old).await.unwrap_err().to_string();
+    let refused = async |old: &str| machine.adopt(&store, old).await.unwrap_err().to_string();
     let old = machine.at("old").to_string_lossy().into_owned();
     let nowhere = refused("/nowhere").await;
     assert!(
@@ -198,11 +198,12 @@ async fn what_cannot_be_relinked_is_said_in_a_sentence() {
     );
     assert!(refused(".").await.contains("is this project"), "{}", refused(".").await);
     assert!(refused("").await.contains("needs the folder whose history"));
+    assert!(refused("--all").await.contains("has no --all"));
     let busy = machine.open("old");
     let answer = refused(&old).await;
     assert!(answer.starts_with(&format!("another Pi is working in {old}, which owns ")), "{answer}");
     busy.close().await;
-    assert!(machine.relink(&store, &old).await.is_ok());
+    assert!(machine.adopt(&store, &old).await.is_ok());
     store.close().await;
 }
 
@@ -245,7 +246,7 @@ async fn worktrees_share_a_history_and_a_change_of_the_setting_hides_none() {
     let own = machine.at("tree").display().to_string();
     assert!(
         notice.contains(&format!("that of {own} lies in "))
-            && notice.ends_with(&format!("/lcm relink {own} brings it here")),
+            && notice.ends_with(&format!("/lcm import --history-of {own} brings it here")),
         "{notice}"
     );
     say(&tree, "shared").await;

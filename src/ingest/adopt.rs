@@ -1,50 +1,59 @@
 //! The history of a folder that was moved, or that another setting has made part of this project, becomes this project's.
 //!
-//! Its sessions are folded in as any others are, and what no fold brings is taken over with them. The old database is
-//! brought to today's format, otherwise only read, and stays: nothing can be lost by it.
+//! Its sessions are imported as any others are, and what an import does not bring comes with them: summaries, notes, times.
+//! The old database is only read, and stays.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use tokio_util::sync::CancellationToken;
 
-use super::import::{Folders, Home, Progress, Report, Source, aside, import};
+use super::import::{Folders, Home, Progress, Source, aside, import};
 use crate::error::{Error, Result};
 use crate::store::{History, OldStore, Place, histories, is_open_elsewhere, real_path};
 use crate::text;
+use serde::Serialize;
 
 /// Rows that are written in one transaction.
 const SLICE: usize = 200;
 
 /// What came of it.
-#[derive(Debug, Default)]
-pub struct Relinked {
+#[derive(Debug, Default, Serialize)]
+pub struct Adopted {
     /// The project as its database names it.
     pub project: String,
-    /// The databases that were read, which stay.
-    pub databases: Vec<PathBuf>,
-    /// Their sessions.
-    pub reports: Vec<Report>,
-    /// Summaries of theirs that are here now.
+    /// Its sessions.
+    pub sessions: usize,
+    /// Their messages.
+    pub messages: usize,
+    /// Messages that were not stored here before.
+    pub new: usize,
+    /// Summaries that are here now.
     pub summaries: usize,
+    /// Rows that could not be read.
+    pub lost: usize,
     /// Messages that are not here in the same form: purged here, or not to be read there.
     pub lacking: usize,
+    /// It was stopped; the same again goes on.
+    pub stopped: bool,
+    /// The databases that were read, which stay.
+    pub databases: Vec<PathBuf>,
 }
 
 /// Makes the history of the folder `old` part of this project's.
 ///
 /// # Errors
 /// When there is none, when another process has it open, or the store fails. What was taken over until then stays.
-pub async fn relink(
+pub async fn adopt(
     home: &Home,
     folders: &Folders,
     old: &Path,
     progress: &Progress,
     cancel: &CancellationToken,
-) -> Result<Relinked> {
+) -> Result<Adopted> {
     let Place::File(own) = home.store.place().clone() else {
         return Err(Error::invalid(
-            "this session's history is in memory only: start Pi without --no-session to relink into the project's",
+            "this session's history is in memory only: start Pi without --no-session to add to the project's",
         ));
     };
     // Taking a session over counts as opening it.
@@ -52,7 +61,7 @@ pub async fn relink(
     let seen = home.store.read(|view| view.sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
     let found = aside(move || find(&dir, &own, &wanted)).await??;
-    let mut done = Relinked::default();
+    let mut done = Adopted::default();
     for History { path, project } in found {
         let asked = path.clone();
         if aside(move || is_open_elsewhere(&asked)).await?? {
@@ -62,13 +71,16 @@ pub async fn relink(
             )));
         }
         let report = import(home, folders, &Source::Path(path.clone()), progress, cancel).await?;
-        let stopped = report.stopped.is_some();
         if let Some(failed) = report.failed.first() {
             return Err(Error::invalid(format!("{} can't be added: {}", path.display(), failed.reason)));
         }
         done.project = project;
-        done.reports.push(report);
-        if stopped {
+        done.sessions += report.sessions;
+        done.messages += report.new + report.known;
+        done.new += report.new;
+        done.lost += report.lost;
+        done.stopped = report.stopped.is_some();
+        if done.stopped {
             return Ok(done);
         }
         take_over(home, &path, &seen, &mut done, cancel).await?;
@@ -134,7 +146,7 @@ async fn take_over(
     home: &Home,
     path: &Path,
     seen: &HashMap<String, i64>,
-    done: &mut Relinked,
+    done: &mut Adopted,
     cancel: &CancellationToken,
 ) -> Result<()> {
     let (path, cancel) = (path.to_owned(), cancel.clone());

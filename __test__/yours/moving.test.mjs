@@ -1,5 +1,5 @@
 /**
- * `/lcm relink` on the real Pi: a folder is moved, and its history comes along, summaries included, without a model call; and
+ * `/lcm import --history-of` on the real Pi: a folder is moved, and its history comes along, summaries included, without a model call; and
  * worktrees of a repository share one where that is wanted.
  */
 import assert from "node:assert/strict";
@@ -42,7 +42,7 @@ for (const host of hostsFor(hostsByVersion)) {
     project.cwd = `${from}-moved`;
 
     project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "mark0004x", session: "project" } }] }];
-    const { stdout } = await project.runPi(["-p", "/lcm stats", "/lcm relink /nowhere/at/all", `/lcm relink ${from}`, "look for it", "/lcm doctor"]);
+    const { stdout } = await project.runPi(["-p", "/lcm stats", "/lcm import --history-of /nowhere/at/all", `/lcm import --history-of ${from}`, "look for it", "/lcm doctor"]);
     const [lost, wrong, found, doctor] = stdout.split(/^(?=\/nowhere\/at\/all has no history |The history of |Database +ok)/m);
     assert.match(lost, /This project +0 messages/);
     assert.match(wrong, /^\/nowhere\/at\/all has no history in [^]*there are histories of /);
@@ -84,14 +84,14 @@ test("worktrees share a history with projectIdentity = git, and a change of it i
   project.env.LCM_PROJECT_IDENTITY = "git";
   const pi = project.startPi();
   const notices = () => pi.ui("notify").map(({ message }) => message);
-  await pi.waitFor(() => notices().some((message) => message.includes("/lcm relink")));
+  await pi.waitFor(() => notices().some((message) => message.includes("/lcm import --history-of")));
   assert.ok(notices()[0].includes(`that of ${tree} lies in `), notices()[0]);
   await t.test("while another Pi works with the old history, it is left to that", async () => {
-    await pi.prompt(`/lcm relink ${tree}`);
+    await pi.prompt(`/lcm import --history-of ${tree}`);
     await pi.waitFor(() => notices().some((message) => message.startsWith("another Pi is working in ")));
     await old.stop();
   });
-  await pi.prompt(`/lcm relink ${tree}`);
+  await pi.prompt(`/lcm import --history-of ${tree}`);
   await pi.prompt("said in both");
   await pi.stop();
   const { agentDir, storeDir, sessionDir, env } = project;

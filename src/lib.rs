@@ -23,8 +23,8 @@
 //! |---|---|
 //! | 8 | [`binding`]: the only home of napi; `fuzzing`: what is fuzzed, in tests only |
 //! | 7 | [`engine`]: one open session; plain data in and out; [`cli`]: `pi-lcm`, where no session is open |
-//! | 6 | [`mcp`]: the tools for other agents |
-//! | 5 | [`tools`], [`commands`]: what is asked and answered, in words |
+//! | 6 | [`commands`]: `/lcm`, in words; [`mcp`]: the tools for other agents |
+//! | 5 | [`tools`]: what the model asks and is answered; [`upkeep`]: purge, export, backup |
 //! | 4 | [`ingest`], [`compaction`], [`recall`]: the three walks; [`pruning`]: stubs; [`doctor`]: is all as it must be? |
 //! | 3 | [`store`]: the only home of SQL; [`llm`]: asking a model |
 //! | 2 | [`facts`]: what messages show without a model |
@@ -65,9 +65,10 @@ pub mod ingest;
 pub mod pruning;
 pub mod recall;
 
-pub mod commands;
 pub mod tools;
+pub mod upkeep;
 
+pub mod commands;
 pub mod mcp;
 
 pub mod cli;

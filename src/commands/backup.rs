@@ -1,14 +1,11 @@
 //! `/lcm backup`: a copy of the history, and where it lies.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 
 use super::{Answer, Command, CommandContext, args};
-use crate::error::{Error, Result};
-use crate::store::{BackupFacts, Place, backup_name};
+use crate::error::Result;
 use crate::text::{count, grouped, megabytes};
+use crate::upkeep::backup::{BackedUp, back_up};
 
 const NAME: &str = "backup";
 
@@ -21,60 +18,13 @@ pub(crate) const COMMAND: Command = Command {
     ],
     arguments: &[],
     is_long: true,
-    answer: |asked| Box::pin(back_up(asked)),
+    answer: |asked| Box::pin(run(asked)),
 };
 
-/// A backup that was made.
-#[derive(Serialize)]
-struct BackedUp {
-    path: PathBuf,
-    bytes: u64,
-    messages: usize,
-    sessions: usize,
-    summaries: usize,
-    #[serde(skip)]
-    database: PathBuf,
-}
-
-async fn back_up(asked: &CommandContext<'_>) -> Result<Answer> {
-    let Place::File(database) = asked.store().place() else {
-        return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
-    };
+async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let (_, path) = args::options(NAME, &asked.rest, &[])?;
-    let path = place(database, Path::new(&asked.home.cwd), &path);
-    if path.symlink_metadata().is_ok() {
-        return Err(Error::invalid(format!(
-            "{} already exists and is not overwritten: choose another name",
-            path.display()
-        )));
-    }
-    let written = path.clone();
-    let facts = asked.store().read(move |view| view.back_up_and_verify(&written)).await?;
-    let noted = path.clone();
-    if asked.store().is_apart() {
-        // Nothing is written to a database that lies elsewhere.
-        let dir = |path: &Path| path.canonicalize().ok();
-        if database.parent().and_then(dir) == dir(&asked.home.db_dir) {
-            asked.store().note_backup_apart(&noted);
-        }
-    } else {
-        asked.store().write(move |batch| batch.note_backup(&noted)).await?;
-    }
-    let BackupFacts { bytes, messages, sessions, summaries } = facts;
-    Ok(Answer::of(&BackedUp { path, bytes, messages, sessions, summaries, database: database.clone() }))
-}
-
-/// Where the copy is to lie.
-fn place(database: &Path, cwd: &Path, asked: &str) -> PathBuf {
-    let default = backup_name(database);
-    if asked.is_empty() {
-        return default;
-    }
-    let path = cwd.join(args::path(asked));
-    match default.file_name() {
-        Some(name) if path.is_dir() => path.join(name),
-        _ => path,
-    }
+    let path = (!path.is_empty()).then(|| args::path(&path));
+    Ok(Answer::of(&back_up(asked.home, path.as_deref()).await?))
 }
 
 impl fmt::Display for BackedUp {

@@ -190,6 +190,14 @@ async fn what_is_wrong_is_said_in_one_sentence() {
             &["stats", "--color", "blue"],
             "invalid value 'blue' for '--color <WHEN>' [possible values: always, never, auto] ",
         ),
+        (
+            &["import", "--history-of"],
+            "the following required arguments were not provided: <PATH> (--help tells all)",
+        ),
+        (
+            &["import", "--history-of", "--all", "x"],
+            "the argument '--history-of' cannot be used with '--all' (--help tells all)",
+        ),
         (&["import", "--db", "x"], "--db is read-only: use --project with the project's folder instead"),
         (&["completions"], "the following required arguments were not provided: <bash|zsh|fish> (--help"),
         (

@@ -351,7 +351,7 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
     assert!(
         refused("--everything")
             .await
-            .starts_with("/lcm import has no --everything: it takes --all, --stop, --from; ")
+            .starts_with("/lcm import has no --everything: it takes --all, --history-of, --stop, --from; ")
     );
     assert_eq!(
         importer.run(&machine.home, &machine.folders, "--stop").await.unwrap().text,

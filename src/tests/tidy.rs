@@ -10,8 +10,8 @@ const FLOORS: [&[&str]; 9] = [
     &["facts"],
     &["llm", "store"],
     &["compaction", "doctor", "ingest", "pruning", "recall"],
-    &["commands", "tools"],
-    &["mcp"],
+    &["tools", "upkeep"],
+    &["commands", "mcp"],
     &["cli", "engine"],
     &["binding", "fuzzing"],
 ];

@@ -4,14 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::FORCE;
 use crate::error::{Error, Result};
 
 /// What to say of a path that can't be written to.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::AlreadyExists => Error::invalid(format!(
-            "{} already exists: choose another name, or add {FORCE} to overwrite it",
+            "{} already exists: choose another name, or add --force to overwrite it",
             path.display()
         )),
         _ => Error::invalid(format!("{} can't be written: {error}", path.display())),

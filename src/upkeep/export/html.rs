@@ -1,4 +1,4 @@
-//! `/lcm export --html`: a page that shows history without Pi and without a network: the viewer's template with the data in it.
+//! A page that shows history without Pi and without a network: the viewer's template with the data in it.
 //!
 //! The data stands in `<script type="application/json">` elements, which no browser runs, in front of the viewer's own script. Each holds
 //! at most [`BLOCK`] entries and is written as soon as it is full. `docs/viewer.md` says what is in them.
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Output, Take, Written, file_name, in_folder, lines_of, sessions, write_entries};
-use crate::commands::{Answer, CommandContext};
+use super::{Exported, Exporter, Output, Take, file_name, in_folder, lines_of, sessions, write_entries};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ingest::export::header;
@@ -25,35 +24,30 @@ const FORMAT: u32 = 1;
 /// Entries of an element, and bytes after which no more are put in.
 const BLOCK: (usize, usize) = (500, 4 << 20);
 
-pub(super) async fn write(
-    asked: &CommandContext<'_>,
-    path: PathBuf,
-    all: bool,
-    force: bool,
-) -> Result<Answer> {
-    let (head, tail) = template(asked.viewer_template)?;
-    let mut sessions = sessions(asked, all).await?;
-    let open = asked.scope.conversation;
+pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
+    let (head, tail) = template(of.viewer_template)?;
+    let mut sessions = sessions(of).await?;
+    let open = of.scope.conversation;
     let name = sessions.iter().find(|session| session.id == open).unwrap_or(&sessions[0]);
     let target = in_folder(path, &file_name(name, "html"));
-    let mut output = Output::create(&target, force)?;
+    let mut output = Output::create(&target, of.force)?;
     output.push(&head)?;
     // The one that is open comes first, and then the newest.
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
     let about = json!({
-        "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": asked.home.cwd,
-        "leaf": asked.scope.leaf, "sessions": sessions.len()
+        "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": of.home.cwd,
+        "leaf": of.scope.leaf, "sessions": sessions.len()
     });
     output.push(&element("about", None, &about.to_string()))?;
     let mut messages = 0;
     for (number, session) in sessions.into_iter().enumerate() {
         let said;
-        (output, said) = write_session(asked, number, session, output).await?;
+        (output, said) = write_session(of, number, session, output).await?;
         messages += said;
     }
     output.push(&tail)?;
     let (file, bytes) = output.finish()?;
-    Ok(Answer::of(&Written { format: "html", files: vec![file], messages, bytes }))
+    Ok(Exported { format: "html", files: vec![file], messages, bytes })
 }
 
 /// What stands before the data and what behind it.
@@ -72,14 +66,14 @@ fn template(path: Option<&Path>) -> Result<(String, String)> {
 }
 
 async fn write_session(
-    asked: &CommandContext<'_>,
+    of: &Exporter<'_>,
     number: usize,
     session: ExportedSession,
     mut output: Output,
 ) -> Result<(Output, usize)> {
-    let (store, conversation) = (asked.store(), session.id);
+    let (store, conversation) = (of.store(), session.id);
     let lines = lines_of(store, &session).await?;
-    let open = asked.scope.leaf.clone().filter(|_| conversation == asked.scope.conversation);
+    let open = of.scope.leaf.clone().filter(|_| conversation == of.scope.conversation);
     let read = move |view: &View<'_>| {
         let outline = Outline::of(view, conversation, open.as_deref())?;
         let mut summaries = Vec::new();
@@ -89,7 +83,7 @@ async fn write_session(
         Ok((outline, summaries))
     };
     let (outline, summaries) = store.read(read).await?;
-    let header: Value = serde_json::from_str(&header(&session, &asked.home.cwd, &lines)).unwrap_or_default();
+    let header: Value = serde_json::from_str(&header(&session, &of.home.cwd, &lines)).unwrap_or_default();
     let facts = json!({"id": session.session_id, "header": header, "branches": outline.branches});
     output.push(&element("session", Some(number), &facts.to_string()))?;
     for block in summaries.chunks(BLOCK.0) {
@@ -97,7 +91,7 @@ async fn write_session(
     }
     let last = outline.last;
     let blocks = Blocks { output, outline, number, entries: Vec::new(), bytes: 0 };
-    let (blocks, messages) = write_entries(asked, conversation, last, lines, blocks).await?;
+    let (blocks, messages) = write_entries(of, conversation, last, lines, blocks).await?;
     Ok((blocks.finish()?, messages))
 }
 

@@ -1,0 +1,70 @@
+//! A copy of the history in one file, read back and checked.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::ingest::import::Home;
+use crate::store::{BackupFacts, Place, backup_name};
+
+/// A backup that was made.
+#[derive(Debug, Serialize)]
+pub struct BackedUp {
+    /// The copy.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// Messages in it.
+    pub messages: usize,
+    /// Sessions in it.
+    pub sessions: usize,
+    /// Summaries in it.
+    pub summaries: usize,
+    /// What it is a copy of.
+    #[serde(skip)]
+    pub database: PathBuf,
+}
+
+/// Copies the history of `home` to `path`, a file that is not there yet or a folder; without one, beside the database.
+///
+/// # Errors
+/// When the history is in memory only, something is there already, or the copy can't be written or read back.
+pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
+    let store = &home.store;
+    let Place::File(database) = store.place() else {
+        return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
+    };
+    let path = place(database, Path::new(&home.cwd), path);
+    if path.symlink_metadata().is_ok() {
+        return Err(Error::invalid(format!(
+            "{} already exists and is not overwritten: choose another name",
+            path.display()
+        )));
+    }
+    let written = path.clone();
+    let facts = store.read(move |view| view.back_up_and_verify(&written)).await?;
+    let noted = path.clone();
+    if store.is_apart() {
+        // Nothing is written to a database that lies elsewhere.
+        let dir = |path: &Path| path.canonicalize().ok();
+        if database.parent().and_then(dir) == dir(&home.db_dir) {
+            store.note_backup_apart(&noted);
+        }
+    } else {
+        store.write(move |batch| batch.note_backup(&noted)).await?;
+    }
+    let BackupFacts { bytes, messages, sessions, summaries } = facts;
+    Ok(BackedUp { path, bytes, messages, sessions, summaries, database: database.clone() })
+}
+
+/// Where the copy is to lie.
+fn place(database: &Path, cwd: &Path, asked: Option<&Path>) -> PathBuf {
+    let default = backup_name(database);
+    let Some(asked) = asked else { return default };
+    let path = cwd.join(asked);
+    match default.file_name() {
+        Some(name) if path.is_dir() => path.join(name),
+        _ => path,
+    }
+}

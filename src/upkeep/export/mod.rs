@@ -1,0 +1,295 @@
+//! The history as files that others can read, written entry by entry and never over another file unasked.
+
+mod html;
+mod output;
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::dag::MessageKind;
+use crate::error::{Error, Result};
+use crate::files;
+use crate::ids::{ConversationId, EntryId, Hash};
+use crate::ingest::export::{Lines, header, line, supplement};
+use crate::ingest::import::Home;
+use crate::model::{Message, Part, Role};
+use crate::recall::Scope;
+use crate::store::{ExportedEntry, ExportedSession, Store, View};
+use crate::text::{grouped, minute, now};
+use output::{Output, unwritable};
+
+/// Characters of a session's id in a file's name; Pi's have 36.
+const LONGEST: usize = 64;
+/// Entries that are written between two looks at the store.
+const SLICE: usize = 500;
+
+/// What to say of a session without an entry.
+const NOTHING: &str = "this session has nothing to export yet";
+
+/// What an export makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// The session's branch as Markdown.
+    Markdown,
+    /// Sessions with all their branches, each as a session file for Pi.
+    SessionFile,
+    /// Sessions with all their branches as one web page.
+    Page,
+}
+
+/// Which history is exported, and how.
+pub struct Exporter<'a> {
+    /// The project and its store.
+    pub home: &'a Home,
+    /// The session and its branch.
+    pub scope: &'a Scope,
+    /// What a page is written from, where it is installed.
+    pub viewer_template: Option<&'a Path>,
+    /// Stops the export; what is unfinished is removed.
+    pub cancel: &'a CancellationToken,
+    /// Every session of the project.
+    pub all: bool,
+    /// Files that are there are overwritten.
+    pub force: bool,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+pub struct Exported {
+    /// `md`, `jsonl` or `html`.
+    pub format: &'static str,
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// Messages in them.
+    pub messages: usize,
+    /// Their size.
+    pub bytes: u64,
+}
+
+impl Exporter<'_> {
+    /// Writes to `path`, or into it where it is a folder.
+    ///
+    /// # Errors
+    /// When there is nothing to export, a file is there already, or the disk or the store fails. No half file stays.
+    pub async fn export(&self, format: Format, path: PathBuf) -> Result<Exported> {
+        match format {
+            Format::Markdown => write_branch(self, path).await,
+            Format::SessionFile => write_sessions(self, path).await,
+            Format::Page => html::write(self, path).await,
+        }
+    }
+
+    fn store(&self) -> &Store {
+        &self.home.store
+    }
+}
+
+/// This session, or all of them; one at least.
+async fn sessions(of: &Exporter<'_>) -> Result<Vec<ExportedSession>> {
+    let only = (!of.all).then_some(of.scope.conversation);
+    let sessions = of.store().read(move |view| view.exported_sessions(only)).await?;
+    if sessions.is_empty() {
+        return Err(Error::invalid(NOTHING));
+    }
+    Ok(sessions)
+}
+
+async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
+    let sessions = sessions(of).await?;
+    if of.all {
+        if path.is_file() {
+            let message =
+                format!("{} is a file: --all needs a folder, for one file per session", path.display());
+            return Err(Error::invalid(message));
+        }
+        files::make_private_dir(&path).map_err(|error| unwritable(&path, &error))?;
+    }
+    let mut written = Exported { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
+    for session in sessions {
+        let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
+        // First, since it may take long: nothing is there yet that would be left behind.
+        let lines = lines_of(of.store(), &session).await?;
+        let output = Output::create(&target, of.force)?;
+        write_session(of, session, lines, output, &mut written).await?;
+    }
+    Ok(written)
+}
+
+/// What a file is called if the user does not say: no two sessions' are called the same, whatever their ids and the disk.
+fn file_name(session: &ExportedSession, ending: &str) -> String {
+    let day = &minute(session.started_at)[..10];
+    format!("pi-{day}_{}.{ending}", name_of(&session.session_id))
+}
+
+/// An id as part of a file's name: itself where it is made of what any disk tells apart, as Pi's are; otherwise what is like it, and a hash.
+fn name_of(id: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if id.len() <= LONGEST && id.chars().all(is_plain) {
+        return id.to_owned();
+    }
+    let like = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let begins: String = id.chars().take(LONGEST).map(like).collect();
+    format!("{begins}_{}", &Hash::plain(id.as_bytes()).to_string()[..16])
+}
+
+fn in_folder(path: PathBuf, name: &str) -> PathBuf {
+    if path.is_dir() { path.join(name) } else { path }
+}
+
+async fn write_session(
+    of: &Exporter<'_>,
+    session: ExportedSession,
+    lines: Lines,
+    mut output: Output,
+    written: &mut Exported,
+) -> Result<()> {
+    let (store, conversation) = (of.store(), session.id);
+    output.push(&(header(&session, &of.home.cwd, &lines) + "\n"))?;
+    let last = EntryId(i64::MAX);
+    let (mut output, messages) = write_entries(of, conversation, last, lines, output).await?;
+    if let Some(line) = store.read(move |view| supplement(view, conversation)).await? {
+        output.push(&(line + "\n"))?;
+    }
+    let (file, bytes) = output.finish()?;
+    written.files.push(file);
+    written.messages += messages;
+    written.bytes += bytes;
+    Ok(())
+}
+
+/// The lines of a session's own file, where they say what the store says.
+async fn lines_of(store: &Store, session: &ExportedSession) -> Result<Lines> {
+    let (conversation, file) = (session.id, session.file.clone());
+    let read = move |view: &View<'_>| {
+        // What was purged may stand in the file still, also in what was made of it.
+        let is_purged = view.has_purged(conversation)?;
+        Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
+    };
+    store.read(read).await
+}
+
+/// What takes the lines of entries, one after the other.
+trait Take: Send + 'static {
+    fn take(&mut self, entry: &ExportedEntry, line: String) -> Result<()>;
+}
+
+impl Take for Output {
+    fn take(&mut self, _entry: &ExportedEntry, line: String) -> Result<()> {
+        self.push(&(line + "\n"))
+    }
+}
+
+/// Gives `taker` the line of each entry up to `last`, parents before children, and counts what was said.
+async fn write_entries<T: Take>(
+    of: &Exporter<'_>,
+    conversation: ConversationId,
+    last: EntryId,
+    mut lines: Lines,
+    mut taker: T,
+) -> Result<(T, usize)> {
+    let mut after = EntryId(0);
+    let mut messages = 0;
+    loop {
+        if of.cancel.is_cancelled() {
+            return Err(Error::cancelled());
+        }
+        let state = (taker, lines, messages);
+        let read = move |view: &View<'_>| {
+            let (mut taker, mut lines, mut messages) = state;
+            let mut entries = view.exported_entries(conversation, after, SLICE)?;
+            entries.retain(|entry| entry.row <= last);
+            for entry in &entries {
+                taker.take(entry, line(view, conversation, entry, &mut lines)?)?;
+                messages += usize::from(entry.is_said);
+            }
+            Ok((taker, lines, messages, entries.last().map(|entry| entry.row)))
+        };
+        let reached;
+        (taker, lines, messages, reached) = of.store().read(read).await?;
+        match reached {
+            Some(reached) => after = reached,
+            None => return Ok((taker, messages)),
+        }
+    }
+}
+
+async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
+    let session = sessions(of).await?.remove(0);
+    let mut output = Output::create(&in_folder(path, &file_name(&session, "md")), of.force)?;
+    let (store, cwd, conversation) = (of.store(), &of.home.cwd, session.id);
+    let branch = match of.scope.leaf.clone() {
+        Some(leaf) => store.read(move |view| view.branch(conversation, &leaf)).await?,
+        None => Vec::new(),
+    };
+    let said: Vec<_> = (branch.into_iter())
+        .filter_map(|entry| match entry.step {
+            crate::dag::Step::Message(message) if message.kind != MessageKind::Purged => Some(message.id),
+            _ => None,
+        })
+        .collect();
+    output.push(&format!("# Session {}\n\n{cwd}, exported {} UTC\n", session.session_id, minute(now())))?;
+    let mut messages = 0;
+    for slice in said.chunks(SLICE) {
+        let (slice, state) = (slice.to_vec(), (output, messages));
+        let read = move |view: &View<'_>| {
+            let (mut output, mut messages) = state;
+            for id in slice {
+                let stored = view.message(id)?;
+                let message = Message::parse(&stored.json);
+                // What Pi tells a model of itself was not said.
+                if message.role == Role::System {
+                    continue;
+                }
+                messages += 1;
+                let heading = heading(&message, messages, stored.timestamp, &stored.lineage.message_handle());
+                output.push(&format!("\n## {heading}\n\n{}", body(&message)))?;
+            }
+            Ok((output, messages))
+        };
+        (output, messages) = store.read(read).await?;
+    }
+    let (file, bytes) = output.finish()?;
+    Ok(Exported { format: "md", files: vec![file], messages, bytes })
+}
+
+fn heading(message: &Message, number: usize, time: i64, handle: &str) -> String {
+    let who = match (&message.role, &message.tool) {
+        (Role::User, _) => "User".to_owned(),
+        (Role::Assistant, _) => "Assistant".to_owned(),
+        (Role::ToolResult, Some(tool)) => format!("Result of {tool}"),
+        (Role::ToolResult, None) => "Result".to_owned(),
+        (Role::Bash, _) => "Shell".to_owned(),
+        (Role::BranchSummary, _) => "Summary of another branch".to_owned(),
+        (role, _) => role.as_str().to_owned(),
+    };
+    let failed = if message.is_error { ", failed" } else { "" };
+    format!("{number}. {who}{failed} · {} UTC · {handle}", minute(time))
+}
+
+fn body(message: &Message) -> String {
+    let is_output = matches!(message.role, Role::ToolResult | Role::Bash);
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) if is_output => fenced("", text),
+        Part::Text(text) => format!("{}\n", text.trim_end_matches('\n')),
+        Part::Thinking(text) => {
+            format!("<details><summary>Thinking</summary>\n\n{}\n</details>\n", fenced("", text))
+        }
+        Part::ToolCall { name, arguments, .. } => {
+            let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+            format!("Calls `{name}`:\n\n{}", fenced("json", &arguments))
+        }
+        Part::Image { mime_type, data } => {
+            format!("[picture: {mime_type}, {} characters of base64]\n", grouped(data.len()))
+        }
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// `text` between fences that are longer than any run of backticks in it.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}

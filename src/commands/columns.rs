@@ -1,37 +1,15 @@
-//! How wide a text is in a terminal, and where to cut it. In doubt a character counts as wide: a line may end too early, never
-//! too late.
+//! Where to cut a text so that it fits a terminal.
 
-/// Where a character begins to take two columns.
-const WIDE: [std::ops::RangeInclusive<char>; 9] = [
-    '\u{1100}'..='\u{115f}',
-    '\u{231a}'..='\u{23ff}',
-    '\u{2600}'..='\u{27bf}',
-    '\u{2b05}'..='\u{2b55}',
-    '\u{2e80}'..='\u{a4cf}',
-    '\u{ac00}'..='\u{d7ff}',
-    '\u{f900}'..='\u{faff}',
-    '\u{fe30}'..='\u{ff60}',
-    '\u{ffe0}'..='\u{10ffff}',
-];
-
-/// Columns of a character.
-fn of(c: char) -> usize {
-    if WIDE.iter().any(|range| range.contains(&c)) {
-        return 2;
-    }
-    // What combines with the character before it, or shows nothing.
-    let is_nothing = matches!(c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}');
-    usize::from(!is_nothing)
-}
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// `line`, cut to `width` columns where it is longer.
 pub(super) fn fit(line: &str, width: usize) -> String {
-    if line.chars().map(of).sum::<usize>() <= width {
+    if line.width() <= width {
         return line.to_owned();
     }
     let mut taken = 1;
     let fitting = line.chars().take_while(|c| {
-        taken += of(*c);
+        taken += c.width().unwrap_or_default();
         taken <= width
     });
     fitting.collect::<String>().trim_end().to_owned() + "…"
@@ -43,7 +21,7 @@ pub(super) fn hanging(text: &str, indent: usize, width: Option<usize>) -> String
     let mut out = String::new();
     let mut taken = indent;
     for word in text.split(' ') {
-        let columns: usize = word.chars().map(of).sum();
+        let columns = word.width();
         if taken > indent && taken + 1 + columns > width {
             out += &format!("\n{}", " ".repeat(indent));
             taken = indent;

@@ -1,29 +1,22 @@
-//! One value in the text of a JSON file, set or taken out; everything else stays as it was written, to the last blank.
+//! One value in the text of a JSON file, set or taken out; everything else stays as it is written.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstObjectProp, CstRootNode};
+use serde_json::Value;
 
-use serde_json::value::RawValue;
-
-/// An object in a text: where it stands, and its members in the order in which they stand.
-struct Object<'t> {
-    text: &'t str,
-    /// With its braces.
-    range: Range<usize>,
-    members: Vec<Member>,
-}
-
-struct Member {
-    name: String,
-    /// Of its value.
-    value: Range<usize>,
-}
-
-/// How the text is laid out.
-struct Layout {
-    line: &'static str,
-    step: String,
-}
+/// JSON as Pi reads it.
+const STRICT: ParseOptions = ParseOptions {
+    allow_comments: false,
+    allow_loose_object_property_names: false,
+    allow_trailing_commas: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
 
 /// What can't be edited.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,112 +27,46 @@ pub(super) enum Refusal {
     NoObject,
 }
 
-/// `text` with `value`, as JSON, under one of `names` below `lcm`: the one that stands there already, or the first. Without a
-/// value none of the names is left.
-pub(super) fn edited(text: &str, names: &[&str], value: Option<&str>) -> Result<String, Refusal> {
-    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let whole =
-        if text[start..].trim().is_empty() { format!("{}{{}}\n", &text[..start]) } else { text.to_owned() };
-    let layout = Layout::of(&whole);
-    let top = Object::at(&whole, start..whole.len())?;
-    let Some(member) = top.members.iter().find(|member| member.name == "lcm") else {
-        let Some(value) = value else { return Ok(text.to_owned()) };
-        let (line, step) = (layout.line, &layout.step);
-        let lcm = format!("{{{line}{step}{step}\"{}\": {value}{line}{step}}}", names[0]);
-        return Ok(top.with("lcm", &lcm, &layout, ""));
+/// `text` with `value` under one of `names` below `lcm`: the last one that is there already, or the first. Without a value none
+/// of the names is left.
+pub(super) fn edited(text: &str, names: &[&str], value: Option<&Value>) -> Result<String, Refusal> {
+    let json = text.trim_start_matches('\u{feff}');
+    let mark = &text[..text.len() - json.len()];
+    let json = if json.trim().is_empty() { "{}\n" } else { json };
+    // First, since it names the place and bounds the depth.
+    serde_json::from_str::<&serde_json::value::RawValue>(json)
+        .map_err(|error| Refusal::Broken(error.to_string()))?;
+    let root = CstRootNode::parse(json, &STRICT).map_err(|error| Refusal::Broken(error.to_string()))?;
+    let top = root.object_value().ok_or(Refusal::NoObject)?;
+    // The last of several counts.
+    let lcm = match top.properties().into_iter().rfind(|member| name_of(member) == "lcm") {
+        Some(member) => member.object_value().ok_or(Refusal::NoObject)?,
+        None if value.is_none() => return Ok(text.to_owned()),
+        None => top.object_value_or_set("lcm"),
     };
-    let lcm = Object::at(&whole, member.value.clone())?;
-    let there: Vec<&Member> =
-        lcm.members.iter().filter(|member| names.contains(&member.name.as_str())).collect();
-    match (value, there.as_slice()) {
-        (Some(value), [.., last]) => Ok(replaced(&whole, last.value.clone(), value)),
-        (Some(value), []) => Ok(lcm.with(names[0], value, &layout, &layout.step)),
-        (None, []) => Ok(text.to_owned()),
-        (None, [first, ..]) => {
-            let rest = lcm.without(&first.name);
-            // A setting may stand there under both of its names.
-            edited(&rest, names, None)
-        }
+    let is_named = |member: &CstObjectProp| names.contains(&name_of(member).as_str());
+    let there: Vec<CstObjectProp> = lcm.properties().into_iter().filter(is_named).collect();
+    match (value, there.last()) {
+        (Some(value), Some(last)) => last.set_value(input(value)),
+        (Some(value), None) => drop(lcm.append(names[0], input(value))),
+        (None, _) => there.into_iter().for_each(CstObjectProp::remove),
     }
+    Ok(format!("{mark}{root}"))
 }
 
-impl<'t> Object<'t> {
-    fn at(text: &'t str, range: Range<usize>) -> Result<Self, Refusal> {
-        let members: BTreeMap<String, &RawValue> = match serde_json::from_str(&text[range.clone()]) {
-            Ok(members) => members,
-            Err(error) if error.is_data() => return Err(Refusal::NoObject),
-            Err(error) => return Err(Refusal::Broken(error.to_string())),
-        };
-        let place = |value: &RawValue| {
-            let from = value.get().as_ptr() as usize - text.as_ptr() as usize;
-            from..from + value.get().len()
-        };
-        let mut members: Vec<Member> =
-            members.into_iter().map(|(name, value)| Member { name, value: place(value) }).collect();
-        members.sort_by_key(|member| member.value.start);
-        let lead = text[range.clone()].len() - text[range.clone()].trim_start().len();
-        let trail = text[range.clone()].len() - text[range.clone()].trim_end().len();
-        Ok(Self { text, range: range.start + lead..range.end - trail, members })
-    }
-
-    /// The text with one more member at the object's end; the object itself is indented by `indent`.
-    fn with(&self, name: &str, value: &str, layout: &Layout, indent: &str) -> String {
-        let (line, step) = (layout.line, &layout.step);
-        let member = format!("\"{name}\": {value}");
-        match self.members.last() {
-            Some(last) => {
-                // As its members stand, so does this one.
-                let gap = self.gap();
-                replaced(self.text, last.value.end..last.value.end, &format!(",{gap}{member}"))
-            }
-            None => {
-                let object = format!("{{{line}{indent}{step}{member}{line}{indent}}}");
-                replaced(self.text, self.range.clone(), &object)
-            }
-        }
-    }
-
-    /// What stands between the brace and the first member.
-    fn gap(&self) -> &'t str {
-        let inner = &self.text[self.range.start + 1..];
-        let gap = &inner[..inner.len() - inner.trim_start().len()];
-        if gap.is_empty() { " " } else { gap }
-    }
-
-    /// The text without a member.
-    fn without(&self, name: &str) -> String {
-        let Some(at) = self.members.iter().position(|member| member.name == name) else {
-            return self.text.to_owned();
-        };
-        let end = self.members[at].value.end;
-        if at > 0 {
-            return replaced(self.text, self.members[at - 1].value.end..end, "");
-        }
-        let inside = self.range.start + 1..self.range.end - 1;
-        if self.members.len() == 1 {
-            return replaced(self.text, inside, "");
-        }
-        // Up to the next one's name.
-        let rest = &self.text[end..inside.end];
-        let comma = rest.find(',').map_or(0, |comma| comma + 1);
-        let next = end + comma + (rest[comma..].len() - rest[comma..].trim_start().len());
-        let first =
-            inside.start + (self.text[inside.start..].len() - self.text[inside.start..].trim_start().len());
-        replaced(self.text, first..next, "")
-    }
+fn name_of(member: &CstObjectProp) -> String {
+    member.decoded_name().unwrap_or_default()
 }
 
-impl Layout {
-    fn of(text: &str) -> Self {
-        let line = if text.contains("\r\n") { "\r\n" } else { "\n" };
-        let indented = text.lines().find(|line| line.starts_with([' ', '\t']) && !line.trim().is_empty());
-        let step = indented.map(|line| line[..line.len() - line.trim_start().len()].to_owned());
-        Self { line, step: step.unwrap_or_else(|| "  ".into()) }
+/// A setting's value, as the editor takes it.
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Bool(on) => (*on).into(),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(values) => values.iter().map(input).collect::<Vec<_>>().into(),
+        Value::Null | Value::Object(_) => CstInputValue::Null,
     }
-}
-
-fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
-    format!("{}{with}{}", &text[..range.start], &text[range.end..])
 }
 
 #[cfg(test)]
@@ -159,7 +86,11 @@ mod tests {
             ),
             ("{\"lcm\":{\"maxDepth\" : 2}}", "{\"lcm\":{\"maxDepth\" : 3}}"),
             ("{\"lcm\":{\"max\" : 2}}", "{\"lcm\":{\"max\" : 3}}"),
-            ("{\"lcm\": {\"status\": true}}", "{\"lcm\": {\"status\": true, \"maxDepth\": 3}}"),
+            (
+                "{\"lcm\": {\"status\": true}}",
+                "{\"lcm\": {\n    \"status\": true,\n    \"maxDepth\": 3\n  }}",
+            ),
+            ("{\"lcm\": 1, \"lcm\": {\"max\": 2}}", "{\"lcm\": 1, \"lcm\": {\"max\": 3}}"),
             (
                 "\u{feff}{\r\n    \"lcm\": {\r\n        \"a\": {}\r\n    },\r\n    \"z\": 0\r\n}",
                 "\u{feff}{\r\n    \"lcm\": {\r\n        \"a\": {},\r\n        \"maxDepth\": 3\r\n    },\r\n    \"z\": 0\r\n}",
@@ -167,7 +98,7 @@ mod tests {
             ("{\n  \"lcm\": {}\n}", "{\n  \"lcm\": {\n    \"maxDepth\": 3\n  }\n}"),
         ];
         for (before, after) in cases {
-            assert_eq!(edited(before, NAMES, Some("3")).unwrap(), after, "{before}");
+            assert_eq!(edited(before, NAMES, Some(&3.into())).unwrap(), after, "{before}");
         }
     }
 
@@ -186,8 +117,8 @@ mod tests {
 
     #[test]
     fn what_is_broken_is_refused() {
-        assert!(matches!(edited("{\"lcm\": ", NAMES, Some("3")), Err(Refusal::Broken(_))));
-        assert_eq!(edited("[1]", NAMES, Some("3")), Err(Refusal::NoObject));
-        assert_eq!(edited("{\"lcm\": true}", NAMES, Some("3")), Err(Refusal::NoObject));
+        assert!(matches!(edited("{\"lcm\": ", NAMES, Some(&3.into())), Err(Refusal::Broken(_))));
+        assert_eq!(edited("[1]", NAMES, Some(&3.into())), Err(Refusal::NoObject));
+        assert_eq!(edited("{\"lcm\": true}", NAMES, Some(&3.into())), Err(Refusal::NoObject));
     }
 }

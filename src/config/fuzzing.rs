@@ -18,7 +18,7 @@ pub(crate) fn settings(bytes: &[u8]) {
     let environment = variables.lines().filter_map(|line| line.split_once('='));
     let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     is_within_bounds(&loaded(file, environment));
-    for value in [Some("3"), None] {
+    for value in [Some(&json!(3)), None] {
         if let Ok(after) = edited(file, &["maxDepth"], value) {
             is_the_only_change(file, &after, value.is_some());
         }

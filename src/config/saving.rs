@@ -122,7 +122,7 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
     let path = sources.file(into).ok_or_else(|| Error::invalid("settings are saved only in files"))?;
     let value = text.map(|text| read(definition, text, sources)).transpose()?;
     let names = [&[definition.key], definition.also].concat();
-    write(&path, &names, value.as_ref().map(ToString::to_string).as_deref())?;
+    write(&path, &names, value.as_ref())?;
     Ok((path, setting(sources, definition.key)?))
 }
 
@@ -146,7 +146,7 @@ fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value>
     })
 }
 
-fn write(path: &Path, names: &[&str], value: Option<&str>) -> Result<()> {
+fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     let failed =
         |error: std::io::Error| Error::invalid(format!("{} can't be written: {error}", path.display()));
     // Through a link, as people have them who keep their settings in a repository.

@@ -1,15 +1,15 @@
 /**
  * `npm run pack:all`: the tarballs that this machine can build, in `dist/`, ready to be published.
  *
- * The main package holds no engine, and names one package per platform as optional dependencies. These names stand in the
+ * The main package holds neither engine nor viewer: it names their packages as optional dependencies. These names stand in the
  * packed package.json alone: in the repository's own they would have to be in the lock file, and no clone could run `npm ci`
- * before its own version is published. `-- NAME …` packs only these (`main`, or platforms), and fails where one can't be had.
+ * before its own version is published. `-- NAME …` packs only these (`main`, `viewer`, or platforms), and fails where one can't be had.
  */
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { buildEngine, glibcOf, Unavailable } from "./engines.mjs";
 import { root } from "./paths.mjs";
-import { addonOf, OLDEST_GLIBC, PACKAGE, packageOf, platforms } from "./platforms.mjs";
+import { addonOf, OLDEST_GLIBC, PACKAGE, packageOf, platforms, VIEWER } from "./platforms.mjs";
 import { Failure, npm } from "./setup.mjs";
 import { buildViewer } from "./viewer.mjs";
 
@@ -24,7 +24,8 @@ import { buildViewer } from "./viewer.mjs";
  */
 
 /** What the main package may be, and what users are asked to download for their platform. */
-const MAIN_LIMIT = { unpacked: 420_000 };
+const MAIN_LIMIT = { unpacked: 200_000 };
+const VIEWER_LIMIT = { unpacked: 220_000 };
 const PLATFORM_LIMIT = { packed: 6_000_000 };
 
 /** Where the tarballs come. */
@@ -38,11 +39,12 @@ export const ownManifest = () => JSON.parse(readFileSync(path.join(root, "packag
 
 /** @param {string[]} names none for all */
 export async function packAll(names) {
-  const unknown = names.filter((name) => name !== "main" && !platforms.some((platform) => platform.name === name));
-  if (unknown.length > 0) throw new Failure(`There is no platform ${unknown.join(", ")}: there are main, ${platforms.map(({ name }) => name).join(", ")}.`);
+  const unknown = names.filter((name) => !["main", "viewer"].includes(name) && !platforms.some((platform) => platform.name === name));
+  if (unknown.length > 0) throw new Failure(`There is no platform ${unknown.join(", ")}: there are main, viewer, ${platforms.map(({ name }) => name).join(", ")}.`);
   const isWanted = (/** @type {string} */ name) => names.length === 0 || names.includes(name);
   rmSync(dist, { recursive: true, force: true });
   if (isWanted("main")) report(await packMain(dist), MAIN_LIMIT);
+  if (isWanted("viewer")) report(await packViewer(dist), VIEWER_LIMIT);
   /** @type {string[]} */
   const missing = [];
   for (const platform of platforms.filter(({ name }) => isWanted(name))) {
@@ -77,11 +79,22 @@ async function packEngine(platform) {
  * @param {string} folder for the tarball
  */
 export async function packMain(folder) {
-  await buildViewer();
   const { scripts, devDependencies, allowScripts, private: _, ...own } = ownManifest();
-  const optionalDependencies = Object.fromEntries(platforms.map(({ name }) => [packageOf(name), own.version]));
+  const optionalDependencies = Object.fromEntries([...platforms.map(({ name }) => packageOf(name)), VIEWER].map((name) => [name, own.version]));
   return pack({ ...own, ...repository(), optionalDependencies }, folder, (stage) => {
     for (const name of own.files) cpSync(path.join(root, name), path.join(stage, name), { recursive: true });
+  });
+}
+
+/**
+ * The viewer's package.
+ * @param {string} folder for the tarball
+ */
+export async function packViewer(folder) {
+  const page = await buildViewer();
+  const description = `The page that ${PACKAGE} exports sessions to. It is installed by ${PACKAGE}, and does nothing alone.`;
+  return pack({ name: VIEWER, description, ...shared(), files: ["viewer.html", "LICENSE"] }, folder, (stage) => {
+    for (const file of [page, path.join(root, "LICENSE")]) copyFileSync(file, path.join(stage, path.basename(file)));
   });
 }
 
@@ -100,18 +113,22 @@ export async function packPlatform(platform, engine, folder) {
 
 /** The package.json of an engine's package. @param {Platform} platform */
 export function manifestOf({ name, os, cpu, libc }) {
-  const own = ownManifest();
   return {
     name: packageOf(name),
     description: `The engine of ${PACKAGE} for ${name}. It is installed by ${PACKAGE}, and does nothing alone.`,
-    ...Object.fromEntries(SHARED.map((key) => [key, own[key]])),
-    ...repository(),
+    ...shared(),
     main: addonOf(name),
     files: [addonOf(name), "LICENSE"],
     os: [os],
     cpu: [cpu],
     ...(libc ? { libc: [libc] } : {}),
   };
+}
+
+/** What every package says alike. */
+function shared() {
+  const own = ownManifest();
+  return { ...Object.fromEntries(SHARED.map((key) => [key, own[key]])), ...repository() };
 }
 
 /** Where the sources are, which npm holds a package with provenance to; only a workflow knows it. */

@@ -6,6 +6,9 @@
 /** The package that users name. */
 export const PACKAGE = "pi-lossless-context";
 
+/** The package of the page that `/lcm export --html` fills. */
+export const VIEWER = `${PACKAGE}-viewer`;
+
 /** The glibc that Node 20 and 22 need themselves: a Linux on which Pi runs has at least this one. */
 export const OLDEST_GLIBC = "2.28";
 

@@ -1,13 +1,13 @@
 /**
  * `npm run publish:all`: publishes what lies in `dist/`, which must be all of it.
  *
- * The engines go first, so that nobody is ever given a main package whose engine is not there yet. What the registry has
+ * Engines and viewer go first, so that no user gets a main package whose engine is not there yet. What the registry has
  * already is passed over: a run that broke off is started again.
  */
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { dist, ownManifest } from "./pack.mjs";
-import { PACKAGE, packageOf, platforms } from "./platforms.mjs";
+import { PACKAGE, packageOf, platforms, VIEWER } from "./platforms.mjs";
 import { collect } from "./proc.mjs";
 import { callersNpm, Failure, npm } from "./setup.mjs";
 
@@ -19,7 +19,7 @@ export async function publishAll(options, folder = dist) {
   const { version } = ownManifest();
   const { GITHUB_REF_TYPE: kind, GITHUB_REF_NAME: tag } = process.env;
   if (kind === "tag" && tag !== `v${version}`) throw new Failure(`Nothing was published: the tag is ${tag}, and this is version ${version}.`);
-  const names = [...platforms.map(({ name }) => packageOf(name)), PACKAGE];
+  const names = [...platforms.map(({ name }) => packageOf(name)), VIEWER, PACKAGE];
   const missing = names.map((name) => `${name}-${version}.tgz`).filter((file) => !existsSync(path.join(folder, file)));
   if (missing.length > 0) throw new Failure(`Nothing was published, since these are missing in ${folder}: ${missing.join(", ")}.`);
   for (const name of names) {

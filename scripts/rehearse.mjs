@@ -11,9 +11,9 @@ import path from "node:path";
 import vm from "node:vm";
 import { parse } from "yaml";
 import { aRegistry } from "../__test__/support/registry.mjs";
-import { ownManifest, packMain, packPlatform } from "./pack.mjs";
+import { ownManifest, packMain, packPlatform, packViewer } from "./pack.mjs";
 import { root } from "./paths.mjs";
-import { PACKAGE, packageOf, platforms } from "./platforms.mjs";
+import { PACKAGE, packageOf, platforms, VIEWER } from "./platforms.mjs";
 import { collect, show } from "./proc.mjs";
 
 /** @typedef {{ name?: string, if?: string, uses?: string, run?: string, with?: Record<string, string>, env?: Record<string, string> }} Step */
@@ -104,6 +104,7 @@ async function standIn({ uses = "", with: inputs = {} }, { tree, context }) {
   for (const artifact of made) cpSync(path.join(artifacts, artifact), target, { recursive: true });
   if (inputs.name) return made.length > 0 ? "stood in for: the folder" : "not played: its job was not asked for";
   if (!existsSync(path.join(target, `${PACKAGE}-${version}.tgz`))) await packMain(target);
+  if (!existsSync(path.join(target, `${VIEWER}-${version}.tgz`))) await packViewer(target);
   const missing = platforms.filter(({ name }) => !existsSync(path.join(target, `${packageOf(name)}-${version}.tgz`)));
   for (const platform of missing) await packPlatform(platform, path.join(root, "LICENSE"), target);
   return `stood in for: the folder${missing.map(({ name }, at) => `${at ? "," : "; engines without contents for"} ${name}`).join("")}`;
@@ -144,7 +145,7 @@ async function playPublishing(script, tree, env) {
     process.stdout.write(stdout + stderr);
     return code;
   };
-  const names = [...platforms.map(({ name }) => packageOf(name)), PACKAGE].map((name) => `${name}@${version}`);
+  const names = [...platforms.map(({ name }) => packageOf(name)), VIEWER, PACKAGE].map((name) => `${name}@${version}`);
   const isPublished = (/** @type {string[]} */ wanted) => registry.published.join() === wanted.join();
 
   if ((await publish({ GITHUB_REF_NAME: "v0.0.0-other" })) === 0 || !isPublished([])) return "FAILED: a tag of another version was published";

@@ -14,8 +14,8 @@ import { messageOf } from "./pi.js";
 
 const require = createRequire(import.meta.url);
 
-/** The page that `/lcm export --html` fills, whether it is there or not. */
-export const viewerTemplate = path.join(path.dirname(require.resolve("../package.json")), "viewer.html");
+/** The page that `/lcm export --html` fills: the one built beside `index.js`, or the installed one; undefined without either. */
+export const viewerTemplate = installed("../viewer.html") ?? installed("pi-lossless-context-viewer/viewer.html");
 
 /**
  * The engine, for scripts: `const { Engine } = loadEngine()`.
@@ -48,10 +48,10 @@ export function loadEngine() {
   return native;
 }
 
-/** @param {string} engine @returns {string | undefined} the file of the engine's package, if npm installed it */
-function installed(engine) {
+/** @param {string} name of a package or a file @returns {string | undefined} its file, if it is there */
+function installed(name) {
   try {
-    return require.resolve(engine);
+    return require.resolve(name);
   } catch {
     return undefined;
   }

@@ -8,9 +8,9 @@ import path from "node:path";
 import { before, test } from "node:test";
 import { glibcOf } from "../../scripts/engines.mjs";
 import { everything } from "../../scripts/hosts.mjs";
-import { manifestOf, packMain, packPlatform } from "../../scripts/pack.mjs";
+import { manifestOf, packMain, packPlatform, packViewer } from "../../scripts/pack.mjs";
 import { addon, node22, root } from "../../scripts/paths.mjs";
-import { addonOf, PACKAGE, packageOf, platforms } from "../../scripts/platforms.mjs";
+import { addonOf, PACKAGE, packageOf, platforms, VIEWER } from "../../scripts/platforms.mjs";
 import { collect } from "../../scripts/proc.mjs";
 import { temporaryFolder } from "../support/project.mjs";
 import { aRegistry } from "../support/registry.mjs";
@@ -29,23 +29,32 @@ const others = platforms.filter((platform) => !tried.includes(platform));
 let folder;
 /** @type {Packed} */
 let main;
+/** @type {Packed} */
+let viewer;
 /** In the order of the platforms that are tried. @type {Packed[]} */
 let engines;
 
 before(async (t) => {
   folder = temporaryFolder(/** @type {import("node:test").TestContext} */ (t));
-  [main, ...engines] = await Promise.all([packMain(folder), ...tried.map((platform) => packPlatform(platform, license, folder))]);
+  [main, viewer, ...engines] = await Promise.all([packMain(folder), packViewer(folder), ...tried.map((platform) => packPlatform(platform, license, folder))]);
 });
 
-test("the main package holds no engine, names one per platform, and is small", async () => {
+test("the main package holds neither engine nor viewer, names their packages, and is small", async () => {
   const { manifest, tarball, unpacked } = main;
   const { files, packed } = await contentsOf(tarball);
   assert.deepEqual(packed, manifest);
-  assert.deepEqual(packed.optionalDependencies, Object.fromEntries(platforms.map(({ name }) => [packageOf(name), own.version])));
+  assert.deepEqual(packed.optionalDependencies, Object.fromEntries([...platforms.map(({ name }) => packageOf(name)), VIEWER].map((name) => [name, own.version])));
   for (const key of ["private", "dependencies", "devDependencies", "peerDependencies", "scripts"]) assert.equal(packed[key], undefined, key);
-  for (const name of ["index.js", "index.d.ts", "shim/loader.js", "bin/pi-lcm.js", "viewer.html", "README.md", "LICENSE", "CHANGELOG.md"]) assert.ok(files.includes(name), name);
-  assert.deepEqual(files.filter((name) => name.endsWith(".node")), []);
-  assert.ok(unpacked <= 420_000, `${unpacked} bytes`);
+  for (const name of ["index.js", "index.d.ts", "shim/loader.js", "bin/pi-lcm.js", "README.md", "LICENSE", "CHANGELOG.md"]) assert.ok(files.includes(name), name);
+  assert.deepEqual(files.filter((name) => /\.(node|html)$/.test(name)), []);
+  assert.ok(unpacked <= 200_000, `${unpacked} bytes`);
+});
+
+test("the viewer's package holds the page and nothing else", async () => {
+  const { files, packed } = await contentsOf(viewer.tarball);
+  assert.deepEqual(packed, viewer.manifest);
+  assert.deepEqual([packed.name, packed.version], [VIEWER, own.version]);
+  assert.deepEqual(files.sort(), ["LICENSE", "package.json", "viewer.html"]);
 });
 
 test("an engine's package is installed on its platform only, and holds nothing else", async () => {
@@ -68,7 +77,7 @@ test("the glibc that an engine asks for is read off it", { skip: process.platfor
   assert.equal(glibcOf(license), undefined);
 });
 
-test("the engines are published before the package that names them, and what is there already is passed over", async (t) => {
+test("engines and viewer are published before the package that names them, and what is there already is passed over", async (t) => {
   const registry = await aRegistry(t);
   // A run that broke off has published these.
   registry.add(engines[0], ...others.map(standInFor));
@@ -86,7 +95,7 @@ test("the engines are published before the package that names them, and what is 
   const { code, stdout, stderr } = await publish(registry, folder, { GITHUB_REF_TYPE: "tag", GITHUB_REF_NAME: `v${own.version}` });
   assert.equal(code, 0, stderr);
   for (const { name } of [tried[0], ...others]) assert.match(stdout, new RegExp(`^${packageOf(name)} ${own.version}: was there already$`, "m"));
-  const now = [...tried.slice(1).map(({ name }) => packageOf(name)), PACKAGE];
+  const now = [...tried.slice(1).map(({ name }) => packageOf(name)), VIEWER, PACKAGE];
   assert.deepEqual(registry.published.slice(before), now.map((name) => `${name}@${own.version}`));
 });
 

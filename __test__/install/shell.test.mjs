@@ -2,10 +2,10 @@
  * `pi-lcm` as npm installs it: the package as it is packed, an engine's package from the registry, started as npx starts it.
  */
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { before, test } from "node:test";
-import { packMain } from "../../scripts/pack.mjs";
+import { packMain, packViewer } from "../../scripts/pack.mjs";
 import { node22, root } from "../../scripts/paths.mjs";
 import { PACKAGE } from "../../scripts/platforms.mjs";
 import { collect } from "../../scripts/proc.mjs";
@@ -41,12 +41,25 @@ test("npx runs it from the registry, and an installed one is on the path", async
   assert.deepEqual([imported.code, imported.stderr], [0, ""]);
   assert.deepEqual(await npx("grep", "zeppelin"), { code: 1, stdout: "", stderr: "Nothing found for zeppelin.\n" });
 
-  const installed = await collect(node22, [path.join(npm, "npm-cli.js"), "install", "--silent", "--no-save", PACKAGE], { cwd, env });
-  assert.equal(installed.code, 0, installed.stderr);
+  const install = async () => {
+    const { code, stderr } = await collect(node22, [path.join(npm, "npm-cli.js"), "install", "--silent", "--no-save", PACKAGE], { cwd, env });
+    assert.equal(code, 0, stderr);
+  };
+  await install();
   const own = path.join(cwd, "node_modules", ".bin", process.platform === "win32" ? "pi-lcm.cmd" : "pi-lcm");
   const run = (/** @type {string[]} */ ...args) => collect(own, args, { cwd, env, shell: process.platform === "win32" });
   assert.deepEqual(await run("--version"), { code: 0, stdout: `${version}\n`, stderr: "" });
   const stats = await run("stats");
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
   assert.match(stats.stdout, /^This session {4}6 messages/);
+
+  // The registry has no viewer until here.
+  const without = await run("export", "--html", "page.html");
+  assert.equal(without.code, 2);
+  assert.match(without.stderr, /^pi-lcm: .*needs the package pi-lossless-context-viewer, which is not installed: install pi-lossless-context again /);
+  registry.add(await packViewer(folder));
+  await install();
+  const page = await run("export", "--html", "page.html");
+  assert.deepEqual([page.code, page.stderr], [0, ""]);
+  assert.match(readFileSync(path.join(cwd, "page.html"), "utf8"), /<!doctype html>/i);
 });

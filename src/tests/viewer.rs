@@ -160,7 +160,7 @@ async fn without_a_template_nothing_is_written_and_a_sentence_says_what_helps() 
     let run = async |line: &str| export(&asking.store.store, &asking.scope, folder.path(), line).await;
     let error = run("export --html page.html").await.unwrap_err().to_string();
     assert!(
-        error.contains("viewer.html can't be read (") && error.contains("reinstall the package"),
+        error.contains("viewer.html can't be read (") && error.contains("reinstall pi-lossless-context"),
         "{error}"
     );
     template(folder.path(), "no place for data");

@@ -53,9 +53,12 @@ pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> 
 /// What stands before the data and what behind it.
 fn template(path: Option<&Path>) -> Result<(String, String)> {
     let Some(path) = path else {
-        return Err(Error::invalid("/lcm export --html needs the viewer's template, which is missing here"));
+        return Err(Error::invalid(
+            "/lcm export --html needs the package pi-lossless-context-viewer, which is not installed: install \
+             pi-lossless-context again with optional packages enabled, or run `npm run build` in its sources",
+        ));
     };
-    let remedy = "reinstall the package, or run `npm ci` and `npm run build` in its sources";
+    let remedy = "reinstall pi-lossless-context, or run `npm run build` in its sources";
     let text = files::read_text(path, TEMPLATE).map_err(|error| {
         Error::invalid(format!("the viewer's template {} can't be read ({error}): {remedy}", path.display()))
     })?;

@@ -34,10 +34,10 @@
 //! # Three walks
 //!
 //! *A message to disk:* [`engine::Engine::append`] → [`ingest::Persistor::append`] (queue; where more than one entry is new,
-//! `hand_over`: parse, sift, queue) → [`ingest::PreparedHandover::fold`] on the writer's thread → `store::Batch::add_message` and `add_entry`.
+//! `hand_over`: parse, sift, queue) → [`ingest::PreparedHandover::fold`] on the writer's thread → `store::MessageWriter::add_message` and `add_entry`.
 //!
 //! *A compaction to the block:* [`engine::Engine::compact`] → [`compaction::run`] (read the branch, plan, leaf pass,
-//! condensed pass, assemble) → [`llm::Model::ask`] → `store::Batch::add_summary`.
+//! condensed pass, assemble) → [`llm::Model::ask`] → `store::SummaryWriter::add_summary`.
 //!
 //! *A search to text:* [`engine::Engine::call_tool`] → [`tools::call`] (read the arguments) → [`recall`] (typed hits) →
 //! [`store::View`] → [`tools`] (write the answer).

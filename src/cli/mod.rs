@@ -300,11 +300,14 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
             let conversation = match &wanted {
                 Some(id) => session(view, id, ": pi-lcm sessions lists them")?,
                 // No session has the row 0, and there may be none yet.
-                None => {
-                    view.sessions_beside(ConversationId(0), 1)?.first().copied().unwrap_or(ConversationId(0))
-                }
+                None => view
+                    .messages()
+                    .sessions_beside(ConversationId(0), 1)?
+                    .first()
+                    .copied()
+                    .unwrap_or(ConversationId(0)),
             };
-            Ok(Scope::at(conversation, view.last_entry(conversation)?))
+            Ok(Scope::at(conversation, view.messages().last_entry(conversation)?))
         })
         .await
 }

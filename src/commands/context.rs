@@ -126,7 +126,7 @@ struct Shown {
 impl Shown {
     fn read(view: &View<'_>, scope: &Scope, live: &Live) -> Result<Self> {
         let branch = match &scope.leaf {
-            Some(leaf) => view.branch(scope.conversation, leaf)?,
+            Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
             None => Vec::new(),
         };
         let first = live.shown_from.as_ref();

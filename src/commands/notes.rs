@@ -55,7 +55,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let notes = match asked.scope.leaf.clone() {
         Some(leaf) => {
             let conversation = asked.scope.conversation;
-            asked.store().read(move |view| view.notes(conversation, &leaf)).await?
+            asked.store().read(move |view| view.messages().notes(conversation, &leaf)).await?
         }
         None => Notes::default(),
     };

@@ -65,15 +65,16 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 fn all(view: &View<'_>, scope: &Scope) -> Result<Vec<Session>> {
     // No session has that row.
-    let ids = view.sessions_beside(ConversationId(0), i32::MAX as usize)?;
+    let ids = view.messages().sessions_beside(ConversationId(0), i32::MAX as usize)?;
     ids.into_iter().map(|id| session(view, id, id == scope.conversation)).collect()
 }
 
 fn session(view: &View<'_>, id: ConversationId, current: bool) -> Result<Session> {
-    let SessionFacts { session_id, messages, from_time, to_time, first_request } = view.session_facts(id)?;
-    let file = view.exported_sessions(Some(id))?.into_iter().find_map(|session| session.file);
+    let SessionFacts { session_id, messages, from_time, to_time, first_request } =
+        view.messages().session_facts(id)?;
+    let file = view.messages().exported_sessions(Some(id))?.into_iter().find_map(|session| session.file);
     let about = match first_request {
-        Some(request) => Message::parse(&view.message(request)?.json).searchable(),
+        Some(request) => Message::parse(&view.messages().message(request)?.json).searchable(),
         None => String::new(),
     };
     Ok(Session {

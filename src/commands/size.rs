@@ -40,11 +40,11 @@ pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Resu
         return Ok(None);
     }
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
-    let told = store.read(|view| view.size_warned_at()).await?;
+    let told = store.read(|view| view.database().size_warned_at()).await?;
     if told.is_some_and(|told| bytes < told.saturating_add(told / AGAIN)) {
         return Ok(None);
     }
-    store.write(move |batch| batch.note_size_warned_at(bytes)).await?;
+    store.write(move |batch| batch.database().note_size_warned_at(bytes)).await?;
     Ok(Some(format!(
         "the history of this project takes {}, more than the {} MB of the setting sizeBudgetMegabytes; nothing is deleted \
          automatically: raise the setting, or quit Pi and move {} away (/lcm import with its path restores it)",

@@ -89,7 +89,7 @@ impl Cache {
     /// Of the branch; none where no provider told of its cache.
     pub fn of(view: &View<'_>, scope: &Scope) -> Result<Option<Self>> {
         let Some(leaf) = &scope.leaf else { return Ok(None) };
-        Self::along(view, &view.branch(scope.conversation, leaf)?)
+        Self::along(view, &view.messages().branch(scope.conversation, leaf)?)
     }
 
     /// Of the entries of a branch; none where no provider told of its cache.
@@ -110,7 +110,7 @@ impl Cache {
                     continue;
                 }
             };
-            let json = view.message(message.id)?.json;
+            let json = view.messages().message(message.id)?.json;
             let Said { usage } = serde_json::from_str(&json).unwrap_or_default();
             // One that failed was never told of.
             if usage.prompt() == 0 {

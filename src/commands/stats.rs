@@ -134,12 +134,18 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let conversation = asked.scope.conversation;
     let own = store.read(move |view| {
         let costs = Costs {
-            session: Cost::of(&view.usages(Some(conversation))?),
-            project: Cost::of(&view.usages(None)?),
+            session: Cost::of(&view.summaries().usages(Some(conversation))?),
+            project: Cost::of(&view.summaries().usages(None)?),
         };
-        Ok((view.totals(conversation)?, view.depths(conversation)?, costs, view.uncarried(conversation)?))
+        Ok((
+            view.summaries().totals(conversation)?,
+            view.summaries().depths(conversation)?,
+            costs,
+            view.summaries().uncarried(conversation)?,
+        ))
     });
-    let of_project = store.read(|view| Ok((view.project_messages()?, view.conversations()?)));
+    let of_project =
+        store.read(|view| Ok((view.messages().project_messages()?, view.messages().conversations()?)));
     let ((totals, depths, cost, ready), (project_messages, sessions)) = tokio::try_join!(own, of_project)?;
     let long = if is_all { Some(long(asked).await?) } else { None };
     let (on_branch, branch, cache, parts) = match long {
@@ -189,7 +195,7 @@ struct Long {
 async fn long(asked: &CommandContext<'_>) -> Result<Long> {
     let Overview { visible, visible_tokens, frontier_tokens, .. } = asked.overview().await?;
     let scope = asked.scope.clone();
-    let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.sizes()?)));
+    let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.database().sizes()?)));
     let (cache, parts) = read.await?;
     let saved_tokens = visible_tokens.saturating_sub(frontier_tokens);
     let branch = Branch { tokens: visible_tokens, frontier_tokens, saved_tokens };

@@ -38,7 +38,7 @@ impl Ratios {
     /// # Errors
     /// When it can't be read.
     pub(super) async fn read(store: &Store) -> Result<Self> {
-        store.read(|view| view.token_ratios().map(Self)).await
+        store.read(|view| view.summaries().token_ratios().map(Self)).await
     }
 
     /// How many estimated tokens make `real` ones, for the first of `models` of which something is known.
@@ -94,10 +94,10 @@ impl Measured {
             return;
         }
         let learn = store.write(move |batch| {
-            let before = Ratios(batch.token_ratios()?);
+            let before = Ratios(batch.summaries().token_ratios()?);
             let mut ratios = before.clone();
             seen.iter().for_each(|seen| ratios.learn(seen));
-            if ratios == before { Ok(()) } else { batch.set_token_ratios(&ratios.0) }
+            if ratios == before { Ok(()) } else { batch.summaries().set_token_ratios(&ratios.0) }
         });
         drop(learn.await);
     }
@@ -152,7 +152,7 @@ pub(super) fn of_session(view: &View<'_>, visible: &[Visible]) -> Result<Option<
         if message.seen.role != "assistant" || (last.is_some() && estimated < GROWTH) {
             continue;
         }
-        let Some((model, real)) = reported(&view.message(message.seen.id)?.json) else { continue };
+        let Some((model, real)) = reported(&view.messages().message(message.seen.id)?.json) else { continue };
         match &last {
             None => last = Some((model, real)),
             Some((same, later)) if *same == model => {
@@ -233,7 +233,7 @@ mod tests {
                     prepared: &Prepared::of(json, ""),
                 };
                 let seen = BranchMessage {
-                    id: batch.add_message(&new)?,
+                    id: batch.messages().add_message(&new)?,
                     hash: lineage,
                     kind: MessageKind::Conversation,
                     role: message.role.as_str().to_owned(),

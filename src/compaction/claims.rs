@@ -64,7 +64,7 @@ impl Claims {
                 }
                 let owner = owner.clone();
                 // What can't be renewed ends: then the worst is that a summary is paid twice.
-                let _ = renewed.write(move |batch| batch.renew_claims(&owner, end())).await;
+                let _ = renewed.write(move |batch| batch.summaries().renew_claims(&owner, end())).await;
             }
         });
         Self(Some(Arc::new(Owner { name, store: store.clone(), moved, renewing })))
@@ -78,8 +78,9 @@ impl Claims {
         let had = match &self.0 {
             Some(owner) if !spans.is_empty() => {
                 let (asked, name) = (spans.clone(), owner.name.clone());
-                let claim =
-                    move |batch: &crate::store::Batch<'_>| batch.claim(&asked, &name, text::now(), end());
+                let claim = move |batch: &crate::store::Batch<'_>| {
+                    batch.summaries().claim(&asked, &name, text::now(), end())
+                };
                 *lock(&owner.moved) = Instant::now();
                 owner.store.write(claim).await?
             }
@@ -97,7 +98,7 @@ impl Claims {
         let Some(owner) = &self.0 else { return Ok(()) };
         loop {
             let name = owner.name.clone();
-            if !owner.store.read(move |view| view.is_claimed(span, &name, text::now())).await? {
+            if !owner.store.read(move |view| view.summaries().is_claimed(span, &name, text::now())).await? {
                 return Ok(());
             }
             tokio::select! {
@@ -129,7 +130,7 @@ impl Drop for Lease {
         let (span, name) = (self.span, owner.name.clone());
         *lock(&owner.moved) = Instant::now();
         // A store that is closed is nobody's any more, and the lease ends by itself.
-        let _ = owner.store.post(move |batch| batch.release(span, &name), drop);
+        let _ = owner.store.post(move |batch| batch.summaries().release(span, &name), drop);
     }
 }
 
@@ -157,7 +158,8 @@ mod tests {
         let alive = Claims::renewed(&store, OFTEN, Duration::MAX);
         let _leases = (stuck.take(vec![one]).await.unwrap(), alive.take(vec![two]).await.unwrap());
         let later = end() + 1;
-        let is_held = |span: Hash| store.read(move |view| view.is_claimed(span, "another", later));
+        let is_held =
+            |span: Hash| store.read(move |view| view.summaries().is_claimed(span, "another", later));
         while !is_held(two).await.unwrap() {
             tokio::time::sleep(OFTEN).await;
         }

@@ -139,7 +139,7 @@ impl<'a> Job<'a> {
         self.pass.cut
     }
 
-    /// What the store counts: [`View::rewritten`].
+    /// What the store counts: [`Messages::rewritten`](crate::store::Messages::rewritten).
     ///
     /// # Errors
     /// When it can't be read.
@@ -409,9 +409,9 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
         let ended: Vec<_> = leases.into_iter().filter_map(Lease::ended).collect();
         let write = move |batch: &Batch<'_>| {
             for Made { summary, facts } in &made {
-                batch.add_summary_with(summary, facts.as_ref())?;
+                batch.summaries().add_summary_with(summary, facts.as_ref())?;
             }
-            ended.iter().try_for_each(|(span, owner)| batch.release(*span, owner))
+            ended.iter().try_for_each(|(span, owner)| batch.summaries().release(*span, owner))
         };
         pass.store.write(write).await?;
         (0..count).for_each(|_| progress.made());
@@ -440,7 +440,7 @@ pub(super) fn noted(
     if !notes {
         return Ok(branch);
     }
-    let notes = view.notes(conversation, leaf)?;
+    let notes = view.messages().notes(conversation, leaf)?;
     Ok(branch.noting(if redact { notes.with_texts(redact::redacted) } else { notes }))
 }
 

@@ -63,7 +63,7 @@ pub fn shown(
     let Looked { leaf, first, last, window } = looked;
     let path = memory.read(view, conversation, leaf)?.path;
     let place = |entry: &Option<String>| match entry {
-        Some(entry) => Ok(view.entry_row(conversation, entry)?.and_then(|row| path.place(row))),
+        Some(entry) => Ok(view.messages().entry_row(conversation, entry)?.and_then(|row| path.place(row))),
         None => Ok(None),
     };
     let first_place = place(first)?;
@@ -94,7 +94,7 @@ pub fn shown(
             }
         }
     }
-    let notes = if settings.notes { view.notes(conversation, leaf)?.tokens() } else { 0 };
+    let notes = if settings.notes { view.messages().notes(conversation, leaf)?.tokens() } else { 0 };
     shown.largest_block =
         settings.max_summary_tokens.min(window.unwrap_or(usize::MAX) / super::WINDOW_SHARE) + notes;
     let left_out = |message: &Visible| message.seen.tokens.saturating_sub(message.shown_tokens());

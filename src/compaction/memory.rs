@@ -1,7 +1,7 @@
 //! What an open session remembers of its branch, so that a compaction reads what is new and not all that ever was.
 //!
 //! Entries, messages and summaries are only added: what was read stays true, and what came since is read as it is needed,
-//! whoever wrote it. The store counts whatever else happens to its rows, in whichever process ([`View::rewritten`]); then
+//! whoever wrote it. The store counts whatever else happens to its rows, in whichever process ([`Messages::rewritten`](crate::store::Messages::rewritten)); then
 //! everything is read anew, and so it is where edits come or go, since those may reach far back.
 
 use std::collections::{BTreeMap, HashSet};
@@ -71,7 +71,7 @@ impl Memory {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
-        let rewritten = view.rewritten()?;
+        let rewritten = view.messages().rewritten()?;
         // Taken out, so that what goes on need not be copied first.
         let before = self.lock().take();
         let before =
@@ -109,7 +109,7 @@ impl Memory {
 
 impl Known {
     fn read(view: &View<'_>, conversation: ConversationId, leaf: &str, rewritten: i64) -> Result<Self> {
-        let entries = view.branch(conversation, leaf)?;
+        let entries = view.messages().branch(conversation, leaf)?;
         let mut known = Self {
             conversation,
             rewritten,
@@ -127,7 +127,7 @@ impl Known {
     /// The branch that ends with `leaf`, from what is known; none where it must be read anew.
     fn gone_on(mut self, view: &View<'_>, leaf: &str) -> Result<Option<Self>> {
         let is_known = |entry| self.path.place(entry).is_some();
-        let (Some(last), new) = view.branch_since(self.conversation, leaf, is_known)? else {
+        let (Some(last), new) = view.messages().branch_since(self.conversation, leaf, is_known)? else {
             return Ok(None);
         };
         let Some(kept) = self.path.place(last).map(|at| at + 1) else { return Ok(None) };
@@ -153,8 +153,8 @@ impl Known {
             let Some(place) = self.path.place(entry).filter(|at| self.path.is_compaction(*at)) else {
                 continue;
             };
-            self.listed.extend(view.listed_by(entry)?.map(|files| (place, files)));
-            for summary in view.carried_by(entry)? {
+            self.listed.extend(view.summaries().listed_by(entry)?.map(|files| (place, files)));
+            for summary in view.summaries().carried_by(entry)? {
                 Arc::make_mut(&mut self.carried).entry(summary).or_insert(place);
             }
         }
@@ -166,11 +166,11 @@ impl Summaries {
     /// Adds those that begin with what is seen from the place `from` on.
     fn note(&mut self, view: &View<'_>, path: &Path, from: usize) -> Result<()> {
         let seen: Vec<MessageId> = path.visible()[from..].iter().map(|seen| seen.seen.id).collect();
-        self.add(view.nodes_on(&seen)?);
+        self.add(view.summaries().nodes_on(&seen)?);
         if from > 0 {
             return self.refresh(view, path).map(drop);
         }
-        self.newest = view.newest_summary()?;
+        self.newest = view.summaries().newest_summary()?;
         Ok(())
     }
 
@@ -179,11 +179,11 @@ impl Summaries {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn refresh(&mut self, view: &View<'_>, path: &Path) -> Result<Vec<Arc<Node>>> {
-        let newest = view.newest_summary()?;
+        let newest = view.summaries().newest_summary()?;
         if newest == self.newest {
             return Ok(Vec::new());
         }
-        let new = view.nodes_since(self.newest, |message| path.shows(message))?;
+        let new = view.summaries().nodes_since(self.newest, |message| path.shows(message))?;
         self.newest = newest;
         Ok(self.add(new))
     }
@@ -199,7 +199,7 @@ impl Summaries {
 impl Said {
     /// Of a session with one branch, which has these `entries`; of any other nothing is known yet.
     fn of(view: &View<'_>, conversation: ConversationId, entries: &[BranchEntry]) -> Result<Self> {
-        if view.entries_of(conversation)? > entries.len() {
+        if view.messages().entries_of(conversation)? > entries.len() {
             return Ok(Self { until: EntryId(0), messages: 0 });
         }
         let said = entries.iter().filter_map(|entry| match &entry.step {
@@ -208,7 +208,7 @@ impl Said {
             _ => None,
         });
         let messages = said.map(|message| message.id).collect::<HashSet<_>>().len();
-        Ok(Self { until: view.newest_entry()?, messages })
+        Ok(Self { until: view.messages().newest_entry()?, messages })
     }
 
     /// With what was said since.
@@ -216,7 +216,7 @@ impl Said {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn until_now(self, view: &View<'_>, conversation: ConversationId) -> Result<Self> {
-        let (until, new) = view.said_since(conversation, self.until)?;
+        let (until, new) = view.messages().said_since(conversation, self.until)?;
         Ok(Self { until, messages: self.messages + new })
     }
 }

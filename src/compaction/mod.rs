@@ -347,7 +347,9 @@ async fn finished(
     if !found.is_empty() {
         // Not noted, they are looked up again the next time.
         let note = move |batch: &Batch<'_>| {
-            found.iter().try_for_each(|(summary, hash, facts)| batch.note_facts(*summary, *hash, facts))
+            found
+                .iter()
+                .try_for_each(|(summary, hash, facts)| batch.summaries().note_facts(*summary, *hash, facts))
         };
         drop(store.write(note).await);
     }

@@ -41,7 +41,7 @@ impl Outline {
         let ids: Vec<MessageId> = told.iter().map(|(_, visible)| visible.seen.id).collect();
         let (mut read, mut facts) = (Vec::new(), Facts::default());
         let (mut told, mut lines) = (told.into_iter(), Vec::new());
-        view.each_json(&ids, |json| {
+        view.messages().each_json(&ids, |json| {
             let Some((at, visible)) = told.next() else { return Ok(()) };
             let is_subject = is_subject(visible);
             if visible.seen.role == "assistant" && !is_subject && !Message::may_name_files(json) {
@@ -78,7 +78,7 @@ fn subject(part: &[Visible]) -> Option<MessageId> {
 fn without_files(view: &View<'_>, stretch: &[Visible]) -> Result<Vec<bool>> {
     let ids = || stretch.iter().map(|visible| visible.seen.id);
     let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
-    let named = view.results_of(&FILE_TOOLS, first, last)?;
+    let named = view.messages().results_of(&FILE_TOOLS, first, last)?;
     let is_result = |visible: &Visible| visible.seen.role == "toolResult";
     let is_without = |(at, visible): (usize, &Visible)| match visible.seen.role.as_str() {
         "toolResult" | "bashExecution" => true,

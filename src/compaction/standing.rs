@@ -100,7 +100,7 @@ impl Standing {
 
 impl Source<'_> {
     fn message(&self, at: usize) -> Result<Message> {
-        Ok(Message::parse(&self.view.json_of(self.visible[at].seen.id)?))
+        Ok(Message::parse(&self.view.messages().json_of(self.visible[at].seen.id)?))
     }
 
     fn handle(&self, at: usize) -> String {
@@ -281,7 +281,7 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for (path, file) in newest(facts, Some(folder)).into_iter().take(COMPARED) {
         let seen = file.seen.iter().filter_map(|at| visible.get(*at));
-        let read = |message: &Visible| Ok(Message::parse(&view.json_of(message.seen.id)?));
+        let read = |message: &Visible| Ok(Message::parse(&view.messages().json_of(message.seen.id)?));
         let messages = seen.map(read).collect::<Result<Vec<_>>>()?;
         if let Some(change) = disk::change(folder, &path, &messages, file.whole) {
             let handle = visible.get(file.last()).map(|message| message.original.message_handle());

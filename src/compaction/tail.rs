@@ -38,7 +38,7 @@ pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>>
         let visible = path.visible();
         let size = |message: &Visible| match message.pruned {
             Some(tokens) => Ok(tokens),
-            None => Ok(Message::parse(&view.json_of(message.seen.id)?).pi_tokens()),
+            None => Ok(Message::parse(&view.messages().json_of(message.seen.id)?).pi_tokens()),
         };
         let cut = first_kept(visible, keep, is_fold, size)?;
         Ok(cut.map(|at| visible[at].entry_id.clone()))

@@ -24,7 +24,7 @@ pub(super) fn check(
     let leaf = branch.last().map_or("nothing", |entry| entry.entry_id.as_str());
     let shown = visible(&branch);
     let seen: Vec<MessageId> = shown.iter().map(|message| message.seen.id).collect();
-    let frontier = Forest::new(&seen, view.nodes_on(&seen)?).frontier();
+    let frontier = Forest::new(&seen, view.summaries().nodes_on(&seen)?).frontier();
     let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
     for piece in &frontier {
         match piece {
@@ -46,7 +46,7 @@ pub(super) fn check(
 /// What holds on a branch is made of what holds there, down to messages: this ends.
 fn messages_below<'b>(view: &View<'_>, id: SummaryId, below: &'b mut Below) -> Result<&'b [MessageId]> {
     if !below.contains_key(&id) {
-        let messages = match view.edges(id)?.sources {
+        let messages = match view.summaries().edges(id)?.sources {
             Sources::Messages(messages) => messages,
             Sources::Summaries(sources) => {
                 let mut all = Vec::new();

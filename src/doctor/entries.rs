@@ -30,7 +30,7 @@ pub(super) fn check(
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
-    let entries = view.audit_entries(conversation.id, horizon.entry)?;
+    let entries = view.upkeep().audit_entries(conversation.id, horizon.entry)?;
     check.saw(entries.len(), "entry");
     let tree = Tree { entries: &entries, session: &conversation.session_id };
     let reached = tree.walk(check, found);

@@ -11,7 +11,7 @@ pub(super) fn check(
     index: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
-    let facts = view.file_facts()?;
+    let facts = view.upkeep().file_facts()?;
     check.saw(usize::try_from(facts.version).unwrap_or_default(), "format");
     if !facts.ours {
         check.find(Remedy::Anew, "the file lacks this program's application id", || "application_id".into());
@@ -21,7 +21,7 @@ pub(super) fn check(
             format!("{} and {}", facts.version, facts.current)
         });
     }
-    for line in view.integrity()? {
+    for line in view.upkeep().integrity()? {
         if line.contains("FTS5 table") || line.starts_with("fts5: ") {
             found.index_is_broken = true;
             index.find(Remedy::Fix, "SQLite says", || line);
@@ -33,7 +33,7 @@ pub(super) fn check(
             check.find(Remedy::Anew, "SQLite says", || line);
         }
     }
-    for row in view.dangling()? {
+    for row in view.upkeep().dangling()? {
         let name = || match row.row {
             Some(id) => format!("{} {id} to {}", row.table, row.into),
             None => format!("{} to {}", row.table, row.into),

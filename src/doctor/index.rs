@@ -15,11 +15,11 @@ pub(super) fn check(view: &View<'_>, check: &mut Check) -> Result<()> {
 
 /// What an index ranks by. SQLite's own check does not look at it, and a search fails where it can't be read.
 fn lengths(view: &View<'_>, index: Index, check: &mut Check) -> Result<()> {
-    for row in view.rows_of_no_length(index)? {
+    for row in view.upkeep().rows_of_no_length(index)? {
         check.find(Remedy::Fix, "the length of the index is unknown", || format!("row {row}"));
     }
-    let rows = u64::try_from(view.indexed_rows(index)?.len()).ok();
-    if view.counted_rows(index)? != rows {
+    let rows = u64::try_from(view.upkeep().indexed_rows(index)?.len()).ok();
+    if view.upkeep().counted_rows(index)? != rows {
         check.find(Remedy::Fix, "the row count of the index is wrong", || {
             match index {
                 Index::Messages => "messages",
@@ -32,13 +32,14 @@ fn lengths(view: &View<'_>, index: Index, check: &mut Check) -> Result<()> {
 }
 
 fn passages(view: &View<'_>, check: &mut Check) -> Result<()> {
-    let indexed = view.indexed_rows(Index::Messages)?;
+    let indexed = view.upkeep().indexed_rows(Index::Messages)?;
     check.saw(indexed.len(), "passage");
     let mut indexed = indexed.into_iter().peekable();
     let mut free = i64::MIN;
-    for (message, first, count) in view.passage_ranges()? {
+    for (message, first, count) in view.upkeep().passage_ranges()? {
         let name = || {
-            view.message(message)
+            view.messages()
+                .message(message)
                 .map_or_else(|_| format!("row {}", message.0), |m| m.lineage.message_handle())
         };
         if first < free {
@@ -67,14 +68,14 @@ fn beyond(indexed: &mut std::iter::Peekable<impl Iterator<Item = i64>>, end: i64
 }
 
 fn summaries(view: &View<'_>, check: &mut Check) -> Result<()> {
-    let indexed = view.indexed_rows(Index::Summaries)?;
+    let indexed = view.upkeep().indexed_rows(Index::Summaries)?;
     check.saw(indexed.len(), "summary");
-    let stored = view.summary_rows()?;
+    let stored = view.upkeep().summary_rows()?;
     for row in indexed.iter().filter(|row| stored.binary_search(row).is_err()) {
         check.find(Remedy::Fix, "the index has a summary that does not exist", || format!("row {row}"));
     }
     for row in stored {
-        let summary = view.summary(SummaryId(row))?;
+        let summary = view.summaries().summary(SummaryId(row))?;
         let name = || summary.hash.summary_handle();
         if indexed.binary_search(&row).is_err() {
             check.find(Remedy::Fix, "a summary is not in the index", name);

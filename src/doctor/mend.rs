@@ -52,7 +52,7 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
     }
     let backup = backup_name(database);
     let path = backup.clone();
-    doctor.store.read(move |view| view.back_up(&path)).await?;
+    doctor.store.read(move |view| view.upkeep().back_up(&path)).await?;
     let done = doctor.mend(found).await.map_err(|error| {
         Error::storing(
             format!(
@@ -95,16 +95,16 @@ impl Doctor {
         self.store
             .write(move |batch| {
                 if reindex {
-                    batch.reindex()?;
+                    batch.upkeep().reindex()?;
                 }
                 if index_is_broken {
-                    batch.clear_indexes()?;
+                    batch.upkeep().clear_indexes()?;
                 }
-                facts.iter().try_for_each(|(message, facts)| batch.set_facts(*message, facts))?;
-                batch.set_heads(&heads)?;
-                batch.drop_summaries(&doomed)?;
+                facts.iter().try_for_each(|(message, facts)| batch.upkeep().set_facts(*message, facts))?;
+                batch.upkeep().set_heads(&heads)?;
+                batch.upkeep().drop_summaries(&doomed)?;
                 if loose_ends {
-                    batch.drop_loose_ends()?;
+                    batch.upkeep().drop_loose_ends()?;
                 }
                 Ok(())
             })
@@ -116,7 +116,9 @@ impl Doctor {
         did(put_back, "text restored from a session file");
         did(dropped, "summary removed, with those condensed from it");
         did(usize::from(loose_ends), "edges without a summary removed");
-        let count = async || self.store.read(|view| Ok((view.horizon()?, view.summary_rows()?.len()))).await;
+        let count = async || {
+            self.store.read(|view| Ok((view.upkeep().horizon()?, view.upkeep().summary_rows()?.len()))).await
+        };
         let (before, summaries_before) = count().await?;
         let mut hung = 0;
         for (conversation, path) in files {
@@ -131,10 +133,10 @@ impl Doctor {
         did(summaries_after - summaries_before, "summary restored from session files");
         let remake = move |batch: &Batch<'_>| {
             if index_is_broken || summaries {
-                batch.rebuild_summary_index()?;
+                batch.upkeep().rebuild_summary_index()?;
             }
             if index_is_broken {
-                batch.rebuild_message_index()?;
+                batch.upkeep().rebuild_message_index()?;
             }
             Ok(())
         };
@@ -151,7 +153,8 @@ impl Doctor {
         path: &Path,
         damaged: &Arc<HashSet<MessageId>>,
     ) -> Result<usize> {
-        let stored = self.store.read(move |view| view.audit_entries(conversation, EntryId(i64::MAX))).await?;
+        let stored =
+            self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
         let (files, path, damaged) = (Arc::clone(&self.files), path.to_owned(), Arc::clone(damaged));
         let find = move || {
             let mut reading = files.open(&path)?;
@@ -166,9 +169,9 @@ impl Doctor {
         // A replacement is put into its original, which must be whole by then.
         texts.sort_by_key(|(_, text)| matches!(text, Text::Replaced(_)));
         let put_back = move |batch: &Batch<'_>| {
-            texts
-                .iter()
-                .try_fold(0, |n, (message, text)| Ok(n + usize::from(batch.put_back(*message, text)?)))
+            texts.iter().try_fold(0, |n, (message, text)| {
+                Ok(n + usize::from(batch.upkeep().put_back(*message, text)?))
+            })
         };
         self.store.write(put_back).await
     }
@@ -176,7 +179,8 @@ impl Doctor {
     /// Folds a session file in, and hangs what hung from a lost entry below that again; says how many did.
     async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
         self.fold_in(conversation, path).await?;
-        let stored = self.store.read(move |view| view.audit_entries(conversation, EntryId(i64::MAX))).await?;
+        let stored =
+            self.store.read(move |view| view.upkeep().audit_entries(conversation, EntryId(i64::MAX))).await?;
         let (files, opened) = (Arc::clone(&self.files), path.to_owned());
         let torn = blocking(move || {
             let mut reading = files.open(&opened)?;
@@ -190,7 +194,7 @@ impl Doctor {
         let hung = torn.len();
         if hung > 0 {
             let hang = move |batch: &Batch<'_>| {
-                torn.iter().try_for_each(|(entry, parent)| batch.set_parent(*entry, *parent))
+                torn.iter().try_for_each(|(entry, parent)| batch.upkeep().set_parent(*entry, *parent))
             };
             self.store.write(hang).await?;
             // Summaries of a branch that was torn find their messages only now.

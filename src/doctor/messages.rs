@@ -77,7 +77,7 @@ impl Walk {
         let mut size = 0;
         let mut seen = false;
         let (after, last) = (self.at, self.horizon.message);
-        view.audit_messages(after, last, |message| {
+        view.upkeep().audit_messages(after, last, |message| {
             seen = true;
             size += message.json.as_ref().map_or(0, String::len);
             self.at = message.id;
@@ -236,7 +236,7 @@ fn rendition_of(
     json: &str,
     noted: Option<Hash>,
 ) -> Option<Hash> {
-    let original = view.message(original).ok()?;
+    let original = view.messages().message(original).ok()?;
     if original.json == json {
         // Pi shows some messages as they were whatever an edit says, and nothing but the edit's own text gives the identity.
         return noted;
@@ -248,13 +248,13 @@ fn rendition_of(
 /// Do the first words of `text` lead the index to `row`? `None` for a text that has no words to ask with, and where the index
 /// has no such row or can't be asked.
 pub(super) fn leads_back(view: &View<'_>, index: Index, text: &str, row: i64) -> Option<bool> {
-    let words = first_words(text).filter(|_| view.has_row(index, row).unwrap_or(false))?;
+    let words = first_words(text).filter(|_| view.upkeep().has_row(index, row).unwrap_or(false))?;
     let mut expression = format!("body : {}", quoted(words));
     let parts = parts(text);
     if let Some(parts) = first_words(&parts) {
         expression += &format!(" AND parts : {}", quoted(parts));
     }
-    view.finds(index, &expression, row).ok()
+    view.upkeep().finds(index, &expression, row).ok()
 }
 
 fn quoted(words: &str) -> String {

@@ -89,7 +89,10 @@ impl Doctor {
     }
 
     async fn examine(&self) -> Result<(Report, Findings)> {
-        let begun = self.store.read(|view| Ok((view.horizon()?, view.audited_conversations()?))).await;
+        let begun = self
+            .store
+            .read(|view| Ok((view.upkeep().horizon()?, view.upkeep().audited_conversations()?)))
+            .await;
         let (mut file, index, mut found) = self.file().await?;
         let (horizon, conversations) = match begun {
             Ok(begun) => begun,
@@ -175,7 +178,7 @@ impl Doctor {
         // A tree that goes in circles has no branches to walk.
         for conversation in conversations.iter().filter(|one| !found.circles.contains(&one.id)) {
             let id = conversation.id;
-            let tree = match self.store.read(move |view| view.tree(id, horizon.entry)).await {
+            let tree = match self.store.read(move |view| view.messages().tree(id, horizon.entry)).await {
                 Ok(tree) => Arc::new(tree),
                 Err(error) => {
                     state.0.unfinished = Some(error.cause());
@@ -208,13 +211,14 @@ impl Doctor {
             let (files, is_open, id) =
                 (Arc::clone(&self.files), conversation.id == self.open, conversation.id);
             let (session, opened) = (conversation.session_id.clone(), path.clone());
-            let stored = match self.store.read(move |view| view.audit_entries(id, EntryId(i64::MAX))).await {
-                Ok(stored) => stored,
-                Err(error) => {
-                    check.unfinished = Some(error.cause());
-                    continue;
-                }
-            };
+            let stored =
+                match self.store.read(move |view| view.upkeep().audit_entries(id, EntryId(i64::MAX))).await {
+                    Ok(stored) => stored,
+                    Err(error) => {
+                        check.unfinished = Some(error.cause());
+                        continue;
+                    }
+                };
             let doubts = doubts.clone();
             let looked = tokio::task::spawn_blocking(move || {
                 let stored = sessions::Stored::new(&session, stored, doubts);

@@ -35,11 +35,11 @@ pub(super) fn check(
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
-    let summaries = view.audit_summaries(horizon.summary)?;
+    let summaries = view.upkeep().audit_summaries(horizon.summary)?;
     let order: Vec<SummaryId> = summaries.iter().map(|summary| summary.id).collect();
     let mut sources: HashMap<SummaryId, Vec<(i64, Source)>> = HashMap::new();
     let mut edges = 0;
-    for edge in view.audit_edges(horizon.summary)? {
+    for edge in view.upkeep().audit_edges(horizon.summary)? {
         edges += 1;
         sources.entry(edge.summary).or_default().push((edge.ordinal, edge.source));
     }
@@ -47,7 +47,7 @@ pub(super) fn check(
         summaries: summaries.into_iter().map(|summary| (summary.id, summary)).collect(),
         sources,
         bones,
-        edited: view.edited_messages()?,
+        edited: view.upkeep().edited_messages()?,
     };
     check.saw(order.len(), "summary");
     check.saw(edges, "edge");
@@ -142,7 +142,7 @@ impl Dag<'_> {
 
     /// The hash that text, state and sources give.
     fn hash(&self, view: &View<'_>, id: SummaryId, sources: &[(i64, Source)]) -> Result<Option<Hash>> {
-        let stored = view.summary(id);
+        let stored = view.summaries().summary(id);
         // A row that can't even be read as one has no hash.
         let Ok(summary) = stored else { return Ok(None) };
         let hashes: Option<Vec<Hash>> = sources

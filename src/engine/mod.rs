@@ -396,7 +396,7 @@ impl Engine {
 
     async fn counts(&self) -> Result<Status> {
         let conversation = self.persistor.conversation();
-        let totals = self.store.read(move |view| view.summary_totals(conversation)).await?;
+        let totals = self.store.read(move |view| view.summaries().summary_totals(conversation)).await?;
         let messages = self.persistor.said().await?;
         let bytes = self.store.bytes().await?;
         let summaries = match totals.summaries {
@@ -532,7 +532,7 @@ async fn begin_in(store: &Store, options: &Options, log: &Log) -> Result<(Persis
     };
     let persistor = Persistor::open(store, session, log.clone()).await?;
     let conversation = persistor.conversation();
-    let has_history = store.read(move |view| view.has_history_beside(conversation)).await?;
+    let has_history = store.read(move |view| view.messages().has_history_beside(conversation)).await?;
     Ok((persistor, has_history))
 }
 

@@ -33,12 +33,12 @@ pub(super) fn earlier(
     conversation: ConversationId,
     parent: Option<&str>,
 ) -> Result<Option<String>> {
-    let (count, newest) = view.sessions_before(conversation, parent, NAMED)?;
+    let (count, newest) = view.messages().sessions_before(conversation, parent, NAMED)?;
     if count == 0 {
         return Ok(None);
     }
     let named = newest.iter().map(|session| {
-        let facts = view.session_facts(*session)?;
+        let facts = view.messages().session_facts(*session)?;
         let id: String = facts.session_id.chars().take(ID).collect();
         Ok(format!("{} (began {})", text::one_line(&id, ID), text::minute(facts.from_time)))
     });

@@ -58,7 +58,7 @@ pub async fn adopt(
     };
     // Taking a session over counts as opening it.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
-    let seen = home.store.read(|view| view.sessions_seen()).await?;
+    let seen = home.store.read(|view| view.messages().sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
     let found = aside(move || find(&dir, &own, &wanted)).await??;
     let mut done = Adopted::default();
@@ -89,8 +89,8 @@ pub async fn adopt(
     let (project, databases) = (done.project.clone(), done.databases.clone());
     home.store
         .write(move |batch| {
-            batch.note_folder(None, Some(&project), text::now())?;
-            databases.iter().try_for_each(|path| batch.note_backup(path))
+            batch.database().note_folder(None, Some(&project), text::now())?;
+            databases.iter().try_for_each(|path| batch.upkeep().note_backup(path))
         })
         .await?;
     home.store.checkpoint().await?;
@@ -159,7 +159,9 @@ async fn take_over(
         done.summaries += home
             .store
             .write(move |batch| {
-                slice.iter().try_fold(0, |n, summary| Ok(n + usize::from(batch.adopt_summary(summary)?)))
+                slice
+                    .iter()
+                    .try_fold(0, |n, summary| Ok(n + usize::from(batch.upkeep().adopt_summary(summary)?)))
             })
             .await?;
     }
@@ -167,11 +169,11 @@ async fn take_over(
     done.lacking += home
         .store
         .write(move |batch| {
-            notes.iter().try_for_each(|note| batch.adopt_note(note))?;
-            times
-                .iter()
-                .try_for_each(|times| batch.adopt_times(times, seen.get(&times.session_id).copied()))?;
-            batch.lacking(&lineages)
+            notes.iter().try_for_each(|note| batch.upkeep().adopt_note(note))?;
+            times.iter().try_for_each(|times| {
+                batch.upkeep().adopt_times(times, seen.get(&times.session_id).copied())
+            })?;
+            batch.upkeep().lacking(&lineages)
         })
         .await?;
     Ok(())

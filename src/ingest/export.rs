@@ -139,19 +139,22 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
 /// When the store can't be read.
 pub fn supplement(view: &View<'_>, conversation: ConversationId) -> Result<Option<String>> {
     let mut summaries = Vec::new();
-    for id in view.carried_nowhere(conversation)? {
-        let sources = view.identities(&view.edges(id)?.sources)?;
-        summaries.push(record_of(view.summary(id)?, sources.iter().map(ToString::to_string).collect()));
+    for id in view.summaries().carried_nowhere(conversation)? {
+        let sources = view.summaries().identities(&view.summaries().edges(id)?.sources)?;
+        summaries.push(record_of(
+            view.summaries().summary(id)?,
+            sources.iter().map(ToString::to_string).collect(),
+        ));
     }
     if summaries.is_empty() {
         return Ok(None);
     }
-    let line = Supplement::new(&view.session_id(conversation)?, summaries);
+    let line = Supplement::new(&view.messages().session_id(conversation)?, summaries);
     Ok(Some(serde_json::to_string(&line).unwrap_or_default()))
 }
 
 fn of_message(view: &View<'_>, entry: &ExportedEntry, message: MessageId) -> Result<String> {
-    let stored = view.message(message)?;
+    let stored = view.messages().message(message)?;
     let parent = parent_of(entry);
     let id = Value::from(entry.id.as_str());
     // Of an entry that is its own message all fields are kept but those of its place.
@@ -176,8 +179,8 @@ fn of_edit(
     let mut replacement = "null".to_owned();
     let mut time = 0;
     if let Some(rendition) = rendition {
-        let shown = view.message(rendition)?;
-        let original = view.message(view.original(rendition)?)?;
+        let shown = view.messages().message(rendition)?;
+        let original = view.messages().message(view.messages().original(rendition)?)?;
         time = shown.timestamp;
         let found = replacements(&original.json, &shown.json)
             .into_iter()
@@ -194,13 +197,13 @@ fn of_edit(
 
 /// A compaction whose text is gone, with the summaries that it carried.
 fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &ExportedEntry) -> Result<String> {
-    let branch = view.branch(conversation, &entry.id)?;
+    let branch = view.messages().branch(conversation, &entry.id)?;
     let names: HashMap<MessageId, String> =
         visible(&branch).into_iter().map(|visible| (visible.seen.id, visible.entry_id)).collect();
     let mut summaries = Vec::new();
     let mut newest = String::new();
-    for id in view.carried_by(entry.row)? {
-        let stored = view.summary(id)?;
+    for id in view.summaries().carried_by(entry.row)? {
+        let stored = view.summaries().summary(id)?;
         newest = stored.text.clone();
         summaries.extend(record(view, id, stored, &names)?);
     }
@@ -219,7 +222,7 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
             leaf: None,
         };
         fields["details"] = serde_json::to_value(details).unwrap_or_default();
-    } else if let Some(files) = view.listed_by(entry.row)? {
+    } else if let Some(files) = view.summaries().listed_by(entry.row)? {
         fields["details"] = json!({"readFiles": files.read, "modifiedFiles": files.modified});
     }
     Ok(placed(entry, 0, fields))
@@ -232,10 +235,10 @@ pub(super) fn record(
     stored: StoredSummary,
     names: &HashMap<MessageId, String>,
 ) -> Result<Option<SummaryRecord>> {
-    let sources: Option<Vec<String>> = match view.edges(id)?.sources {
+    let sources: Option<Vec<String>> = match view.summaries().edges(id)?.sources {
         Sources::Messages(messages) => messages.iter().map(|id| names.get(id).cloned()).collect(),
         Sources::Summaries(children) => {
-            let hashes = children.iter().map(|child| Ok(view.summary(*child)?.hash.to_string()));
+            let hashes = children.iter().map(|child| Ok(view.summaries().summary(*child)?.hash.to_string()));
             Some(hashes.collect::<Result<_>>()?)
         }
     };

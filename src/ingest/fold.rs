@@ -77,7 +77,7 @@ impl PreparedHandover {
 pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Some(details) = carried(&entry.content)
-            && let Some(row) = batch.entry_row(conversation, &entry.id)?
+            && let Some(row) = batch.messages().entry_row(conversation, &entry.id)?
         {
             restore(batch, conversation, &entry.id, row, &details)?;
         }
@@ -124,12 +124,12 @@ impl Ready {
 pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Content::Message(json) = &entry.content
-            && let Some(bereft) = batch.bereft(conversation, &entry.id)?
+            && let Some(bereft) = batch.upkeep().bereft(conversation, &entry.id)?
             && bereft.is_founded
         {
-            let above = bereft.parent.map_or(Ok(None), |parent| batch.head_of(parent))?;
+            let above = bereft.parent.map_or(Ok(None), |parent| batch.messages().head_of(parent))?;
             let ready = Ready::of(json);
-            batch.bring_back(&bereft, &new_message(json, &ready, entry.timestamp, above))?;
+            batch.upkeep().bring_back(&bereft, &new_message(json, &ready, entry.timestamp, above))?;
         }
     }
     Ok(())
@@ -154,7 +154,7 @@ fn fold_each(
             (Some((id, row, head)), Some(parent)) if id == parent => (Some(*row), *head),
             _ => {
                 let parent = parent_of(batch, conversation, entry, &handover.orphans)?;
-                (parent, parent.map_or(Ok(None), |parent| batch.head_of(parent))?)
+                (parent, parent.map_or(Ok(None), |parent| batch.messages().head_of(parent))?)
             }
         };
         let (row, head) = add(batch, conversation, &id, entry, ready, parent, above)?;
@@ -172,17 +172,17 @@ fn free_id<'e>(
     conversation: ConversationId,
     entry: &'e Entry,
 ) -> Result<Option<Cow<'e, str>>> {
-    let is_taken = |id: &str| Ok(batch.entry_row(conversation, id)?.is_some());
+    let is_taken = |id: &str| Ok(batch.messages().entry_row(conversation, id)?.is_some());
     if !is_taken(&entry.id)? {
         return Ok(Some(Cow::from(&entry.id)));
     }
     let Content::Message(json) = &entry.content else { return Ok(None) };
-    let is_same = match batch.shown_by(conversation, &entry.id)? {
+    let is_same = match batch.messages().shown_by(conversation, &entry.id)? {
         // One that can't be read is for the doctor, which knows what it was.
-        Some(stored) => batch.message(stored).map_or(true, |stored| stored.json == *json),
+        Some(stored) => batch.messages().message(stored).map_or(true, |stored| stored.json == *json),
         None => false,
     };
-    if is_same || batch.is_purged_beside(conversation, &entry.id)? {
+    if is_same || batch.upkeep().is_purged_beside(conversation, &entry.id)? {
         return Ok(None);
     }
     let beside = format!("{} {}", entry.id, Hash::plain(json.as_bytes()));
@@ -196,7 +196,7 @@ fn parent_of(
     orphans: &HashSet<String>,
 ) -> Result<Option<EntryId>> {
     let Some(parent) = &entry.parent else { return Ok(None) };
-    match batch.entry_row(conversation, parent)? {
+    match batch.messages().entry_row(conversation, parent)? {
         Some(row) => Ok(Some(row)),
         None if orphans.contains(&entry.id) => Ok(None),
         None => Err(Error::gap(format!("the entry above {} is not stored yet", entry.id))),
@@ -219,20 +219,20 @@ fn add(
         Content::Message(json) => {
             let ready = ready.unwrap_or_else(|| Ready::of(json));
             let new = new_message(json, &ready, entry.timestamp, above);
-            let shown = match batch.purged_as(conversation, &entry.id, &new)? {
+            let shown = match batch.upkeep().purged_as(conversation, &entry.id, &new)? {
                 Some(purged) => {
                     if *id != *entry.id {
                         id = Cow::from(beside_purged(&entry.id, purged.0));
                     }
                     purged
                 }
-                None => (batch.add_message(&new)?, new.lineage, new.height),
+                None => (batch.messages().add_message(&new)?, new.lineage, new.height),
             };
             head = Some(shown);
             EntryRole::Message(shown.0)
         }
         Content::Purged(nonce) => {
-            let purged = batch.add_purged(above, nonce, entry.timestamp)?;
+            let purged = batch.upkeep().add_purged(above, nonce, entry.timestamp)?;
             head = Some(purged);
             EntryRole::Message(purged.0)
         }
@@ -242,7 +242,7 @@ fn add(
         Content::Edit { target, replacement: None } if hidden_below(batch, parent)? > 0 => {
             EntryRole::Stub { target, tokens: 0, hides: hidden_below(batch, parent)? - 1 }
         }
-        Content::Edit { target, .. } if batch.shows_purged(conversation, target)? => {
+        Content::Edit { target, .. } if batch.upkeep().shows_purged(conversation, target)? => {
             EntryRole::Edit { target, rendition: None }
         }
         Content::Edit { target, replacement } => {
@@ -262,11 +262,11 @@ fn add(
         Content::Other => EntryRole::Link,
     };
     let new = NewEntry { entry_id: &id, parent, role, head: head.map(|(id, ..)| id) };
-    let row = batch.add_entry(conversation, &new)?;
+    let row = batch.messages().add_entry(conversation, &new)?;
     if let Content::OtherCompaction(files) = &entry.content
-        && !batch.is_below_purged(row)?
+        && !batch.upkeep().is_below_purged(row)?
     {
-        batch.note_entry_files(row, files)?;
+        batch.summaries().note_entry_files(row, files)?;
     }
     if let Some(details) = carried(&entry.content) {
         restore(batch, conversation, &entry.id, row, &details)?;
@@ -276,7 +276,7 @@ fn add(
 
 /// How many edits that hide a message are ours where they hang from `parent`.
 fn hidden_below(batch: &Batch<'_>, parent: Option<EntryId>) -> Result<usize> {
-    parent.map_or(Ok(0), |parent| batch.hidden_below(parent))
+    parent.map_or(Ok(0), |parent| batch.messages().hidden_below(parent))
 }
 
 fn new_message<'a>(json: &'a str, ready: &'a Ready, entry_time: i64, above: Head) -> NewMessage<'a> {
@@ -316,8 +316,8 @@ fn add_rendition(
     replacement: &str,
     entry_time: i64,
 ) -> Result<Option<MessageId>> {
-    let Some(original) = batch.shown_by(conversation, target)? else { return Ok(None) };
-    let original = batch.message(original)?;
+    let Some(original) = batch.messages().shown_by(conversation, target)? else { return Ok(None) };
+    let original = batch.messages().message(original)?;
     let json = with_replacement(&original.json, replacement);
     let message = Message::parse(&json);
     let rendition = NewMessage {
@@ -333,5 +333,5 @@ fn add_rendition(
         searchable: "",
         prepared: &Prepared::of(&json, ""),
     };
-    batch.add_message(&rendition).map(Some)
+    batch.messages().add_message(&rendition).map(Some)
 }

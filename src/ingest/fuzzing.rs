@@ -34,9 +34,11 @@ pub(crate) fn sessions(bytes: &[u8]) {
     let said = messages(&once);
     let ids: Vec<String> = said.keys().cloned().collect();
     let (stored, first, second) = undone(move |batch| {
-        let conversation = batch.conversation_row("s", None, None, 0)?;
+        let conversation = batch.messages().conversation_row("s", None, None, 0)?;
         let first = fold(batch, conversation, once)?;
-        let shown = |id: &String| batch.shown_by(conversation, id)?.map(|row| batch.json_of(row)).transpose();
+        let shown = |id: &String| {
+            batch.messages().shown_by(conversation, id)?.map(|row| batch.messages().json_of(row)).transpose()
+        };
         let stored =
             ids.into_iter().map(|id| Ok((id.clone(), shown(&id)?))).collect::<Result<HashMap<_, _>>>()?;
         Ok((stored, first, fold(batch, conversation, again)?))
@@ -67,7 +69,7 @@ fn fold(batch: &Batch<'_>, conversation: ConversationId, slices: Vec<Handover>) 
     for slice in slices {
         slice.prepare().fold(batch, conversation)?;
     }
-    batch.totals(conversation)
+    batch.summaries().totals(conversation)
 }
 
 /// What `work` comes to in a transaction that is taken back.

@@ -203,7 +203,8 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
     if *home.store.place() == Place::Memory {
         return Ok(0);
     }
-    let asked = home.store.read(|view| Ok((view.import_was_offered()?, view.session_ids()?)));
+    let asked =
+        home.store.read(|view| Ok((view.messages().import_was_offered()?, view.messages().session_ids()?)));
     let (offered, known) = asked.await?;
     if offered {
         return Ok(0);
@@ -221,7 +222,7 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
         unknown.count()
     });
     let count = count.await?;
-    let first = home.store.write(|batch| batch.note_import_offered(text::now())).await?;
+    let first = home.store.write(|batch| batch.messages().note_import_offered(text::now())).await?;
     Ok(if first { count } else { 0 })
 }
 
@@ -365,8 +366,8 @@ impl Run<'_> {
         let session = Arc::new((header, path));
         let id = session.0.id.clone();
         let (mut conversation, known) = store
-            .read(move |view| match view.conversation(&id)? {
-                Some(known) => Ok((Some(known.id), view.entry_ids(known.id)?)),
+            .read(move |view| match view.messages().conversation(&id)? {
+                Some(known) => Ok((Some(known.id), view.messages().entry_ids(known.id)?)),
                 None => Ok((None, Vec::new())),
             })
             .await?;
@@ -410,7 +411,7 @@ impl Run<'_> {
         }
         let known = match known {
             Some(known) => known,
-            None => store.read(move |view| view.said_in(conversation)).await?.saturating_sub(new),
+            None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
         Ok(Taken { new, known, broken, unknown, sessions: 1, ..Taken::default() })
     }
@@ -428,18 +429,18 @@ fn add(
     slice: PreparedHandover,
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
-    let conversation = match batch.conversation(&header.id)? {
+    let conversation = match batch.messages().conversation(&header.id)? {
         // What is known of it comes from Pi itself; this file may be a copy.
         Some(known) => known.id,
         None => {
             // Another agent's session is no newer than what was said in it.
             let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
-            batch.conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
+            batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
         }
     };
-    let last = batch.last_message()?;
+    let last = batch.messages().last_message()?;
     slice.fold(batch, conversation)?;
-    Ok((conversation, batch.messages_after(last)?))
+    Ok((conversation, batch.messages().messages_after(last)?))
 }
 
 /// Runs `work` where waiting for the disk does no harm.

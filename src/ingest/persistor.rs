@@ -39,7 +39,12 @@ pub struct PiSession {
 
 impl PiSession {
     fn row(&self, batch: &Batch<'_>) -> Result<ConversationId> {
-        batch.conversation_row(&self.id, self.file.as_deref(), self.parent_file.as_deref(), text::now())
+        batch.messages().conversation_row(
+            &self.id,
+            self.file.as_deref(),
+            self.parent_file.as_deref(),
+            text::now(),
+        )
     }
 }
 
@@ -98,9 +103,9 @@ impl Persistor {
     pub async fn open(store: &Store, session: PiSession, log: Log) -> Result<Self> {
         let asked = session.clone();
         let look = move |view: &View<'_>| {
-            let found = view.conversation(&asked.id)?;
+            let found = view.messages().conversation(&asked.id)?;
             // Before anything is written.
-            found.as_ref().map_or(Ok(()), |found| view.touch_entries(found.id))?;
+            found.as_ref().map_or(Ok(()), |found| view.messages().touch_entries(found.id))?;
             Ok(found)
         };
         let found = store.read(look).await?;
@@ -133,7 +138,9 @@ impl Persistor {
         if !asked {
             let stored = match self.conversation() {
                 ConversationId::NONE => Vec::new(),
-                conversation => self.0.store.read(move |view| view.entry_ids(conversation)).await?,
+                conversation => {
+                    self.0.store.read(move |view| view.messages().entry_ids(conversation)).await?
+                }
             };
             self.lock().unnamed.get_or_insert_with(|| stored.into_iter().collect());
         }
@@ -220,7 +227,7 @@ impl Persistor {
                 };
                 let handover = handover.fold(batch, conversation)?;
                 let entries = handover.entries.iter().map(|entry| entry.id.as_str());
-                Ok((conversation, batch.said_by(conversation, entries)?))
+                Ok((conversation, batch.messages().said_by(conversation, entries)?))
             },
             move |outcome| {
                 persistor.log_stored(on_the_way.len(), outcome.as_ref().err(), queued);
@@ -298,7 +305,7 @@ impl Persistor {
             state.stored
         };
         let conversation = self.conversation();
-        let said = self.0.store.read(move |view| view.said_in(conversation)).await?;
+        let said = self.0.store.read(move |view| view.messages().said_in(conversation)).await?;
         let mut state = self.lock();
         // If something was stored meanwhile, nobody knows whether it was counted: then the next one who asks counts anew.
         if state.stored == stored {

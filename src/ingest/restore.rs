@@ -24,7 +24,7 @@ pub(super) fn restore(
     let mut messages: Option<HashMap<String, (MessageId, Hash)>> = None;
     for record in &details.summaries {
         let Some(hash) = hash_of(&record.id) else { continue };
-        let id = match batch.summary_by_hash(hash)? {
+        let id = match batch.summaries().summary_by_hash(hash)? {
             Some(id) => Some(id),
             None if record.depth > 0 => add_condensed(batch, record, hash)?,
             None => {
@@ -37,7 +37,7 @@ pub(super) fn restore(
             }
         };
         if let Some(id) = id {
-            batch.add_carried(row, id)?;
+            batch.summaries().add_carried(row, id)?;
         }
     }
     Ok(())
@@ -50,7 +50,7 @@ pub(super) fn restore(
 pub(super) fn restore_supplement(batch: &Batch<'_>, summaries: &[SummaryRecord]) -> Result<()> {
     for record in summaries {
         let Some(hash) = hash_of(&record.id) else { continue };
-        if batch.summary_by_hash(hash)?.is_some() {
+        if batch.summaries().summary_by_hash(hash)?.is_some() {
             continue;
         }
         if record.depth > 0 {
@@ -61,7 +61,7 @@ pub(super) fn restore_supplement(batch: &Batch<'_>, summaries: &[SummaryRecord])
             continue;
         };
         let found: Result<Option<Vec<_>>> =
-            lineages.iter().map(|lineage| batch.message_by_lineage(*lineage)).collect();
+            lineages.iter().map(|lineage| batch.messages().message_by_lineage(*lineage)).collect();
         if let Some(messages) = found? {
             add(batch, record, hash, Sources::Messages(messages), &lineages)?;
         }
@@ -79,7 +79,7 @@ fn shown_on(
     conversation: ConversationId,
     entry_id: &str,
 ) -> Result<HashMap<String, (MessageId, Hash)>> {
-    let branch = batch.branch(conversation, entry_id)?;
+    let branch = batch.messages().branch(conversation, entry_id)?;
     Ok(visible(&branch).into_iter().map(|v| (v.entry_id, (v.seen.id, v.seen.hash))).collect())
 }
 
@@ -105,7 +105,7 @@ fn add_condensed(
     };
     let mut ids = Vec::new();
     for source in &hashes {
-        let Some(id) = batch.summary_by_hash(*source)? else { return Ok(None) };
+        let Some(id) = batch.summaries().summary_by_hash(*source)? else { return Ok(None) };
         ids.push(id);
     }
     add(batch, record, hash, Sources::Summaries(ids), &hashes)
@@ -137,5 +137,5 @@ fn add(
         sources,
         prepared: PreparedText::of(&record.text),
     };
-    batch.add_summary(&summary).map(Some)
+    batch.summaries().add_summary(&summary).map(Some)
 }

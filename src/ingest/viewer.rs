@@ -80,8 +80,8 @@ impl Outline {
     /// # Errors
     /// When the store can't be read; so for all functions here.
     pub fn of(view: &View<'_>, conversation: ConversationId, open: Option<&str>) -> Result<Self> {
-        let tree = view.tree(conversation, EntryId(i64::MAX))?;
-        let open = open.map(|open| view.entry_row(conversation, open)).transpose()?.flatten();
+        let tree = view.messages().tree(conversation, EntryId(i64::MAX))?;
+        let open = open.map(|open| view.messages().entry_row(conversation, open)).transpose()?.flatten();
         let ends: BTreeSet<EntryId> = tree.ends().iter().copied().chain(open).collect();
         let mut outline = Self {
             last: EntryId(0),
@@ -102,10 +102,10 @@ impl Outline {
         }
         let mut wanted = HashSet::new();
         for compaction in compactions {
-            wanted.extend(view.carried_by(compaction)?);
+            wanted.extend(view.summaries().carried_by(compaction)?);
         }
         let names = &outline.names;
-        let nodes = view.nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
+        let nodes = view.summaries().nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
         let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
         for end in &ends {
             wanted.extend(outline.cover(view, &tree.branch(*end), &nodes)?);
@@ -128,7 +128,7 @@ impl Outline {
         let mut frontier = Vec::new();
         for piece in forest.frontier() {
             if let Piece::Summary(id, _) = piece {
-                frontier.push(view.summary(id)?.hash.to_string());
+                frontier.push(view.summaries().summary(id)?.hash.to_string());
             }
         }
         self.branches.push(Branch { leaf: leaf.entry_id.clone(), frontier });
@@ -173,7 +173,7 @@ impl Outline {
     /// A summary as JSON: a [`SummaryRecord`] with `handle`, `messages`, `fromTime`, `toTime`. None where one of its messages is not
     /// of this session.
     pub fn summary(&self, view: &View<'_>, id: SummaryId) -> Result<Option<String>> {
-        let stored = view.summary(id)?;
+        let stored = view.summaries().summary(id)?;
         let (handle, messages) = (stored.hash.summary_handle(), stored.messages);
         let (from_time, to_time) = (stored.from_time, stored.to_time);
         let Some(record) = record(view, id, stored, &self.names)? else { return Ok(None) };

@@ -106,7 +106,7 @@ pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(
         if visible.seen.role != "assistant" && !gives_way {
             continue;
         }
-        let message = Message::parse(&view.json_of(visible.seen.id)?);
+        let message = Message::parse(&view.messages().json_of(visible.seen.id)?);
         for part in &message.parts {
             if let Part::ToolCall { id, name, arguments } = part {
                 calls.insert(id.clone(), (name.clone(), arguments.clone()));

@@ -24,12 +24,12 @@ impl Branch {
     /// Reads the branch of `scope`; without a leaf it is empty.
     pub fn read(view: &View<'_>, scope: &Scope) -> Result<Self> {
         let entries = match &scope.leaf {
-            Some(leaf) => view.branch(scope.conversation, leaf)?,
+            Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
             None => Vec::new(),
         };
         let visible = visible(&entries);
         let seen: Vec<MessageId> = visible.iter().map(|message| message.seen.id).collect();
-        let forest = Forest::new(&seen, view.nodes_on(&seen)?);
+        let forest = Forest::new(&seen, view.summaries().nodes_on(&seen)?);
         let at: HashMap<usize, usize> =
             visible.iter().enumerate().map(|(position, message)| (message.index, position)).collect();
         let mut positions = HashMap::new();

@@ -74,7 +74,7 @@ impl SummaryCard {
     }
 
     pub(super) fn read(view: &View<'_>, id: SummaryId) -> Result<Self> {
-        Ok(Self::of(&view.summary(id)?))
+        Ok(Self::of(&view.summaries().summary(id)?))
     }
 
     pub(super) fn read_all(view: &View<'_>, ids: &[SummaryId]) -> Result<Vec<Self>> {

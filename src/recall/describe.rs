@@ -225,10 +225,10 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     }
     let times = branch.visible.first().zip(branch.visible.last());
     Ok(Overview {
-        totals: view.totals(scope.conversation)?,
-        depths: view.depths(scope.conversation)?,
-        sessions: view.conversations()?,
-        project_messages: view.project_messages()?,
+        totals: view.summaries().totals(scope.conversation)?,
+        depths: view.summaries().depths(scope.conversation)?,
+        sessions: view.messages().conversations()?,
+        project_messages: view.messages().project_messages()?,
         visible: branch.visible.len(),
         visible_tokens: branch.visible.iter().map(|message| message.seen.tokens).sum(),
         frontier_tokens,
@@ -239,13 +239,13 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
 
 /// The other sessions of the project, each in a line; costs the length of those named.
 pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
-    let mut ids = view.sessions_beside(scope.conversation, MOST_SESSIONS + 1)?;
+    let mut ids = view.messages().sessions_beside(scope.conversation, MOST_SESSIONS + 1)?;
     let has_more = ids.len() > MOST_SESSIONS;
     ids.truncate(MOST_SESSIONS);
     let card = |id| {
-        let facts = view.session_facts(id)?;
+        let facts = view.messages().session_facts(id)?;
         let headline = match facts.first_request {
-            Some(request) => Message::parse(&view.message(request)?.json).headline(HEADLINE),
+            Some(request) => Message::parse(&view.messages().message(request)?.json).headline(HEADLINE),
             None => String::new(),
         };
         Ok(SessionCard {
@@ -262,7 +262,7 @@ pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
 /// The beginning of a session's id that no other session has.
 fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
     for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..*length)) {
-        if view.conversations_like(prefix)?.len() == 1 {
+        if view.index().conversations_like(prefix)?.len() == 1 {
             return Ok(prefix.to_owned());
         }
     }
@@ -350,14 +350,14 @@ fn item(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<Item> {
 }
 
 fn line(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Line> {
-    let id = view.original(id)?;
+    let id = view.messages().original(id)?;
     bare_line(view, id, branch.leaf_over(id))
 }
 
 /// The same of a message as it was said, for which this leaf summary stands.
 fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<Line> {
-    let stored = view.message(id)?;
-    let leaf = leaf.map(|leaf| view.summary(leaf)).transpose()?;
+    let stored = view.messages().message(id)?;
+    let leaf = leaf.map(|leaf| view.summaries().summary(leaf)).transpose()?;
     Ok(Line {
         card: MessageCard::of(&stored),
         headline: Message::parse(&stored.json).headline(HEADLINE),
@@ -366,9 +366,9 @@ fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<
 }
 
 fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPortrait> {
-    let stored = view.summary(id)?;
+    let stored = view.summaries().summary(id)?;
     let holds = branch.forest.span(id).is_some();
-    let below = match view.edges(id)?.sources {
+    let below = match view.summaries().edges(id)?.sources {
         Sources::Summaries(children) => Below::Summaries(SummaryCard::read_all(view, &children)?),
         Sources::Messages(messages) => {
             Below::Messages(messages.iter().map(|id| line(view, branch, *id)).collect::<Result<_>>()?)
@@ -386,7 +386,7 @@ fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPor
 }
 
 fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<MessagePortrait> {
-    let stored = view.message(id)?;
+    let stored = view.messages().message(id)?;
     let read = Message::parse(&stored.json);
     let (position, above, line) = match sight.bare_position(id)? {
         Some(position) => (position, Vec::new(), bare_line(view, id, None)?),
@@ -397,8 +397,8 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
         }
     };
     let place = sight.place(id)?;
-    let session = match (place, view.sessions_of(id)?.first()) {
-        (Place::OtherSession, Some(session)) => Some(name_of(view, &view.session_id(*session)?)?),
+    let session = match (place, view.messages().sessions_of(id)?.first()) {
+        (Place::OtherSession, Some(session)) => Some(name_of(view, &view.messages().session_id(*session)?)?),
         _ => None,
     };
     Ok(MessagePortrait {
@@ -419,7 +419,7 @@ fn over(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Vec<SummaryCa
     match branch.position(id) {
         Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position)),
         None => {
-            let leaves = view.leaves_over(id)?;
+            let leaves = view.summaries().leaves_over(id)?;
             let mut cards = SummaryCard::read_all(view, &leaves)?;
             cards.extend(above(view, branch, leaves, false)?);
             Ok(cards)
@@ -435,7 +435,7 @@ fn above(view: &View<'_>, branch: &Branch, roots: Vec<SummaryId>, holding: bool)
     while !level.is_empty() && cards.len() < MOST_ABOVE {
         let mut next = Vec::new();
         for id in level {
-            for parent in view.edges(id)?.parents {
+            for parent in view.summaries().edges(id)?.parents {
                 let wanted = !holding || branch.forest.span(parent).is_some();
                 if wanted && seen.insert(parent) {
                     cards.push(SummaryCard::read(view, parent)?);
@@ -453,10 +453,12 @@ fn files_under(view: &View<'_>, root: SummaryId) -> Result<Files> {
     let mut files = Files::default();
     let mut waiting = vec![root];
     while let Some(id) = waiting.pop() {
-        match view.edges(id)?.sources {
+        match view.summaries().edges(id)?.sources {
             Sources::Summaries(children) => waiting.extend(children),
             Sources::Messages(messages) => {
-                let read = |message| Ok(Message::parse(&view.message(view.original(message)?)?.json));
+                let read = |message| {
+                    Ok(Message::parse(&view.messages().message(view.messages().original(message)?)?.json))
+                };
                 let messages = messages.into_iter().map(read).collect::<Result<Vec<_>>>()?;
                 files.extend(Facts::of(messages.iter().enumerate()).touched());
             }

@@ -38,10 +38,10 @@ fn candidates(
 ) -> Result<Vec<Target>> {
     Ok(match handle.kind {
         HandleKind::Message => {
-            view.messages_like(handle, conversation)?.into_iter().map(Target::Message).collect()
+            view.messages().messages_like(handle, conversation)?.into_iter().map(Target::Message).collect()
         }
         HandleKind::Summary => {
-            view.summaries_like(handle, conversation)?.into_iter().map(Target::Summary).collect()
+            view.summaries().summaries_like(handle, conversation)?.into_iter().map(Target::Summary).collect()
         }
     })
 }
@@ -54,12 +54,12 @@ fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<T
     match handle.kind {
         HandleKind::Message => {
             for message in branch.visible.iter().filter(|message| (low..=high).contains(&message.original)) {
-                found.push(Target::Message(view.original(message.seen.id)?));
+                found.push(Target::Message(view.messages().original(message.seen.id)?));
             }
         }
         HandleKind::Summary => {
             for id in branch.forest.holding() {
-                if (low..=high).contains(&view.summary(id)?.hash) {
+                if (low..=high).contains(&view.summaries().summary(id)?.hash) {
                     found.push(Target::Summary(id));
                 }
             }

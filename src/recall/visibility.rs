@@ -31,7 +31,7 @@ pub(super) struct Visibility<'a> {
 impl<'a> Visibility<'a> {
     pub fn new(view: &'a View<'a>, scope: &'a Scope) -> Result<Self> {
         let stretches = match &scope.leaf {
-            Some(leaf) => view.stretches(scope.conversation, leaf)?,
+            Some(leaf) => view.messages().stretches(scope.conversation, leaf)?,
             None => RowRanges::default(),
         };
         Ok(Self { view, scope, stretches, branch: OnceCell::new() })
@@ -48,14 +48,14 @@ impl<'a> Visibility<'a> {
 
     /// Is this message, as it was said, on the branch?
     pub fn shows(&self, message: MessageId) -> Result<bool> {
-        self.view.is_on(&self.stretches, self.scope.conversation, message)
+        self.view.messages().is_on(&self.stretches, self.scope.conversation, message)
     }
 
     /// Where a message was said.
     pub fn place(&self, message: MessageId) -> Result<Place> {
         Ok(if self.shows(message)? {
             Place::Here
-        } else if self.view.sessions_of(message)?.contains(&self.scope.conversation) {
+        } else if self.view.messages().sessions_of(message)?.contains(&self.scope.conversation) {
             Place::OtherBranch
         } else {
             Place::OtherSession
@@ -64,12 +64,12 @@ impl<'a> Visibility<'a> {
 
     /// Where the last message of a summary's span was said.
     pub fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
-        self.place(self.view.original(self.view.last_message_of(summary)?)?)
+        self.place(self.view.messages().original(self.view.summaries().last_message_of(summary)?)?)
     }
 
     /// What was said before and after a message.
     pub fn around(&self, message: MessageId, most: usize) -> Result<Around> {
-        self.view.around(&self.stretches, self.scope.conversation, message, most)
+        self.view.messages().around(&self.stretches, self.scope.conversation, message, most)
     }
 
     /// The leaf summary that stands for a message on this branch.
@@ -77,10 +77,10 @@ impl<'a> Visibility<'a> {
         if self.stretches.is_edited {
             return Ok(self.branch()?.leaf_over(message));
         }
-        match self.view.leaves_over(message)?.as_slice() {
+        match self.view.summaries().leaves_over(message)?.as_slice() {
             [] => Ok(None),
-            [leaf] if self.view.is_unbroken(*leaf)? => {
-                Ok(self.shows(self.view.last_message_of(*leaf)?)?.then_some(*leaf))
+            [leaf] if self.view.summaries().is_unbroken(*leaf)? => {
+                Ok(self.shows(self.view.summaries().last_message_of(*leaf)?)?.then_some(*leaf))
             }
             _ => Ok(self.branch()?.leaf_over(message)),
         }
@@ -89,10 +89,10 @@ impl<'a> Visibility<'a> {
     /// Where a message stands for which no summary does: its place among those of the branch, from 0, and how many these are, if
     /// it is one of them. `None` where the branch must be read to tell.
     pub fn bare_position(&self, message: MessageId) -> Result<Option<Option<(usize, usize)>>> {
-        if self.stretches.is_edited || !self.view.leaves_over(message)?.is_empty() {
+        if self.stretches.is_edited || !self.view.summaries().leaves_over(message)?.is_empty() {
             return Ok(None);
         }
-        let (at, of) = self.view.position_on(&self.stretches, self.scope.conversation, message)?;
+        let (at, of) = self.view.messages().position_on(&self.stretches, self.scope.conversation, message)?;
         Ok(Some(at.checked_sub(1).map(|at| (at, of))))
     }
 
@@ -107,7 +107,7 @@ impl<'a> Visibility<'a> {
             let last = branch.visible.iter().rev().find(|visible| visible.seen.role == "user");
             return Ok(last.map(|visible| visible.seen.id).filter(|id| branch.leaf_over(*id).is_none()));
         }
-        match self.view.last_request(&self.stretches)? {
+        match self.view.messages().last_request(&self.stretches)? {
             Some(request) if self.leaf_over(request)?.is_none() => Ok(Some(request)),
             _ => Ok(None),
         }

@@ -5,6 +5,7 @@
 //! transaction), and neither can be held across an `await`.
 
 mod batch;
+mod columns;
 mod db;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -14,34 +15,45 @@ mod summaries;
 mod upkeep;
 mod view;
 
-pub use batch::{Batch, EntryRole, NewEntry, NewMessage, NewSummary, Prepared, PreparedText};
+pub use batch::Batch;
 pub use db::connection::Place;
 pub use db::project::{History, histories, history_before, is_open_elsewhere, project_of, real_path};
 pub use db::read_only::{Apart, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;
+pub use db::{Database, DatabaseWriter};
 pub use index::search::{Filter, Hit, SummaryHit};
 pub use index::stemming::{Kept, holds};
 pub use index::vocabulary::Pages;
+pub use index::{FullTextIndex, IndexWriter};
+pub use messages::adding::{NewMessage, Prepared};
 #[cfg(test)]
 pub(crate) use messages::codec::unseal;
+pub use messages::entries::{EntryRole, NewEntry};
 pub use messages::export::{ExportedEntry, ExportedSession, Shows};
 pub use messages::packed::{Packed, Turn};
 pub use messages::row_ranges::{Around, RowRanges};
-pub use messages::sessions::SessionFacts;
+pub use messages::sessions::{Conversation, SessionFacts};
+pub use messages::stored::StoredMessage;
 pub use messages::tree::Tree;
-pub use summaries::records::{DepthCount, Edges, StoredSummary};
+pub use messages::{MessageWriter, Messages};
+pub use summaries::adding::{NewSummary, PreparedText};
+pub use summaries::counts::{DepthCount, Totals};
+pub use summaries::records::{Edges, StoredSummary};
+pub use summaries::{Summaries, SummaryWriter};
 pub use upkeep::adopt::{OldNote, OldSummary, OldTimes};
 pub use upkeep::audit::{
     AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
-    FileFacts, Horizon, Index, Source,
+    FileFacts, Horizon, Source,
 };
+pub use upkeep::audit_index::Index;
 pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::purge::{Purge, PurgePlan, PurgedSession};
 pub use upkeep::purged::beside_purged;
 pub use upkeep::repair::{Orphan, Text};
 pub use upkeep::salvage::{OldSession, OldStore};
-pub use view::{Conversation, StoredMessage, Totals, View};
+pub use upkeep::{Upkeep, UpkeepWriter};
+pub use view::View;
 
 use crate::error::{Error, Result};
 

@@ -156,8 +156,9 @@ async fn what_was_purged_in_either_stays_away() {
     let purge = |store: &Store| {
         let store = store.clone();
         async move {
-            let message = store.read(|view| view.purgeable_at(ConversationId(1), "e5")).await.unwrap();
-            store.write(move |batch| batch.purge(Purge::Message(message.unwrap()))).await.unwrap();
+            let message =
+                store.read(|view| view.upkeep().purgeable_at(ConversationId(1), "e5")).await.unwrap();
+            store.write(move |batch| batch.upkeep().purge(Purge::Message(message.unwrap()))).await.unwrap();
         }
     };
     let old = machine.open("old");
@@ -169,10 +170,14 @@ async fn what_was_purged_in_either_stays_away() {
     let purged = async || {
         let count = store.read(|view| {
             let mut purged = 0;
-            view.audit_messages(crate::ids::MessageId(0), crate::ids::MessageId(i64::MAX), |message| {
-                purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
-                Ok(true)
-            })?;
+            view.upkeep().audit_messages(
+                crate::ids::MessageId(0),
+                crate::ids::MessageId(i64::MAX),
+                |message| {
+                    purged += usize::from(message.kind == crate::dag::MessageKind::Purged);
+                    Ok(true)
+                },
+            )?;
             Ok(purged)
         });
         count.await.unwrap()

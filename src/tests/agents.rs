@@ -91,7 +91,9 @@ async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
         arguments.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         let store = machine.home.store.clone();
         let scope = store
-            .read(|view| Ok(Scope::at(view.conversation("pi-session")?.unwrap().id, Some("e3".into()))))
+            .read(|view| {
+                Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap().id, Some("e3".into())))
+            })
             .await
             .unwrap();
         let cancel = CancellationToken::new();

@@ -37,7 +37,8 @@ async fn prepared(compact: &Compact<'_>, model: Arc<dyn Model>, pause: &Cancella
 }
 
 async fn summaries(store: &Store) -> usize {
-    let read = store.read(|view| Ok(view.summary_totals(crate::ids::ConversationId(1))?.summaries));
+    let read =
+        store.read(|view| Ok(view.summaries().summary_totals(crate::ids::ConversationId(1))?.summaries));
     read.await.unwrap()
 }
 
@@ -181,17 +182,18 @@ async fn a_lease_that_nobody_renews_holds_nobody_up_for_ever() {
     let store = TestStore::new();
     let spans = [Hash::plain(b"one"), Hash::plain(b"two")];
     let claim = |owner: &'static str, now: i64| {
-        store.store.write(move |batch| batch.claim(&spans, owner, now, now + 1_000))
+        store.store.write(move |batch| batch.summaries().claim(&spans, owner, now, now + 1_000))
     };
     assert_eq!(claim("dead", 0).await.unwrap(), [true, true]);
     assert_eq!(claim("alive", 999).await.unwrap(), [false, false]);
     assert_eq!(claim("dead", 999).await.unwrap(), [true, true]);
     assert_eq!(claim("alive", 2_000).await.unwrap(), [true, true]);
-    let is_claimed =
-        |owner: &'static str, now: i64| store.store.read(move |view| view.is_claimed(spans[0], owner, now));
+    let is_claimed = |owner: &'static str, now: i64| {
+        store.store.read(move |view| view.summaries().is_claimed(spans[0], owner, now))
+    };
     assert!(is_claimed("dead", 2_500).await.unwrap() && !is_claimed("alive", 2_500).await.unwrap());
     assert!(!is_claimed("dead", 3_000).await.unwrap());
-    store.store.write(move |batch| batch.release(spans[0], "alive")).await.unwrap();
+    store.store.write(move |batch| batch.summaries().release(spans[0], "alive")).await.unwrap();
     assert!(!is_claimed("dead", 2_500).await.unwrap());
     assert!(text::now() > 3_000);
 }
@@ -202,10 +204,10 @@ async fn a_lease_of_a_clock_that_ran_ahead_holds_nobody_up() {
     let store = TestStore::new();
     let span = Hash::plain(b"one");
     let claim = |owner: &'static str, now: i64| {
-        store.store.write(move |batch| batch.claim(&[span], owner, now, now + 15_000))
+        store.store.write(move |batch| batch.summaries().claim(&[span], owner, now, now + 15_000))
     };
     assert_eq!(claim("dead", 10 * HOUR).await.unwrap(), [true]);
-    let is_claimed = store.store.read(move |view| view.is_claimed(span, "alive", 9 * HOUR));
+    let is_claimed = store.store.read(move |view| view.summaries().is_claimed(span, "alive", 9 * HOUR));
     assert!(!is_claimed.await.unwrap());
     assert_eq!(claim("alive", 9 * HOUR).await.unwrap(), [true]);
     // A few seconds are nothing.

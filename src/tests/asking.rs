@@ -54,7 +54,7 @@ impl Asking {
     pub async fn quoting(&self, positions: Range<usize>, text: &str, quotes: Vec<Quote>) -> SummaryId {
         let (scope, text) = (self.scope.clone(), text.to_owned());
         let read = self.store.store.read(move |view| {
-            let branch = visible(&view.branch(scope.conversation, &scope.leaf.unwrap())?);
+            let branch = visible(&view.messages().branch(scope.conversation, &scope.leaf.unwrap())?);
             Ok(branch[positions].iter().map(|message| (message.seen.id, message.seen.hash)).unzip())
         });
         let (ids, hashes): (Vec<_>, Vec<_>) = read.await.unwrap();
@@ -66,7 +66,7 @@ impl Asking {
         let (ids, text) = (sources.to_vec(), text.to_owned());
         let hashes = self.store.store.read({
             let ids = ids.clone();
-            move |view| ids.iter().map(|id| Ok(view.summary(*id)?.hash)).collect()
+            move |view| ids.iter().map(|id| Ok(view.summaries().summary(*id)?.hash)).collect()
         });
         let hashes: Vec<Hash> = hashes.await.unwrap();
         self.add(depth, text, Sources::Summaries(ids), hashes, Vec::new()).await
@@ -95,19 +95,23 @@ impl Asking {
             quotes,
             sources,
         };
-        self.store.store.write(move |batch| batch.add_summary(&summary)).await.unwrap()
+        self.store.store.write(move |batch| batch.summaries().add_summary(&summary)).await.unwrap()
     }
 
     /// The short id of a summary.
     pub async fn name(&self, id: SummaryId) -> String {
-        self.store.store.read(move |view| Ok(view.summary(id)?.hash.summary_handle())).await.unwrap()
+        self.store
+            .store
+            .read(move |view| Ok(view.summaries().summary(id)?.hash.summary_handle()))
+            .await
+            .unwrap()
     }
 
     /// The short id of the visible message at a position.
     pub async fn message(&self, position: usize) -> String {
         let scope = self.scope.clone();
         let read = self.store.store.read(move |view| {
-            let branch = visible(&view.branch(scope.conversation, &scope.leaf.unwrap())?);
+            let branch = visible(&view.messages().branch(scope.conversation, &scope.leaf.unwrap())?);
             Ok(branch[position].original.message_handle())
         });
         read.await.unwrap()

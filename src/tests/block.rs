@@ -302,7 +302,7 @@ async fn a_model_whose_tokens_are_smaller_gets_a_smaller_block_next_time() {
     };
     let first = compacted(compact().run(&model).await);
     assert!(tokens::estimate(&first.summary) > 1_100, "{}", tokens::estimate(&first.summary));
-    let ratio = store.store.read(|view| Ok(view.token_ratios()?["session/model"])).await.unwrap();
+    let ratio = store.store.read(|view| Ok(view.summaries().token_ratios()?["session/model"])).await.unwrap();
     assert!((1.5..=2.0).contains(&ratio), "{ratio}");
     let second = compacted(compact().run(&model).await);
     #[expect(clippy::cast_precision_loss, reason = "a small count")]
@@ -394,6 +394,6 @@ async fn the_summaries_of_a_branch_that_was_left_are_restored_from_the_session_f
     account["details"]["summaries"][0]["text"] = json!("Lies");
     let other = TestStore::new();
     let conversation = other.ingest("one", &forged).await;
-    let totals = other.store.read(move |view| view.totals(conversation)).await.unwrap();
+    let totals = other.store.read(move |view| view.summaries().totals(conversation)).await.unwrap();
     assert!((1..summary.details.summaries.len()).contains(&totals.summaries), "{totals:?}");
 }

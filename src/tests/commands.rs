@@ -117,7 +117,7 @@ async fn a_store_over_its_budget_is_told_of_once_and_again_when_it_has_grown_by_
 async fn the_parts_of_the_store_are_all_of_it() {
     let store = TestStore::new();
     store.ingest("one", &Session::new().chat(200, 300)).await;
-    let read = |view: &crate::store::View<'_>| view.sizes();
+    let read = |view: &crate::store::View<'_>| view.database().sizes();
     let (sizes, bytes) = (store.store.read(read).await.unwrap(), store.store.bytes().await.unwrap());
     let Sizes { messages, unpacked, identities, full_text, entries, summaries, other, free } = sizes;
     // One page tells SQLite where the others belong.

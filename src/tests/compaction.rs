@@ -17,7 +17,7 @@ use crate::{error, tokens};
 
 /// The messages below a summary, read from the edges.
 fn sources_of(view: &View<'_>, id: SummaryId) -> error::Result<Vec<MessageId>> {
-    match view.edges(id)?.sources {
+    match view.summaries().edges(id)?.sources {
         Sources::Messages(messages) => Ok(messages),
         Sources::Summaries(summaries) => {
             let mut all = Vec::new();
@@ -40,7 +40,7 @@ pub(super) async fn covered(store: &TestStore, block: &str) -> Vec<MessageId> {
     let read = move |view: &View<'_>| {
         let mut all = Vec::new();
         for handle in handles {
-            let ids = view.summaries_like(&handle, None)?;
+            let ids = view.summaries().summaries_like(&handle, None)?;
             assert_eq!(ids.len(), 1);
             all.extend(sources_of(view, ids[0])?);
         }
@@ -57,7 +57,7 @@ pub(super) async fn visible_before(
 ) -> Vec<MessageId> {
     let (leaf, kept) = (leaf.to_owned(), kept.to_owned());
     let read = move |view: &View<'_>| {
-        let branch = view.branch(conversation, &leaf)?;
+        let branch = view.messages().branch(conversation, &leaf)?;
         let end = branch.iter().position(|entry| entry.entry_id == kept).unwrap();
         Ok(visible(&branch).into_iter().filter(|v| v.index < end).map(|v| v.seen.id).collect())
     };
@@ -214,9 +214,13 @@ async fn a_lost_database_is_rebuilt_from_the_session_alone() {
 async fn hashes_on(store: &TestStore, conversation: ConversationId, leaf: &str) -> Vec<Hash> {
     let leaf = leaf.to_owned();
     let read = move |view: &View<'_>| {
-        let ids: Vec<_> = visible(&view.branch(conversation, &leaf)?).iter().map(|v| v.seen.id).collect();
-        let nodes = view.nodes_on(&ids)?;
-        nodes.iter().map(|node| Ok(view.summary(node.id)?.hash)).collect::<error::Result<Vec<_>>>()
+        let ids: Vec<_> =
+            visible(&view.messages().branch(conversation, &leaf)?).iter().map(|v| v.seen.id).collect();
+        let nodes = view.summaries().nodes_on(&ids)?;
+        nodes
+            .iter()
+            .map(|node| Ok(view.summaries().summary(node.id)?.hash))
+            .collect::<error::Result<Vec<_>>>()
     };
     let mut hashes = store.store.read(read).await.unwrap();
     hashes.sort_unstable();
@@ -251,7 +255,7 @@ fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
 }
 
 pub(super) async fn depths(store: &TestStore, conversation: ConversationId) -> Vec<(u32, usize, usize)> {
-    let read = store.store.read(move |view| view.depths(conversation)).await.unwrap();
+    let read = store.store.read(move |view| view.summaries().depths(conversation)).await.unwrap();
     read.iter().map(|depth| (depth.depth, depth.summaries, depth.degraded)).collect()
 }
 
@@ -378,7 +382,7 @@ async fn an_abort_stops_it_and_keeps_what_was_finished() {
     });
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     assert_eq!(compact.run_until(&model, cancel).await, Outcome::Cancelled);
-    let totals = store.store.read(move |view| view.totals(conversation)).await.unwrap();
+    let totals = store.store.read(move |view| view.summaries().totals(conversation)).await.unwrap();
     assert!((1..=5).contains(&totals.summaries), "{}", totals.summaries);
     let rest = ScriptedModel::helpful();
     let compaction = compacted(compact.run(&rest).await);

@@ -44,13 +44,13 @@ struct Below {
 
 /// `root` and everything it was made from, itself last.
 fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
-    let summary = view.summary(root)?;
-    let sources = view.edges(root)?.sources;
+    let summary = view.summaries().summary(root)?;
+    let sources = view.summaries().edges(root)?.sources;
     let (mut all, mut messages, mut from) = (Vec::new(), Vec::new(), 0);
     match &sources {
         Sources::Messages(ids) => {
             for id in ids {
-                from += Message::parse(&view.message(*id)?.json).tokens();
+                from += Message::parse(&view.messages().message(*id)?.json).tokens();
                 messages.push(*id);
             }
         }
@@ -126,14 +126,18 @@ fn holding(
     kept: &str,
     until: Option<SummaryId>,
 ) -> Result<Holding> {
-    let branch = view.branch(conversation, leaf)?;
+    let branch = view.messages().branch(conversation, leaf)?;
     let end = branch.iter().position(|entry| entry.entry_id == kept).unwrap_or(branch.len());
     let seen: Vec<(String, MessageId)> = (visible(&branch).into_iter())
         .filter(|message| message.index < end)
         .map(|message| (message.entry_id, message.seen.id))
         .collect();
     let ids: Vec<MessageId> = seen.iter().map(|(_, id)| *id).collect();
-    let nodes = view.nodes_on(&ids)?.into_iter().filter(|node| until.is_none_or(|until| node.id <= until));
+    let nodes = view
+        .summaries()
+        .nodes_on(&ids)?
+        .into_iter()
+        .filter(|node| until.is_none_or(|until| node.id <= until));
     let forest = Forest::new(&ids, nodes);
     let mut all = Vec::new();
     for id in forest.holding() {
@@ -169,7 +173,7 @@ impl World {
     async fn newest(&self) -> SummaryId {
         let mut newest = SummaryId(0);
         let read = move |view: &View<'_>| {
-            view.summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
+            view.summaries().summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
                 newest = summary.id;
                 Ok(false)
             })?;
@@ -212,11 +216,11 @@ impl World {
         let read = move |view: &View<'_>| {
             let (mut roots, mut all, mut texts) = (Vec::new(), Vec::new(), Vec::new());
             for handle in handles {
-                let ids = view.summaries_like(&handle, None)?;
+                let ids = view.summaries().summaries_like(&handle, None)?;
                 assert_eq!(ids.len(), 1, "{handle:?}");
                 let below = below(view, ids[0])?;
                 for message in &below.last().unwrap().messages {
-                    texts.push(view.message(*message)?.json);
+                    texts.push(view.messages().message(*message)?.json);
                 }
                 roots.push(below.last().unwrap().hash);
                 all.extend(below);

@@ -76,7 +76,7 @@ impl Patient {
     async fn ingest(&self, session: &Session) {
         let (json, file) = (session.json(), self.file().to_string_lossy().into_owned());
         let work = self.store.write(move |batch| {
-            let conversation = batch.conversation_row("one", Some(&file), None, 0)?;
+            let conversation = batch.messages().conversation_row("one", Some(&file), None, 0)?;
             let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
             handover.prepare().fold(batch, conversation).map(drop)
         });

@@ -159,7 +159,7 @@ async fn texts(store: &Store, path: &Path) -> BTreeMap<Vec<u8>, String> {
         .read(move |view| {
             Ok(ids
                 .into_iter()
-                .filter_map(|(id, l)| view.message(MessageId(id)).ok().map(|m| (l, m.json)))
+                .filter_map(|(id, l)| view.messages().message(MessageId(id)).ok().map(|m| (l, m.json)))
                 .collect())
         })
         .await

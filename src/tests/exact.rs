@@ -27,9 +27,9 @@ async fn stored(store: &TestStore, persistor: &Persistor, leaf: &str) -> Vec<Sto
     let (conversation, leaf) = (persistor.conversation(), leaf.to_owned());
     let read = move |view: &View<'_>| {
         let mut messages = Vec::new();
-        for entry in view.branch(conversation, &leaf)? {
+        for entry in view.messages().branch(conversation, &leaf)? {
             if let Step::Message(message) = entry.step {
-                messages.push(view.message(message.id)?);
+                messages.push(view.messages().message(message.id)?);
             }
         }
         Ok(messages)
@@ -291,8 +291,10 @@ async fn an_edit_changes_the_content_and_leaves_every_other_byte() {
     let persistor = hand_over(&store, "one", &batch).await;
     let conversation = persistor.conversation();
     let read = move |view: &View<'_>| {
-        let seen = crate::dag::visible(&view.branch(conversation, "x3")?);
-        seen.iter().map(|v| Ok(view.message(v.seen.id)?.json)).collect::<crate::error::Result<Vec<_>>>()
+        let seen = crate::dag::visible(&view.messages().branch(conversation, "x3")?);
+        seen.iter()
+            .map(|v| Ok(view.messages().message(v.seen.id)?.json))
+            .collect::<crate::error::Result<Vec<_>>>()
     };
     let expected =
         [&before.replace(r#""long""#, r#""\udfff short""#), r#"{"role":"user","content":[]}"#, summary];
@@ -360,7 +362,7 @@ async fn a_message_whose_id_is_taken_is_stored_beside_the_one_that_took_it() {
         let branch = store.visible(conversation, "c").await;
         let texts: Vec<&Value> = branch.iter().map(|message| &message["content"]).collect();
         assert_eq!(texts, ["above", "earlier", "below"]);
-        let ids = store.store.read(move |view| view.entry_ids(conversation)).await.unwrap();
+        let ids = store.store.read(move |view| view.messages().entry_ids(conversation)).await.unwrap();
         assert_eq!(ids.len(), 6, "{ids:?}");
         for id in &ids {
             assert!(ids.iter().filter(|other| *other == id).count() == 1, "{ids:?}");

@@ -286,7 +286,7 @@ async fn an_id_that_names_nothing_or_several_things_gets_one_sentence() {
     let private = asking.store.store.read({
         let scope = asking.scope.clone();
         move |view| {
-            let branch = view.branch(scope.conversation, &scope.leaf.unwrap())?;
+            let branch = view.messages().branch(scope.conversation, &scope.leaf.unwrap())?;
             let crate::dag::Step::Message(message) = &branch[24].step else { panic!() };
             Ok(message.hash.message_handle())
         }

@@ -29,21 +29,27 @@ async fn ask(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> Result<com
 async fn known(store: &Store) -> Vec<Value> {
     let read = store.read(|view| {
         let mut known = Vec::new();
-        for session in view.exported_sessions(None)? {
-            for entry in view.exported_entries(session.id, crate::ids::EntryId(0), usize::MAX >> 1)? {
+        for session in view.messages().exported_sessions(None)? {
+            for entry in
+                view.messages().exported_entries(session.id, crate::ids::EntryId(0), usize::MAX >> 1)?
+            {
                 let shows = match &entry.shows {
-                    crate::store::Shows::Message(id) => json!(view.message(*id)?.lineage.to_string()),
+                    crate::store::Shows::Message(id) => {
+                        json!(view.messages().message(*id)?.lineage.to_string())
+                    }
                     crate::store::Shows::Edit { target, rendition } => {
-                        let lineage = rendition
-                            .map(|id| Ok::<_, crate::error::Error>(view.message(id)?.lineage.to_string()));
+                        let lineage = rendition.map(|id| {
+                            Ok::<_, crate::error::Error>(view.messages().message(id)?.lineage.to_string())
+                        });
                         json!([target, lineage.transpose()?])
                     }
                     other => json!(format!("{other:?}")),
                 };
                 let carried: Result<Vec<String>> = view
+                    .summaries()
                     .carried_by(entry.row)?
                     .into_iter()
-                    .map(|id| Ok(view.summary(id)?.hash.to_string()))
+                    .map(|id| Ok(view.summaries().summary(id)?.hash.to_string()))
                     .collect();
                 known.push(json!([session.session_id, entry.id, entry.parent, shows, carried?]));
             }

@@ -461,10 +461,10 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
             let work = move |batch: &crate::store::Batch<'_>| {
                 // A session in which nothing was said has no row.
                 let id = format!("session {session}");
-                if !begins && batch.conversation(&id)?.is_none() {
+                if !begins && batch.messages().conversation(&id)?.is_none() {
                     return Ok(());
                 }
-                let row = batch.conversation_row(&id, None, None, 0)?;
+                let row = batch.messages().conversation_row(&id, None, None, 0)?;
                 slice.prepare().fold(batch, row).map(drop)
             };
             store.write(work).await.unwrap();
@@ -483,7 +483,9 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
     for (session, file) in files.iter().enumerate() {
         let (batch, orphans) = (json!(file.entries).to_string(), file.orphans());
         let fold = move |batch_: &crate::store::Batch<'_>| {
-            let Some(known) = batch_.conversation(&format!("session {session}"))? else { return Ok(()) };
+            let Some(known) = batch_.messages().conversation(&format!("session {session}"))? else {
+                return Ok(());
+            };
             let entries = crate::model::parse_batch(&batch)?;
             let handover = crate::ingest::Handover { entries, orphans: orphans.into_iter().collect() };
             handover.prepare().fold(batch_, known.id).map(drop)
@@ -520,11 +522,13 @@ async fn assert_visible(dir: &Path, files: &[File]) {
         let leaves: Vec<String> = file.entries.iter().map(|entry| id_of(entry).to_owned()).collect();
         let read = move |view: &View<'_>| {
             let mut seen = BTreeMap::new();
-            let Some(known) = view.conversation(&format!("session {session}"))? else { return Ok(None) };
+            let Some(known) = view.messages().conversation(&format!("session {session}"))? else {
+                return Ok(None);
+            };
             for leaf in leaves {
-                let texts = visible(&view.branch(known.id, &leaf)?)
+                let texts = visible(&view.messages().branch(known.id, &leaf)?)
                     .iter()
-                    .map(|v| Ok(view.message(v.seen.id)?.json))
+                    .map(|v| Ok(view.messages().message(v.seen.id)?.json))
                     .collect::<crate::error::Result<Vec<_>>>()?;
                 seen.insert(leaf, texts);
             }

@@ -169,15 +169,15 @@ async fn a_branch_is_told_by_its_stretches_as_it_is_by_its_entries() {
     let told = asking.store.store.read(move |view| {
         let mut told = Vec::new();
         for leaf in leaves {
-            let stretches = view.stretches(conversation, &leaf)?;
-            let on: std::collections::HashSet<_> = (view.branch(conversation, &leaf)?.into_iter())
+            let stretches = view.messages().stretches(conversation, &leaf)?;
+            let on: std::collections::HashSet<_> = (view.messages().branch(conversation, &leaf)?.into_iter())
                 .filter_map(|entry| match entry.step {
                     crate::dag::Step::Message(message) => Some(message.id),
                     _ => None,
                 })
                 .collect();
             for message in (1..=20).map(crate::ids::MessageId) {
-                told.push((view.is_on(&stretches, conversation, message)?, on.contains(&message)));
+                told.push((view.messages().is_on(&stretches, conversation, message)?, on.contains(&message)));
             }
         }
         Ok(told)

@@ -186,15 +186,15 @@ fn check_answer(answer: &str, said: &[String], ids: &HashSet<String>) {
 async fn stored(asking: &Asking) -> (Vec<String>, HashSet<String>) {
     let read = asking.store.store.read(|view| {
         let (mut said, mut ids) = (Vec::new(), HashSet::new());
-        for id in (1..=view.newest_summary()?.0).map(SummaryId) {
-            let summary = view.summary(id)?;
+        for id in (1..=view.summaries().newest_summary()?.0).map(SummaryId) {
+            let summary = view.summaries().summary(id)?;
             said.push(summary.text);
             ids.insert(summary.hash.summary_handle());
         }
-        for other in view.sessions_beside(ConversationId(0), 10)? {
-            let leaf = view.last_entry(other)?.unwrap_or_default();
-            for message in visible(&view.branch(other, &leaf)?) {
-                let json = view.message(message.seen.id)?.json;
+        for other in view.messages().sessions_beside(ConversationId(0), 10)? {
+            let leaf = view.messages().last_entry(other)?.unwrap_or_default();
+            for message in visible(&view.messages().branch(other, &leaf)?) {
+                let json = view.messages().message(message.seen.id)?.json;
                 said.extend([Message::parse(&json).readable(), json]);
                 ids.insert(message.original.message_handle());
             }

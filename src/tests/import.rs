@@ -61,10 +61,10 @@ impl Machine {
     pub async fn digest(&self) -> Vec<String> {
         let read = self.home.store.read(|view| {
             let mut rows = Vec::new();
-            for session in view.session_ids()? {
-                let conversation = view.conversation(&session)?.unwrap().id;
-                for entry in view.entry_ids(conversation)? {
-                    let branch = view.branch(conversation, &entry)?;
+            for session in view.messages().session_ids()? {
+                let conversation = view.messages().conversation(&session)?.unwrap().id;
+                for entry in view.messages().entry_ids(conversation)? {
+                    let branch = view.messages().branch(conversation, &entry)?;
                     rows.push(format!("{session} {entry} {:?}", branch.last().map(|entry| &entry.step)));
                 }
             }
@@ -77,7 +77,7 @@ impl Machine {
     /// The ids of all sessions.
     pub async fn sessions(&self) -> Vec<String> {
         let read = self.home.store.read(|view| {
-            let sessions = view.session_ids()?;
+            let sessions = view.messages().session_ids()?;
             Ok(sessions)
         });
         read.await.unwrap()
@@ -87,14 +87,14 @@ impl Machine {
     pub async fn messages(&self, session: &str) -> Vec<String> {
         let session = session.to_owned();
         let read = self.home.store.read(move |view| {
-            let conversation = view.conversation(&session)?.unwrap().id;
+            let conversation = view.messages().conversation(&session)?.unwrap().id;
             let mut messages = Vec::new();
-            for entry in view.entry_ids(conversation)? {
-                let branch = view.branch(conversation, &entry)?;
+            for entry in view.messages().entry_ids(conversation)? {
+                let branch = view.messages().branch(conversation, &entry)?;
                 if let Some((Step::Message(message), row)) =
                     branch.last().map(|entry| (&entry.step, entry.row))
                 {
-                    messages.push((row.0, view.message(message.id)?.json));
+                    messages.push((row.0, view.messages().message(message.id)?.json));
                 }
             }
             messages.sort();
@@ -130,7 +130,7 @@ async fn an_import_gives_the_rows_that_a_live_session_gives_and_twice_changes_no
     let live = Machine::new();
     let handed = session.json();
     let write = live.home.store.write(move |batch| {
-        let conversation = batch.conversation_row("one", None, None, 0)?;
+        let conversation = batch.messages().conversation_row("one", None, None, 0)?;
         let entries = crate::model::parse_batch(&handed)?;
         let handover = crate::ingest::Handover { entries, orphans: Default::default() };
         handover.prepare().fold(batch, conversation).map(drop)
@@ -204,7 +204,10 @@ async fn summaries_come_back_without_a_model() {
     let machine = Machine::new();
     machine.write("a.jsonl", "one", &session.entry("compaction", entry).entries);
     machine.run("").await;
-    let kept = machine.home.store.read(|view| view.has_history_beside(view.conversation("one")?.unwrap().id));
+    let kept = machine
+        .home
+        .store
+        .read(|view| view.messages().has_history_beside(view.messages().conversation("one")?.unwrap().id));
     assert!(kept.await.unwrap(), "{made} summaries are restored");
 }
 
@@ -265,8 +268,13 @@ async fn what_is_broken_in_a_file_is_counted_and_the_rest_is_stored() {
     assert_eq!(machine.run("").await, "1 session: 6 messages new, 0 known already, 2 broken lines left out");
     // As in Pi, what hung below the broken line is a root.
     let read = machine.home.store.read(|view| {
-        let conversation = view.conversation("one")?.unwrap().id;
-        Ok(view.branch(conversation, "e7")?.iter().map(|entry| entry.entry_id.clone()).collect::<Vec<_>>())
+        let conversation = view.messages().conversation("one")?.unwrap().id;
+        Ok(view
+            .messages()
+            .branch(conversation, "e7")?
+            .iter()
+            .map(|entry| entry.entry_id.clone())
+            .collect::<Vec<_>>())
     });
     assert_eq!(read.await.unwrap(), ["e4", "e5", "e6", "e7"]);
 }
@@ -333,7 +341,7 @@ async fn all_takes_each_session_into_its_own_project_s_store() {
     );
     for (id, cwd) in [("theirs", real_path(&machine.at("other"))), ("gone", "/nowhere/at/all".into())] {
         let store = Store::of_project(Some(&machine.home.db_dir), &cwd).unwrap();
-        assert!(store.read(move |view| Ok(view.session_ids()? == [id])).await.unwrap());
+        assert!(store.read(move |view| Ok(view.messages().session_ids()? == [id])).await.unwrap());
     }
     // Without --all another project's sessions stay out, even from a folder that all share.
     fs::copy(machine.at("sessions/--other--/theirs.jsonl"), machine.folders.session_dir.join("b.jsonl"))
@@ -373,7 +381,7 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
         machine.run("").await,
         "0 sessions: 0 messages new, 0 known already, 1 empty session left out"
     );
-    assert!(machine.home.store.read(|view| Ok(view.conversations()? == 0)).await.unwrap());
+    assert!(machine.home.store.read(|view| Ok(view.messages().conversations()? == 0)).await.unwrap());
     let private = Home { store: Store::of_project(None, "/p").unwrap(), ..machine.home.clone() };
     let error = importer.run(&private, &machine.folders, "").await.unwrap_err().to_string();
     assert!(error.contains("in memory only"), "{error}");

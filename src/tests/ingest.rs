@@ -31,8 +31,9 @@ async fn handing_everything_over_twice_changes_nothing() {
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     store.ingest("one", &session).await;
-    let read =
-        move |view: &View<'_>| Ok((view.totals(conversation)?.messages, view.entry_ids(conversation)?.len()));
+    let read = move |view: &View<'_>| {
+        Ok((view.summaries().totals(conversation)?.messages, view.messages().entry_ids(conversation)?.len()))
+    };
     assert_eq!(store.store.read(read).await.unwrap(), (10, 11));
 }
 
@@ -45,7 +46,7 @@ async fn a_fork_shares_the_rows_of_its_parent_and_a_branch_the_prefix() {
     let conversation = store.ingest("two", &fork).await;
     let (project, totals) = store
         .store
-        .read(move |view| Ok((view.project_messages()?, view.totals(conversation)?)))
+        .read(move |view| Ok((view.messages().project_messages()?, view.summaries().totals(conversation)?)))
         .await
         .unwrap();
     assert_eq!(project, 9);
@@ -163,7 +164,7 @@ async fn a_session_is_stored_with_its_first_message_and_what_came_before_it() {
     let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
     let persistor = open(&store).await;
-    let stored = || store.store.read(|view| view.conversation("one"));
+    let stored = || store.store.read(|view| view.messages().conversation("one"));
 
     persistor.hand_over(&slice(0..1), vec![]).unwrap();
     persistor.hand_over(&slice(1..2), vec![]).unwrap();
@@ -175,7 +176,7 @@ async fn a_session_is_stored_with_its_first_message_and_what_came_before_it() {
     persistor.hand_over(&slice(3..4), vec![]).unwrap();
     store.store.flush().await.unwrap();
     let conversation = persistor.conversation();
-    let ids = store.store.read(move |view| view.entry_ids(conversation)).await.unwrap();
+    let ids = store.store.read(move |view| view.messages().entry_ids(conversation)).await.unwrap();
     assert_eq!(ids, ["e1", "e2", "e3", "e4"]);
     assert_eq!(stored().await.unwrap().map(|session| session.id), Some(conversation));
     let again = open(&store).await;
@@ -250,7 +251,8 @@ async fn another_entry_of_an_id_that_is_stored_is_kept_beside_it() {
         persistor.hand_over(batch, vec![]).unwrap();
         store.store.flush().await.unwrap();
     }
-    let found =
-        store.store.read(|view| Ok((view.project_messages()?, view.entry_ids(ConversationId(1))?.len())));
+    let found = store.store.read(|view| {
+        Ok((view.messages().project_messages()?, view.messages().entry_ids(ConversationId(1))?.len()))
+    });
     assert_eq!(found.await.unwrap(), (5, 5));
 }

@@ -43,11 +43,11 @@ async fn what_was_removed_is_not_remembered() {
 
     let drop_all = |batch: &crate::store::Batch<'_>| {
         let mut all = Vec::new();
-        batch.summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
+        batch.summaries().summaries_in_turn(Turn::NewestFirst, None, &Filter::default(), |summary| {
             all.push(summary.id);
             Ok(true)
         })?;
-        batch.drop_summaries(&all)
+        batch.upkeep().drop_summaries(&all)
     };
     store.store.write(drop_all).await.unwrap();
     let (second, again) = compact(&store, conversation, &session).await;
@@ -82,7 +82,10 @@ async fn a_session_that_goes_on_here_and_there_is_told_of_as_it_is() {
         assert_eq!((read.summary, read.details), (remembered.summary.clone(), remembered.details.clone()));
         let leaf = session.leaf().to_owned();
         let told = move |view: &View<'_>| {
-            Ok((crate::dag::visible(&view.branch(conversation, &leaf)?).len(), view.said_in(conversation)?))
+            Ok((
+                crate::dag::visible(&view.messages().branch(conversation, &leaf)?).len(),
+                view.messages().said_in(conversation)?,
+            ))
         };
         let (visible, said) = store.store.read(told).await.unwrap();
         assert!(remembered.summary.contains(&format!("{said} messages stored")), "{}", remembered.summary);

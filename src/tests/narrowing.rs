@@ -54,7 +54,7 @@ proptest! {
                     let narrowed = narrowed(view, &pattern, by_all)?;
                     let mut lost = Vec::new();
                     let (turn, all) = (crate::store::Turn::NewestFirst, crate::store::Filter::default());
-                    view.messages_in_turn(turn, None, &all, |packed| {
+                    view.messages().messages_in_turn(turn, None, &all, |packed| {
                         let (id, text) = (packed.id, searchable(&packed.unpack()?));
                         let is_left = narrowed.as_ref().is_none_or(|left| left.contains(&id));
                         if regex.is_match(&text) && !is_left {

@@ -32,7 +32,8 @@ impl Session {
 
 async fn notes_at(store: &TestStore, scope: &Scope) -> Vec<(u32, String, bool)> {
     let (conversation, leaf) = (scope.conversation, scope.leaf.clone().unwrap());
-    let notes: Notes = store.store.read(move |view| view.notes(conversation, &leaf)).await.unwrap();
+    let notes: Notes =
+        store.store.read(move |view| view.messages().notes(conversation, &leaf)).await.unwrap();
     notes.list().iter().map(|note| (note.number, note.text.clone(), note.by_user)).collect()
 }
 
@@ -178,9 +179,18 @@ async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
     let asking = Asking::about(&session).await;
     let purge = async |entry: &'static str| {
         let conversation = asking.scope.conversation;
-        let message =
-            asking.store.store.read(move |view| view.purgeable_at(conversation, entry)).await.unwrap();
-        asking.store.store.write(move |batch| batch.purge(Purge::Message(message.unwrap()))).await.unwrap();
+        let message = asking
+            .store
+            .store
+            .read(move |view| view.upkeep().purgeable_at(conversation, entry))
+            .await
+            .unwrap();
+        asking
+            .store
+            .store
+            .write(move |batch| batch.upkeep().purge(Purge::Message(message.unwrap())))
+            .await
+            .unwrap();
     };
     // Before it is done, those that would stay are named.
     let told = ask(&asking.store.store, &asking.scope, "purge e5").await.unwrap();

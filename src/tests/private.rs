@@ -38,11 +38,11 @@ async fn with_secrets() -> (Asking, Vec<String>) {
     let ids = asking.store.store.read(|view| {
         let mut ids = Vec::new();
         for conversation in ["one", "fork"] {
-            let conversation = view.conversation(conversation)?.unwrap().id;
-            for entry in view.entry_ids(conversation)? {
-                for entry in view.branch(conversation, &entry)? {
+            let conversation = view.messages().conversation(conversation)?.unwrap().id;
+            for entry in view.messages().entry_ids(conversation)? {
+                for entry in view.messages().branch(conversation, &entry)? {
                     if let crate::dag::Step::Message(message) = entry.step
-                        && view.message(message.id)?.json.contains(SECRET)
+                        && view.messages().message(message.id)?.json.contains(SECRET)
                     {
                         ids.push(message.hash);
                     }

@@ -14,7 +14,7 @@ async fn drafts(session: &Session, places: &[usize]) -> (Vec<Draft>, usize) {
     let conversation = store.ingest("s1", session).await;
     let (leaf, places) = (session.leaf().to_owned(), places.to_vec());
     let read = store.store.read(move |view| {
-        let context = visible(&view.branch(conversation, &leaf)?);
+        let context = visible(&view.messages().branch(conversation, &leaf)?);
         stubs(view, &context, &places)
     });
     read.await.unwrap()
@@ -78,7 +78,7 @@ fn hidden(target: &str) -> Value {
 async fn seen(store: &TestStore, session: &Session) -> Vec<(String, Option<usize>)> {
     let conversation = store.ingest("s1", session).await;
     let leaf = session.leaf().to_owned();
-    let read = store.store.read(move |view| Ok(visible(&view.branch(conversation, &leaf)?)));
+    let read = store.store.read(move |view| Ok(visible(&view.messages().branch(conversation, &leaf)?)));
     read.await.unwrap().into_iter().map(|Visible { entry_id, pruned, .. }| (entry_id, pruned)).collect()
 }
 

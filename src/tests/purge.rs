@@ -65,7 +65,7 @@ impl Told {
         fs::write(&file, lines.collect::<String>()).unwrap();
         let file = file.to_string_lossy().into_owned();
         let work = self.store.write(move |batch| {
-            let conversation = batch.conversation_row(&id, Some(&file), None, 0)?;
+            let conversation = batch.messages().conversation_row(&id, Some(&file), None, 0)?;
             let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
             handover.prepare().fold(batch, conversation).map(drop)
         });
@@ -87,14 +87,16 @@ impl Told {
 
     async fn message_of(&self, entry: &str) -> MessageId {
         let (entry, conversation) = (entry.to_owned(), self.conversation);
-        let found = self.store.read(move |view| view.purgeable_at(conversation, &entry)).await.unwrap();
+        let found =
+            self.store.read(move |view| view.upkeep().purgeable_at(conversation, &entry)).await.unwrap();
         found.unwrap()
     }
 
     /// The short id of a message.
     async fn name(&self, entry: &str) -> String {
         let message = self.message_of(entry).await;
-        let read = self.store.read(move |view| Ok(view.message(message)?.lineage.message_handle()));
+        let read =
+            self.store.read(move |view| Ok(view.messages().message(message)?.lineage.message_handle()));
         read.await.unwrap()
     }
 
@@ -114,8 +116,8 @@ impl Told {
     }
 
     async fn purge_all(&self, purge: Purge) -> PurgePlan {
-        let planned = self.store.read(move |view| view.purge_plan(purge)).await.unwrap();
-        let plan = self.store.write(move |batch| batch.purge(purge)).await.unwrap();
+        let planned = self.store.read(move |view| view.upkeep().purge_plan(purge)).await.unwrap();
+        let plan = self.store.write(move |batch| batch.upkeep().purge(purge)).await.unwrap();
         assert_eq!(plan, planned);
         assert!(self.store.vacuum().await.unwrap());
         plan
@@ -166,15 +168,15 @@ async fn doctor(store: &Store, line: &str) -> String {
 async fn everything(store: &Store) -> String {
     let read = store.read(|view| {
         let mut all = String::new();
-        view.audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
+        view.upkeep().audit_messages(MessageId(i64::MIN), MessageId(i64::MAX), |message| {
             all.push_str(message.json.as_deref().unwrap_or_default());
             Ok(true)
         })?;
-        for row in view.summary_rows()? {
-            all.push_str(&format!("{:?}", view.summary(crate::ids::SummaryId(row))?));
+        for row in view.upkeep().summary_rows()? {
+            all.push_str(&format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
         }
-        for session in view.audited_conversations()? {
-            all.push_str(&format!("{:?}", view.files_listed(session.id)?));
+        for session in view.upkeep().audited_conversations()? {
+            all.push_str(&format!("{:?}", view.summaries().files_listed(session.id)?));
         }
         Ok(all)
     });
@@ -198,13 +200,13 @@ fn words(database: &Path) -> Vec<String> {
 async fn digest(store: &Store) -> BTreeSet<String> {
     let read = store.read(|view| {
         let mut rows = BTreeSet::new();
-        for session in view.audited_conversations()? {
-            for entry in view.audit_entries(session.id, crate::ids::EntryId(i64::MAX))? {
+        for session in view.upkeep().audited_conversations()? {
+            for entry in view.upkeep().audit_entries(session.id, crate::ids::EntryId(i64::MAX))? {
                 rows.insert(format!("{} {entry:?}", session.session_id));
             }
         }
-        for row in view.summary_rows()? {
-            rows.insert(format!("{:?}", view.summary(crate::ids::SummaryId(row))?));
+        for row in view.upkeep().summary_rows()? {
+            rows.insert(format!("{:?}", view.summaries().summary(crate::ids::SummaryId(row))?));
         }
         Ok(rows)
     });
@@ -244,13 +246,13 @@ async fn nothing_that_is_left_confirms_a_guess() {
     };
     let before = identities(&told);
     let rows = told.store.read(|view| {
-        let branch = view.branch(ConversationId(1), "e15")?;
+        let branch = view.messages().branch(ConversationId(1), "e15")?;
         let hash = |entry: &str| match &branch.iter().find(|one| one.entry_id == entry).unwrap().step {
             Step::Message(message) => (message.id, message.hash),
             step => panic!("{step:?}"),
         };
         let (secret, next) = (hash("e14"), hash("e15"));
-        Ok((hash("e13").1, view.message(secret.0)?.json, view.message(next.0)?.json))
+        Ok((hash("e13").1, view.messages().message(secret.0)?.json, view.messages().message(next.0)?.json))
     });
     let (above, guess, next) = rows.await.unwrap();
     let guessed = above.child(&guess);
@@ -266,6 +268,7 @@ async fn nothing_that_is_left_confirms_a_guess() {
     // Of everything below and of all summaries there nothing is called as it was.
     let above = told.store.read(|view| {
         Ok(view
+            .messages()
             .branch(ConversationId(1), "e13")?
             .into_iter()
             .filter_map(|entry| match entry.step {
@@ -277,9 +280,10 @@ async fn nothing_that_is_left_confirms_a_guess() {
     let above = above.await.unwrap();
     let same: BTreeSet<Hash> = before.intersection(&after).copied().collect();
     let summaries = told.store.read(|view| {
-        view.summary_rows()?
+        view.upkeep()
+            .summary_rows()?
             .into_iter()
-            .map(|row| Ok(view.summary(crate::ids::SummaryId(row))?.hash))
+            .map(|row| Ok(view.summaries().summary(crate::ids::SummaryId(row))?.hash))
             .collect::<crate::error::Result<BTreeSet<_>>>()
     });
     let summaries = summaries.await.unwrap();
@@ -336,18 +340,18 @@ async fn nothing_brings_it_back() {
 async fn the_facts_of_a_summary_that_went_are_not_noted_of_another() {
     let told = Told::new().await;
     let first = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
-    let gone = told.store.read(move |view| Ok(view.summary(first)?.hash)).await.unwrap();
+    let gone = told.store.read(move |view| Ok(view.summaries().summary(first)?.hash)).await.unwrap();
     told.purge("e2").await;
     let another = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries"));
-    let own = told.store.read(move |view| Ok(view.summary(another)?.hash)).await.unwrap();
+    let own = told.store.read(move |view| Ok(view.summaries().summary(another)?.hash)).await.unwrap();
     let facts = || {
         let said = crate::facts::Said { at: 0, text: "its rule".into() };
         crate::facts::Facts { rules: [said].into(), ..Default::default() }
     };
-    let was = told.store.read(move |view| view.facts_of(another)).await.unwrap();
+    let was = told.store.read(move |view| view.summaries().facts_of(another)).await.unwrap();
     for (hash, expected) in [(gone, was), (own, Some(facts()))] {
-        told.store.write(move |batch| batch.note_facts(another, hash, &facts())).await.unwrap();
-        assert_eq!(told.store.read(move |view| view.facts_of(another)).await.unwrap(), expected);
+        told.store.write(move |batch| batch.summaries().note_facts(another, hash, &facts())).await.unwrap();
+        assert_eq!(told.store.read(move |view| view.summaries().facts_of(another)).await.unwrap(), expected);
     }
 }
 
@@ -416,8 +420,9 @@ async fn work_goes_on_around_it() {
     told.assert_gone().await;
     let report = told.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
-    let visible =
-        told.store.read(move |view| Ok(crate::dag::visible(&view.branch(ConversationId(1), &end)?)));
+    let visible = told
+        .store
+        .read(move |view| Ok(crate::dag::visible(&view.messages().branch(ConversationId(1), &end)?)));
     let visible = visible.await.unwrap();
     assert!(
         visible.iter().all(|message| message.entry_id != "e14" && message.seen.kind != MessageKind::Purged)
@@ -428,7 +433,7 @@ async fn work_goes_on_around_it() {
 async fn what_was_being_summarized_meanwhile_is_not_stored() {
     let told = Told::new().await;
     let rows = told.store.read(|view| {
-        let branch = view.branch(ConversationId(1), "e15")?;
+        let branch = view.messages().branch(ConversationId(1), "e15")?;
         Ok(crate::dag::visible(&branch).into_iter().rev().take(2).collect::<Vec<_>>())
     });
     let mut pair = rows.await.unwrap();
@@ -449,7 +454,7 @@ async fn what_was_being_summarized_meanwhile_is_not_stored() {
         sources: crate::dag::Sources::Messages(pair.iter().map(|message| message.seen.id).collect()),
     };
     told.purge("e13").await;
-    let stored = told.store.write(move |batch| batch.add_summary(&summary)).await;
+    let stored = told.store.write(move |batch| batch.summaries().add_summary(&summary)).await;
     assert!(stored.unwrap_err().to_string().contains("has been purged meanwhile"));
 }
 
@@ -460,13 +465,13 @@ async fn what_is_claimed_afterwards_does_not_stay() {
     let claim = |span: &'static [u8]| {
         let ended = crate::text::now() - 1;
         let claim = move |batch: &crate::store::Batch<'_>| {
-            batch.claim(&[Hash::plain(span)], "busy", ended - 20_000, ended)
+            batch.summaries().claim(&[Hash::plain(span)], "busy", ended - 20_000, ended)
         };
         told.store.write(claim)
     };
     let claims = || told.ask::<i64>("SELECT count(*) FROM claims");
     let message = told.message_of("e2").await;
-    told.store.write(move |batch| batch.purge(Purge::Message(message))).await.unwrap();
+    told.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
     claim(b"one").await.unwrap();
     assert_eq!(claims(), 1);
     assert!(told.store.vacuum().await.unwrap());
@@ -511,7 +516,7 @@ async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
     let reader = Connection::open(told.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
     let message = told.message_of("e14").await;
-    told.store.write(move |batch| batch.purge(Purge::Message(message))).await.unwrap();
+    told.store.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await.unwrap();
     assert!(!told.store.vacuum().await.unwrap());
     let pending = told.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'");
     assert!(pending.starts_with("log:"), "{pending}");
@@ -542,8 +547,12 @@ async fn the_second_of_two_entries_of_one_id_is_purged_with_its_name() {
     twice.entries.push(second);
     told.ingest("two", &twice).await;
     let entry = told.ask::<String>("SELECT entry_id FROM entries WHERE length(entry_id) > 60");
-    let message =
-        told.store.read(move |view| view.purgeable_at(ConversationId(2), &entry)).await.unwrap().unwrap();
+    let message = told
+        .store
+        .read(move |view| view.upkeep().purgeable_at(ConversationId(2), &entry))
+        .await
+        .unwrap()
+        .unwrap();
     told.purge("e14").await;
     told.purge_all(Purge::Message(message)).await;
     for session in ["two", "two", "three", "three"] {
@@ -578,9 +587,9 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
     let store = Store::open(Some(told.dir.path()), "other", "/other").unwrap();
     import(&store, &copy).await;
 
-    let name = told
-        .store
-        .read(|view| Ok(view.message(view.purgeable_at(ConversationId(1), "e14")?.unwrap())?.lineage));
+    let name = told.store.read(|view| {
+        Ok(view.messages().message(view.upkeep().purgeable_at(ConversationId(1), "e14")?.unwrap())?.lineage)
+    });
     let name = name.await.unwrap().message_handle();
     let asked = ask(&told, &format!("purge {name}")).await;
     let confirm = asked.confirm.unwrap();
@@ -781,7 +790,7 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
     for pick in picks {
         let all = store.read(|view| {
             let mut all = Vec::new();
-            view.audit_messages(MessageId(0), MessageId(i64::MAX), |message| {
+            view.upkeep().audit_messages(MessageId(0), MessageId(i64::MAX), |message| {
                 if !matches!(message.kind, MessageKind::Edited | MessageKind::Purged) {
                     all.push((message.id, message.json.unwrap()));
                 }
@@ -795,7 +804,7 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
         }
         let (id, json) = pick.get(&all).clone();
         gone.extend(marks(&json));
-        store.write(move |batch| batch.purge(Purge::Message(id))).await.unwrap();
+        store.write(move |batch| batch.upkeep().purge(Purge::Message(id))).await.unwrap();
     }
     // What others repeat is theirs: in this world nobody does but summaries.
     assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");

@@ -27,9 +27,11 @@ fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
     let elsewhere = std::thread::spawn(move || {
         let other = Store::open(Some(&dir), "project", "/project").unwrap();
         let purging = async {
-            let conversation = other.read(|view| Ok(view.conversation("one")?.unwrap().id)).await?;
-            let message = other.read(move |view| view.purgeable_at(conversation, &entry)).await?.unwrap();
-            other.write(move |batch| batch.purge(Purge::Message(message))).await?;
+            let conversation =
+                other.read(|view| Ok(view.messages().conversation("one")?.unwrap().id)).await?;
+            let message =
+                other.read(move |view| view.upkeep().purgeable_at(conversation, &entry)).await?.unwrap();
+            other.write(move |batch| batch.upkeep().purge(Purge::Message(message))).await?;
             other.close().await;
             crate::error::Result::Ok(())
         };
@@ -63,8 +65,10 @@ fn purging(dir: &std::path::Path, at: usize, purges: usize) -> Arc<ScriptedModel
 
 async fn summaries_with_secret(store: &TestStore) -> usize {
     let texts = store.store.read(|view| {
-        let all = view.nodes_since(crate::ids::SummaryId(0), |_| true)?;
-        all.iter().map(|node| Ok(view.summary(node.id)?.text)).collect::<crate::error::Result<Vec<_>>>()
+        let all = view.summaries().nodes_since(crate::ids::SummaryId(0), |_| true)?;
+        all.iter()
+            .map(|node| Ok(view.summaries().summary(node.id)?.text))
+            .collect::<crate::error::Result<Vec<_>>>()
     });
     texts.await.unwrap().iter().filter(|text| text.contains(SECRET)).count()
 }

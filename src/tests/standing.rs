@@ -214,8 +214,9 @@ async fn files_name_the_messages_that_touched_them_also_below_condensed_summarie
         };
         let part: String = path.chars().filter(char::is_ascii_digit).collect();
         let handle = crate::ids::Handle::parse(handle).unwrap();
-        let found =
-            store.store.read(move |view| view.json_of(view.messages_like(&handle, Some(conversation))?[0]));
+        let found = store.store.read(move |view| {
+            view.messages().json_of(view.messages().messages_like(&handle, Some(conversation))?[0])
+        });
         let json = found.await.unwrap();
         named += 1;
         right += usize::from(json.contains(&format!("content {part}\"")));

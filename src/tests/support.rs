@@ -134,7 +134,7 @@ impl TestStore {
         let (session_id, json) = (session_id.to_owned(), session.json());
         self.store
             .write(move |batch| {
-                let conversation = batch.conversation_row(&session_id, None, None, 0)?;
+                let conversation = batch.messages().conversation_row(&session_id, None, None, 0)?;
                 let handover = Handover { entries: parse_batch(&json)?, orphans: Default::default() };
                 handover.prepare().fold(batch, conversation)?;
                 Ok(conversation)
@@ -148,10 +148,10 @@ impl TestStore {
         let leaf = leaf.to_owned();
         self.store
             .read(move |view| {
-                let branch = view.branch(conversation, &leaf)?;
+                let branch = view.messages().branch(conversation, &leaf)?;
                 visible(&branch)
                     .iter()
-                    .map(|v| Ok(view.message(v.seen.id)?.json))
+                    .map(|v| Ok(view.messages().message(v.seen.id)?.json))
                     .collect::<crate::error::Result<Vec<_>>>()
             })
             .await

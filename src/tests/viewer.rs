@@ -132,7 +132,7 @@ async fn summaries_come_with_their_sources_and_each_branch_with_its_frontier() {
 async fn what_only_a_fork_says_is_not_in_the_page_of_the_session_it_left() {
     let trunk = Session::new().chat(2, 20);
     let asking = Asking::about(&trunk).await.beside("fork", &trunk.clone().user("only in the fork")).await;
-    let read = asking.store.store.read(|view| view.conversation("fork"));
+    let read = asking.store.store.read(|view| view.messages().conversation("fork"));
     let conversation = read.await.unwrap().unwrap().id;
     let fork = Asking { scope: Scope::at(conversation, Some("e5".into())), ..asking };
     fork.leaf(0..2, "Of both").await;
@@ -140,7 +140,7 @@ async fn what_only_a_fork_says_is_not_in_the_page_of_the_session_it_left() {
     let (page, data) = page_of(&fork, "export --html page.html").await;
     assert!(page.contains("only in the fork") && data("summaries")[0].as_array().unwrap().len() == 2);
 
-    let read = fork.store.store.read(|view| view.conversation("one"));
+    let read = fork.store.store.read(|view| view.messages().conversation("one"));
     let conversation = read.await.unwrap().unwrap().id;
     let first = Asking { scope: Scope::at(conversation, Some("e4".into())), ..fork };
     let (page, data) = page_of(&first, "export --html page.html").await;

@@ -129,13 +129,13 @@ impl History {
 
 /// Stores the session and a leaf summary of its first messages.
 fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
-    let conversation = batch.conversation_row("one", None, None, 0)?;
+    let conversation = batch.messages().conversation_row("one", None, None, 0)?;
     let entries = session();
     let leaf = format!("e{}", entries.len());
     let handover =
         Handover { entries: parse_batch(&Value::from(entries).to_string())?, ..Handover::default() };
     handover.prepare().fold(batch, conversation)?;
-    let branch = visible(&batch.branch(conversation, &leaf)?);
+    let branch = visible(&batch.messages().branch(conversation, &leaf)?);
     let (rows, hashes): (Vec<_>, Vec<_>) =
         branch.iter().take(3).map(|message| (message.seen.id, message.seen.hash)).unzip();
     let text = "The port.\nIt is 8443; a line of the log says so.";
@@ -153,7 +153,7 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
         sources: Sources::Messages(rows),
         prepared: PreparedText::of(text),
     };
-    batch.add_summary(&summary)?;
+    batch.summaries().add_summary(&summary)?;
     let mut ids: Vec<String> = branch.iter().map(|message| message.original.message_handle()).collect();
     ids.push(summary.hash.summary_handle());
     Ok((Scope::at(conversation, Some(leaf)), ids))

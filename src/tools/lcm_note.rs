@@ -74,7 +74,7 @@ pub(super) async fn answer(
         (None, None) => Notes::default(),
         (None, Some(leaf)) => {
             let conversation = scope.conversation;
-            store.read(move |view| view.notes(conversation, &leaf)).await?
+            store.read(move |view| view.messages().notes(conversation, &leaf)).await?
         }
     };
     let numbers = notes.apply_all(&changes).map_err(named)?;

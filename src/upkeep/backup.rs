@@ -43,7 +43,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
         )));
     }
     let written = path.clone();
-    let facts = store.read(move |view| view.back_up_and_verify(&written)).await?;
+    let facts = store.read(move |view| view.upkeep().back_up_and_verify(&written)).await?;
     let noted = path.clone();
     if store.is_apart() {
         // Nothing is written to a database that lies elsewhere.
@@ -52,7 +52,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
             store.note_backup_apart(&noted);
         }
     } else {
-        store.write(move |batch| batch.note_backup(&noted)).await?;
+        store.write(move |batch| batch.upkeep().note_backup(&noted)).await?;
     }
     let BackupFacts { bytes, messages, sessions, summaries } = facts;
     Ok(BackedUp { path, bytes, messages, sessions, summaries, database: database.clone() })

@@ -58,7 +58,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate>
     let (open, wish, place) = (scope.clone(), wish.to_owned(), store.place().clone());
     let look = move |view: &View<'_>| {
         let purge = read(view, &open, &wish)?;
-        let plan = view.purge_plan(purge)?;
+        let plan = view.upkeep().purge_plan(purge)?;
         let still = still(view, &open, &plan, &place)?;
         if plan.messages.is_empty() {
             return Err(Error::invalid(format!(
@@ -76,7 +76,7 @@ pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate>
 /// When the store can't be written; nothing was removed then.
 pub async fn remove(store: &Store, scope: &Scope, found: Candidate) -> Result<Removed> {
     let purge = found.purge;
-    let plan = store.write(move |batch| batch.purge(purge)).await?;
+    let plan = store.write(move |batch| batch.upkeep().purge(purge)).await?;
     // What stays may have another id by now.
     let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().clone());
     let still = store.read(move |view| still(view, &scope, &removed, &place)).await;
@@ -105,16 +105,16 @@ fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
                 "{handle} is a summary: it is removed with the messages it was made from"
             )));
         }
-        return match view.purgeable_like(&handle)?.as_slice() {
+        return match view.upkeep().purgeable_like(&handle)?.as_slice() {
             [message] => Ok(Purge::Message(*message)),
             [] => Err(unclear(format!("there is no message {handle}"))),
             _ => Err(unclear(format!("{handle} matches more than one message: add digits"))),
         };
     }
-    if let Some(message) = view.purgeable_at(scope.conversation, wish)? {
+    if let Some(message) = view.upkeep().purgeable_at(scope.conversation, wish)? {
         return Ok(Purge::Message(message));
     }
-    match view.sessions_like(wish)?.as_slice() {
+    match view.upkeep().sessions_like(wish)?.as_slice() {
         [session] => Ok(Purge::Session(*session)),
         [] => Err(unclear(format!("there is no session and no message {}", one_line(wish, 40)))),
         _ => Err(unclear(format!("several sessions begin with {}: add digits", one_line(wish, 40)))),
@@ -125,9 +125,9 @@ fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
 fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> Result<Still> {
     let mut still = Still::default();
     if let Some(leaf) = &scope.leaf {
-        let notes = view.notes_without(scope.conversation, leaf, &plan.messages)?;
+        let notes = view.messages().notes_without(scope.conversation, leaf, &plan.messages)?;
         still.notes = notes.list().iter().map(|note| note.number).collect();
-        let branch = view.branch(scope.conversation, leaf)?;
+        let branch = view.messages().branch(scope.conversation, leaf)?;
         still.in_this_session = branch.iter().any(|entry| match &entry.step {
             Step::Message(message) => plan.messages.contains(&message.id),
             _ => false,
@@ -136,7 +136,7 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     let mut branches = BTreeSet::new();
     for session in &plan.sessions {
         still.session_files.extend(session.file.as_ref().map(PathBuf::from).filter(|file| file.exists()));
-        for (id, hash) in view.branch_summaries(session.conversation)? {
+        for (id, hash) in view.upkeep().branch_summaries(session.conversation)? {
             if !plan.messages.contains(&id) {
                 branches.insert(hash.message_handle());
             }
@@ -144,9 +144,9 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     }
     still.branch_summaries = branches.into_iter().collect();
     for message in &plan.naming {
-        still.old_ids.push(view.message(*message)?.lineage.message_handle());
+        still.old_ids.push(view.messages().message(*message)?.lineage.message_handle());
     }
-    still.backups = view.backups()?.into_iter().filter(|path| path.exists()).collect();
+    still.backups = view.upkeep().backups()?.into_iter().filter(|path| path.exists()).collect();
     if let Place::File(database) = database {
         for path in beside(database) {
             if !still.backups.contains(&path) {

@@ -158,7 +158,7 @@ impl Branch {
     fn load(&mut self, view: &View<'_>, ids: impl IntoIterator<Item = SummaryId>) -> Result<()> {
         for id in ids {
             if let Entry::Vacant(free) = self.summaries.entry(id) {
-                free.insert(view.summary(id)?);
+                free.insert(view.summaries().summary(id)?);
             }
         }
         Ok(())
@@ -222,8 +222,9 @@ impl Branch {
     pub(super) fn changes(&self, view: &View<'_>, memory: &Memory) -> Result<Vec<(String, Change, String)>> {
         let Some(folder) = memory.folder.as_deref() else { return Ok(Vec::new()) };
         let newest = self.visible().iter().enumerate().skip(self.visible().len().saturating_sub(MOST_READ));
-        let read =
-            |(at, message): (usize, &Visible)| Ok((at, Message::parse(&view.json_of(message.seen.id)?)));
+        let read = |(at, message): (usize, &Visible)| {
+            Ok((at, Message::parse(&view.messages().json_of(message.seen.id)?)))
+        };
         let has_files = |(_, message): &(usize, &Visible)| {
             matches!(message.seen.role.as_str(), "assistant" | "toolResult")
         };
@@ -255,15 +256,15 @@ impl Branch {
                     offset += self.length(source);
                 }
             }
-            Some(Sources::Messages(messages)) => match view.facts_of(id)? {
+            Some(Sources::Messages(messages)) => match view.summaries().facts_of(id)? {
                 Some(known) => facts = known,
                 None => {
-                    let read = |id: &MessageId| Ok(Message::parse(&view.json_of(*id)?));
+                    let read = |id: &MessageId| Ok(Message::parse(&view.messages().json_of(*id)?));
                     let read = messages.iter().map(read).collect::<Result<Vec<_>>>()?;
                     facts = Facts::of(read.iter().enumerate());
                     // After a purge its row may be another's.
-                    if view.edges(id)?.sources == Sources::Messages(messages) {
-                        found.push((id, view.summary(id)?.hash, facts.clone()));
+                    if view.summaries().edges(id)?.sources == Sources::Messages(messages) {
+                        found.push((id, view.summaries().summary(id)?.hash, facts.clone()));
                     }
                 }
             },
@@ -317,7 +318,7 @@ impl Branch {
     /// raw. An entry that is not on the branch hides nothing.
     pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
         let Some(first) = first else { return Ok(0) };
-        let row = view.entry_row(self.conversation, first)?;
+        let row = view.messages().entry_row(self.conversation, first)?;
         let place = row.and_then(|row| self.path.place(row));
         Ok(place.map_or(0, |place| self.path.seen_before(place)))
     }
@@ -490,7 +491,7 @@ fn place(
     entry: &str,
     leaf: &str,
 ) -> Result<usize> {
-    let row = view.entry_row(conversation, entry)?;
+    let row = view.messages().entry_row(conversation, entry)?;
     row.and_then(|row| path.place(row))
         .ok_or_else(|| Error::store(format!("the entry {entry} is not on the branch of {leaf}")))
 }

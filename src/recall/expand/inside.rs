@@ -138,13 +138,13 @@ fn texts_of(
 ) -> Result<(Vec<Heading>, Place, String)> {
     Ok(match target {
         Target::Message(id) => {
-            let handle = view.message(id)?.lineage.message_handle();
+            let handle = view.messages().message(id)?.lineage.message_handle();
             (vec![Heading::Message(id)], sight.place(id)?, handle)
         }
         Target::Summary(id) => {
             let mut headings = headings(view, id, DEEPEST)?;
             headings.retain(|heading| !matches!(heading, Heading::Children(_)));
-            (headings, sight.place_of_summary(id)?, view.summary(id)?.hash.summary_handle())
+            (headings, sight.place_of_summary(id)?, view.summaries().summary(id)?.hash.summary_handle())
         }
     })
 }
@@ -152,7 +152,7 @@ fn texts_of(
 fn read(view: &View<'_>, heading: Heading) -> Result<Text> {
     match heading {
         Heading::Summary(id) | Heading::Children(id) => {
-            let summary = view.summary(id)?;
+            let summary = view.summaries().summary(id)?;
             Ok(Text { of: Named::Summary(SummaryCard::of(&summary)), text: summary.text, is_echo: false })
         }
         Heading::Message(id) => read_said(view, id),

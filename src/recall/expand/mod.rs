@@ -215,7 +215,7 @@ pub fn whole(view: &View<'_>, scope: &Scope, id: &str, raw: bool) -> Result<(Str
             let (_, message, text) = read_message(view, id, raw)?;
             Ok((text, if raw { Vec::new() } else { images(message) }))
         }
-        Target::Summary(id) => Ok((view.summary(id)?.text, Vec::new())),
+        Target::Summary(id) => Ok((view.summaries().summary(id)?.text, Vec::new())),
     }
 }
 
@@ -294,15 +294,15 @@ fn summary_page(
 ) -> Result<SummaryPage> {
     let depth = request.depth.clamp(1, DEEPEST);
     let (sections, left) = sections(view, &headings(view, id, depth)?, request)?;
-    let root = view.summary(id)?;
+    let root = view.summaries().summary(id)?;
     let (handle, place) = (root.hash.summary_handle(), sight.place_of_summary(id)?);
     Ok(SummaryPage { handle, place, depth, deeper: root.depth >= depth, sections, left })
 }
 
 fn turn_page(view: &View<'_>, sight: &Visibility<'_>, id: MessageId, request: &Request) -> Result<TurnPage> {
     let visible = &sight.branch()?.visible;
-    let asked = view.original(id)?;
-    let hash = view.message(asked)?.lineage;
+    let asked = view.messages().original(id)?;
+    let hash = view.messages().message(asked)?.lineage;
     let at = visible.iter().position(|message| message.original == hash).ok_or_else(|| {
         let id = request.id.trim();
         Error::invalid(format!(
@@ -366,7 +366,7 @@ fn headings(view: &View<'_>, root: SummaryId, depth: u32) -> Result<Vec<Heading>
     for below in 0..=depth {
         let mut next = Vec::new();
         for id in &level {
-            match view.edges(*id)?.sources {
+            match view.summaries().edges(*id)?.sources {
                 Sources::Summaries(children) => {
                     headings.push(Heading::Children(*id));
                     next.extend(children);
@@ -397,16 +397,16 @@ fn read_section(
 ) -> Result<Option<Section>> {
     match heading {
         Heading::Summary(id) => {
-            let summary = view.summary(id)?;
+            let summary = view.summaries().summary(id)?;
             let slice = slice(&summary.text, from, budget, request)?;
             Ok(slice.map(|slice| Section::Summary(SummaryCard::of(&summary), slice)))
         }
         Heading::Children(id) => {
-            let Sources::Summaries(children) = view.edges(id)?.sources else { return Ok(None) };
+            let Sources::Summaries(children) = view.summaries().edges(id)?.sources else { return Ok(None) };
             if !budget.take_whole(children.len() * LINE) {
                 return Ok(None);
             }
-            let handle = view.summary(id)?.hash.summary_handle();
+            let handle = view.summaries().summary(id)?.hash.summary_handle();
             Ok(Some(Section::Children(handle, SummaryCard::read_all(view, &children)?)))
         }
         Heading::Message(id) => {
@@ -423,7 +423,7 @@ fn read_section(
 
 /// A message as it was said, with the text that is paged.
 fn read_message(view: &View<'_>, id: MessageId, raw: bool) -> Result<(MessageCard, Message, String)> {
-    let stored = view.message(view.original(id)?)?;
+    let stored = view.messages().message(view.messages().original(id)?)?;
     let card = MessageCard::of(&stored);
     let message = Message::parse(&stored.json);
     let text = match raw {

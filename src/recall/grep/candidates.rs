@@ -73,7 +73,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     let mut counter = Counter {
         view: search.view,
         left: COUNTED_IN_ALL,
-        passages: search.view.last_passage()?,
+        passages: search.view.index().last_passage()?,
         counted: HashMap::new(),
     };
     let mut vocabulary = Vocabulary { view: search.view, pages: Pages(PAGES) };
@@ -101,7 +101,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
             reach.add_tier(known.expression, known.weight);
         } else if take(&mut added_up, known.matches) && known.matches < COUNTED {
             let worth = known.weight * counter.telling(known.matches);
-            let rows = search.view.passages_from(&known.expression, 0)?;
+            let rows = search.view.index().passages_from(&known.expression, 0)?;
             reach.passages.extend(rows.into_iter().map(|row| (row, worth)));
         } else if known.term.role == Role::Asked {
             frequent.push(known);
@@ -109,7 +109,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     }
     for (expression, weight) in &reach.tiers {
         search.go_on()?;
-        let rows = search.view.ranked_passages(expression)?;
+        let rows = search.view.index().ranked_passages(expression)?;
         reach.passages.extend(rows.into_iter().map(|(row, score)| (row, score * weight)));
     }
     search.go_on()?;
@@ -148,7 +148,7 @@ impl Candidates {
         term: &'a Term,
         counter: &mut Counter<'_>,
     ) -> Result<Option<Known<'a>>> {
-        let rows = counter.view.passages_from(&term.expression, counter.from(&term.tokens)?)?;
+        let rows = counter.view.index().passages_from(&term.expression, counter.from(&term.tokens)?)?;
         let rows = &rows[rows.len().saturating_sub(RANKED)..];
         let worth = term.weight * counter.telling(rows.len());
         let is_word = words(&term.text).nth(1).is_none();
@@ -200,7 +200,7 @@ impl Candidates {
         self.stand_ins.insert(word.clone(), stand_ins.clone());
         let mut rows = Vec::new();
         for word in stand_ins {
-            rows.extend(counter.view.passages_with(&word, RANKED)?.0);
+            rows.extend(counter.view.index().passages_with(&word, RANKED)?.0);
             self.marks.push(Mark { weight: word.chars().count().clamp(2, 12) * 2, word });
         }
         rows.sort_unstable();
@@ -222,12 +222,12 @@ impl Candidates {
         let worth = |known: &Known<'_>| known.weight * counter.telling(known.matches);
         if frequent.len() > 1 || nothing_else {
             let all: f64 = frequent.iter().map(worth).sum();
-            let rows = counter.view.passages_from(&joined(" AND "), from)?;
+            let rows = counter.view.index().passages_from(&joined(" AND "), from)?;
             let newest = &rows[rows.len().saturating_sub(NEWEST)..];
             self.passages.extend(newest.iter().map(|row| (*row, all)));
         }
         if frequent.len() > 1 && nothing_else {
-            let rows = counter.view.newest_passages(&joined(" OR "), from, NEWEST)?;
+            let rows = counter.view.index().newest_passages(&joined(" OR "), from, NEWEST)?;
             let had: HashSet<i64> = self.passages.iter().map(|(row, _)| *row).collect();
             let least = worth(&frequent[frequent.len() - 1]);
             self.passages.extend(rows.into_iter().filter(|row| !had.contains(row)).map(|row| (row, least)));
@@ -285,7 +285,7 @@ impl Counter<'_> {
             return Ok(i64::try_from(matches).unwrap_or(i64::MAX));
         }
         let newest = (self.passages - SAMPLE).max(0);
-        let having = self.view.count_passages(expression, newest, COUNTED)?;
+        let having = self.view.index().count_passages(expression, newest, COUNTED)?;
         Ok(i64::try_from(having).unwrap_or(i64::MAX).saturating_mul(self.passages) / SAMPLE)
     }
 
@@ -298,7 +298,7 @@ impl Counter<'_> {
             return Ok(COUNTED);
         }
         let most = COUNTED.min(self.left);
-        let matches = self.view.count_passages(expression, 0, most)?;
+        let matches = self.view.index().count_passages(expression, 0, most)?;
         self.left -= matches;
         let matches = if matches == most { COUNTED } else { matches };
         self.counted.insert(expression.to_owned(), matches);
@@ -341,7 +341,7 @@ impl Vocabulary<'_> {
         let first = wanted.chars().next().map(String::from).unwrap_or_default();
         for (from, to) in ranges(wanted) {
             let is_same_letter = from.starts_with(&first);
-            self.view.index_words(&from, to.as_deref(), &mut self.pages, |word| {
+            self.view.index().index_words(&from, to.as_deref(), &mut self.pages, |word| {
                 // Its own ending is no part of the index's word.
                 let ends =
                     |stem: &String| word.last() == stem.as_bytes().last() && word.ends_with(stem.as_bytes());

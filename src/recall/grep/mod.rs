@@ -250,7 +250,7 @@ pub fn grep(
         }
     };
     let about = match &question.path {
-        Some(path) => Some(view.messages_about(path, &query::quote(path), MOST_ABOUT)?),
+        Some(path) => Some(view.index().messages_about(path, &query::quote(path), MOST_ABOUT)?),
         None => None,
     };
     let search = Search { view, scope, question, sight: &sight, conversation, request, about, cancel };
@@ -261,7 +261,7 @@ pub fn grep(
     fold::name_equals(&mut findings.hits);
     // Only whoever found nothing asks how much was looked through; counting costs the length of the history.
     if findings.hits.is_empty() {
-        let (messages, summaries) = view.searchable(search.conversation(), MOST_COUNTED)?;
+        let (messages, summaries) = view.index().searchable(search.conversation(), MOST_COUNTED)?;
         findings.searched = Searched {
             messages: if question.kinds == Kinds::Summaries { 0 } else { messages },
             summaries: if search.takes_summaries() { summaries } else { 0 },
@@ -284,7 +284,7 @@ pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<O
 /// When there is none, with `remedy` behind the sentence, or more than one.
 pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId> {
     let shown = crate::text::one_line(id, 60);
-    match view.conversations_like(id.trim())?.as_slice() {
+    match view.index().conversations_like(id.trim())?.as_slice() {
         [session] => Ok(*session),
         [] => Err(Error::invalid(format!("there is no session `{shown}` in this project{remedy}"))),
         _ => Err(Error::invalid(format!("more than one session begins with `{shown}`: give more of its id"))),
@@ -335,8 +335,9 @@ impl Search<'_> {
     /// Did the agent say it that was asked for?
     fn is_of_agent(&self, message: MessageId) -> Result<bool> {
         let Some(wanted) = &self.question.agent else { return Ok(true) };
-        let sessions = self.view.sessions_of(message)?;
-        let session = sessions.first().map(|session| self.view.session_id(*session)).transpose()?;
+        let sessions = self.view.messages().sessions_of(message)?;
+        let session =
+            sessions.first().map(|session| self.view.messages().session_id(*session)).transpose()?;
         Ok(session.as_deref().and_then(agent_of_session).unwrap_or(PI) == wanted)
     }
 
@@ -370,7 +371,12 @@ impl Search<'_> {
         for (step, list) in [(-1, &mut before), (1, &mut after)] {
             let mut at = message;
             for _ in 0..self.question.context.min(MOST_BESIDE) {
-                let next = self.view.neighbors(at)?.into_iter().find(|next| (next.0 - at.0).signum() == step);
+                let next = self
+                    .view
+                    .index()
+                    .neighbors(at)?
+                    .into_iter()
+                    .find(|next| (next.0 - at.0).signum() == step);
                 let Some(next) = next else { break };
                 list.push(next);
                 at = next;
@@ -378,7 +384,7 @@ impl Search<'_> {
         }
         before.reverse();
         let named = before.into_iter().chain(after).map(|id| {
-            let stored = self.view.message(id)?;
+            let stored = self.view.messages().message(id)?;
             let text = crate::model::searchable(&stored.json);
             Ok((MessageCard::of(&stored), crate::text::one_line(&text, HEADLINE)))
         });
@@ -406,7 +412,7 @@ impl Search<'_> {
         }
         let mut first = summary;
         loop {
-            match self.view.edges(first)?.sources {
+            match self.view.summaries().edges(first)?.sources {
                 Sources::Summaries(children) if !children.is_empty() => first = children[0],
                 Sources::Messages(messages) if !messages.is_empty() => {
                     return self.place_elsewhere(messages[0]);
@@ -417,14 +423,14 @@ impl Search<'_> {
     }
 
     fn place_elsewhere(&self, message: MessageId) -> Result<Place> {
-        let ours = self.view.sessions_of(message)?.contains(&self.scope.conversation);
+        let ours = self.view.messages().sessions_of(message)?.contains(&self.scope.conversation);
         Ok(if ours { Place::OtherBranch } else { Place::OtherSession })
     }
 
     /// The short id of the leaf summary that stands for a message on this branch.
     fn covering(&self, message: MessageId) -> Result<Option<String>> {
         let leaf = self.sight.leaf_over(message)?;
-        leaf.map(|id| Ok(self.view.summary(id)?.hash.summary_handle())).transpose()
+        leaf.map(|id| Ok(self.view.summaries().summary(id)?.hash.summary_handle())).transpose()
     }
 
     fn foreign_cursor(&self) -> Error {

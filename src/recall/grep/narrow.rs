@@ -51,7 +51,7 @@ impl<'a> Narrowing<'a> {
     /// # Errors
     /// When the store can't be read.
     pub fn new(view: &'a View<'a>, go_on: GoOn<'a>) -> Result<Self> {
-        let passages = usize::try_from(view.last_passage()?).unwrap_or_default();
+        let passages = usize::try_from(view.index().last_passage()?).unwrap_or_default();
         Ok(Self {
             view,
             go_on,
@@ -85,9 +85,9 @@ impl<'a> Narrowing<'a> {
         if rows.len() > self.most_left {
             return Ok(None);
         }
-        let mut all: HashSet<MessageId> = self.view.with_broken_lines()?.into_iter().collect();
+        let mut all: HashSet<MessageId> = self.view.index().with_broken_lines()?.into_iter().collect();
         for row in rows {
-            all.extend(self.view.message_at(row)?);
+            all.extend(self.view.index().message_at(row)?);
         }
         let mut all: Vec<MessageId> = all.into_iter().collect();
         all.sort_unstable_by(|one, other| other.cmp(one));
@@ -143,7 +143,7 @@ impl<'a> Narrowing<'a> {
     /// The passages with a phrase of whole words; `None` where they are too many.
     fn passages_with(&mut self, phrase: &str) -> Result<Option<Vec<i64>>> {
         (self.go_on)()?;
-        let (rows, are_all) = self.view.oldest_passages(phrase, self.share())?;
+        let (rows, are_all) = self.view.index().oldest_passages(phrase, self.share())?;
         self.places -= rows.len();
         Ok(are_all.then_some(rows))
     }
@@ -157,7 +157,7 @@ impl<'a> Narrowing<'a> {
         let mut rest = self.share();
         for word in words {
             (self.go_on)()?;
-            let looked_at = self.view.places_of(&word, rest, |row, offset| {
+            let looked_at = self.view.index().places_of(&word, rest, |row, offset| {
                 if left.is_none_or(|left| left.binary_search(&row).is_ok()) {
                     // What does not fit into the bits comes round again, for all pieces of a chain alike.
                     places.push(row << PLACE_BITS | (offset - at) & ((1 << PLACE_BITS) - 1));
@@ -185,7 +185,7 @@ impl<'a> Narrowing<'a> {
         let from = kept.beginning().unwrap_or_default();
         let to = kept.beginning().map(|beginning| format!("{beginning}\u{10ffff}"));
         let go_on = self.go_on;
-        let all_read = self.view.index_words(from, to.as_deref(), &mut self.pages, |word| {
+        let all_read = self.view.index().index_words(from, to.as_deref(), &mut self.pages, |word| {
             if kept.may_be(word) {
                 words.insert(String::from_utf8_lossy(word).into_owned());
             }

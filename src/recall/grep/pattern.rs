@@ -61,7 +61,7 @@ impl Page {
     fn stop(&mut self, search: &Search<'_>, message: Option<MessageId>) -> Result<()> {
         if let Some(message) = message.filter(|_| self.findings.next.is_none()) {
             self.findings.next = Some(Next { cursor: format!("m{}", message.0), more: None });
-            self.findings.stopped_at = Some(search.view.message(message)?.timestamp);
+            self.findings.stopped_at = Some(search.view.messages().message(message)?.timestamp);
         }
         Ok(())
     }
@@ -87,8 +87,10 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
         && search.question.cursor.is_none()
         && search.question.sessions != Sessions::Project
     {
-        findings.elsewhere =
-            Elsewhere { sessions: search.view.conversations()?.saturating_sub(1), ..Elsewhere::default() };
+        findings.elsewhere = Elsewhere {
+            sessions: search.view.messages().conversations()?.saturating_sub(1),
+            ..Elsewhere::default()
+        };
     }
     Ok(findings)
 }
@@ -141,7 +143,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
         loop {
             let (mut read, had) = (0, page.findings.hits.len());
             let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
-                search.view.messages_in_turn(turn, last, &filter, |packed| {
+                search.view.messages().messages_in_turn(turn, last, &filter, |packed| {
                     (read, last) = (read + 1, Some(packed.id));
                     let goes_on = !is_late(&packed) && read < READ_FIRST;
                     Ok((!may_be(packed.id) || take(packed)?) && goes_on)
@@ -175,9 +177,9 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
                     Turn::OldestFirst => Some(*message) <= last,
                 };
                 let from = messages.partition_point(was_read);
-                search.view.messages_among(&messages[from..], &filter, visit)
+                search.view.messages().messages_among(&messages[from..], &filter, visit)
             }
-            None => search.view.messages_in_turn(turn, last, &filter, visit),
+            None => search.view.messages().messages_in_turn(turn, last, &filter, visit),
         }
     };
     scan::in_order(rest, look, |one| found(search, page, one))?;
@@ -192,7 +194,10 @@ fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippe
     }
     page.add(search, format!("m{}", id.0), || {
         Ok(Hit {
-            found: Found::Message(MessageCard::of(&search.view.message(id)?), search.covering(id)?),
+            found: Found::Message(
+                MessageCard::of(&search.view.messages().message(id)?),
+                search.covering(id)?,
+            ),
             place: search.place(id)?,
             snippet,
             like: None,
@@ -202,22 +207,27 @@ fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippe
 }
 
 fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page: &mut Page) -> Result<()> {
-    search.view.summaries_in_turn(turn(search), beyond, &search.filter(), |summary: StoredSummary| {
-        search.go_on()?;
-        let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
-        if !search.lets_summary_through(summary.id)? {
-            return Ok(true);
-        }
-        page.add(search, format!("s{}", summary.id.0), || {
-            Ok(Hit {
-                found: Found::Summary(SummaryCard::of(&summary)),
-                place: search.place_of_summary(summary.id)?,
-                snippet,
-                like: None,
-                beside: Vec::new(),
+    search.view.summaries().summaries_in_turn(
+        turn(search),
+        beyond,
+        &search.filter(),
+        |summary: StoredSummary| {
+            search.go_on()?;
+            let Some(snippet) = snippet(regex, &summary.text, search.width()) else { return Ok(true) };
+            if !search.lets_summary_through(summary.id)? {
+                return Ok(true);
+            }
+            page.add(search, format!("s{}", summary.id.0), || {
+                Ok(Hit {
+                    found: Found::Summary(SummaryCard::of(&summary)),
+                    place: search.place_of_summary(summary.id)?,
+                    snippet,
+                    like: None,
+                    beside: Vec::new(),
+                })
             })
-        })
-    })
+        },
+    )
 }
 
 fn snippet(regex: &Regex, text: &str, width: usize) -> Option<Snippet> {

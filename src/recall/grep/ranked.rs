@@ -144,7 +144,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
     let mut places: HashMap<MessageId, usize> = HashMap::new();
     let mut passages = 0;
     for (row, score) in reach.passages.iter().take(TRIED) {
-        let Some(hit) = search.view.hit(*row, &filter)? else { continue };
+        let Some(hit) = search.view.index().hit(*row, &filter)? else { continue };
         if !search.lets_through(hit.message)? {
             continue;
         }
@@ -187,7 +187,7 @@ fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Res
     let newest = candidates.iter().filter_map(message).map(|message| message.0).max().unwrap_or_default();
     for candidate in candidates {
         let Some(message) = message(candidate) else { continue };
-        let neighbors = search.view.neighbors(message)?;
+        let neighbors = search.view.index().neighbors(message)?;
         let best = neighbors.iter().filter_map(|beside| scores.get(beside)).copied().fold(0.0, f64::max);
         candidate.score += FROM_NEIGHBOR * best;
         #[expect(clippy::cast_precision_loss, reason = "a share")]
@@ -205,7 +205,7 @@ fn weigh(
     message: MessageId,
     found: &[(usize, f64)],
 ) -> Result<Candidate> {
-    let stored = search.view.message(message)?;
+    let stored = search.view.messages().message(message)?;
     let text = searchable(&stored.json);
     let ranges = passages(&text);
     let weighed = found.iter().take(WEIGHED_PASSAGES).map(|(passage, score)| {
@@ -221,7 +221,7 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
     let (filter, mut scores): (_, HashMap<SummaryId, f64>) = (search.filter(), HashMap::new());
     for Term { expression, weight, .. } in &query.terms {
         search.go_on()?;
-        for hit in search.view.search_summaries(expression, &filter, PASSAGES)? {
+        for hit in search.view.index().search_summaries(expression, &filter, PASSAGES)? {
             *scores.entry(hit.summary).or_default() += hit.score * weight;
         }
     }
@@ -231,7 +231,7 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
         if !search.lets_summary_through(summary)? {
             continue;
         }
-        let closeness = lens.closeness(&search.view.summary(summary)?.text);
+        let closeness = lens.closeness(&search.view.summaries().summary(summary)?.text);
         candidates.push(Candidate { target: Target::Summary(summary), score: score * closeness });
     }
     candidates.sort_by(by_score);
@@ -241,7 +241,7 @@ fn summaries(search: &Search<'_>, query: &Query) -> Result<Vec<Candidate>> {
 fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
     match target {
         Target::Message(id, passage) => {
-            let stored = search.view.message(id)?;
+            let stored = search.view.messages().message(id)?;
             let text = searchable(&stored.json);
             let within = passages(&text).get(passage).cloned().unwrap_or(0..0);
             Ok(Hit {
@@ -253,7 +253,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
             })
         }
         Target::Summary(id) => {
-            let summary = search.view.summary(id)?;
+            let summary = search.view.summaries().summary(id)?;
             Ok(Hit {
                 found: Found::Summary(SummaryCard::of(&summary)),
                 place: search.place_of_summary(id)?,
@@ -275,12 +275,12 @@ fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<E
         let filter = Filter { conversation: None, ..search.filter() };
         let mut found: HashSet<MessageId> = HashSet::new();
         for (row, _) in reach.passages.iter().take(PASSAGES) {
-            found.extend(search.view.hit(*row, &filter)?.map(|hit| hit.message));
+            found.extend(search.view.index().hit(*row, &filter)?.map(|hit| hit.message));
         }
         search.go_on()?;
         let mut sessions: HashSet<ConversationId> = HashSet::new();
         for message in found {
-            let places = search.view.sessions_of(message)?;
+            let places = search.view.messages().sessions_of(message)?;
             // This session was searched: what of it fits is the very question that is being answered.
             if !places.contains(&search.scope.conversation) {
                 elsewhere.messages += 1;

@@ -10,3 +10,5 @@ pub(super) mod sizes;
 pub(super) mod strange;
 pub(super) mod trouble;
 pub(super) mod worker;
+
+crate::store::view::handles!("What the database says of itself." Database, "Notes of the database itself." DatabaseWriter);

@@ -10,9 +10,9 @@ use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ids::Hash;
+use crate::store::columns::{reading, writing};
 use crate::store::upkeep::backup::open_unchanged;
-use crate::store::view::reading;
-use crate::store::{Batch, Store, View};
+use crate::store::{Database, DatabaseWriter, Store};
 
 /// No file by which git finds a repository has more bytes.
 const GIT_FILE: u64 = 64 * 1024;
@@ -169,7 +169,7 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
     was_used.unwrap_or_default().then_some(History { path, project })
 }
 
-impl View<'_> {
+impl Database<'_> {
     /// Is this folder noted as part of this history, and was the user told of that other history?
     ///
     /// # Errors
@@ -185,7 +185,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl DatabaseWriter<'_> {
     /// Notes a folder as part of this history, and that the user was told of another.
     ///
     /// # Errors
@@ -193,10 +193,10 @@ impl Batch<'_> {
     pub fn note_folder(&self, folder: Option<&str>, other: Option<&str>, now: i64) -> Result<()> {
         for (prefix, name) in [(MEMBER, folder), (TOLD, other)] {
             if let Some(name) = name {
-                self.run(
-                    "INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)",
-                    params![prefix, name, now.to_string()],
-                )?;
+                (self.connection)
+                    .prepare_cached("INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1 || ?2, ?3)")
+                    .and_then(|mut insert| insert.execute(params![prefix, name, now.to_string()]))
+                    .map_err(writing)?;
             }
         }
         Ok(())

@@ -92,7 +92,7 @@ impl Store {
             if migrations::version(&tx).ok()? != migrations::current() {
                 return None;
             }
-            Batch::new(&tx).note_backup(backup).ok()?;
+            Batch::new(&tx).upkeep().note_backup(backup).ok()?;
             tx.commit().ok()
         };
         let _ = note();

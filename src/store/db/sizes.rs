@@ -3,9 +3,9 @@
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
-use crate::error::{Error, Result};
-use crate::store::view::reading;
-use crate::store::{Batch, View};
+use crate::error::Result;
+use crate::store::columns::{reading, writing};
+use crate::store::{Database, DatabaseWriter};
 
 /// The key under which stands how large the store was when the user was warned.
 const WARNED_AT: &str = "size_warned_at";
@@ -32,7 +32,7 @@ pub struct Sizes {
     pub free: u64,
 }
 
-impl View<'_> {
+impl Database<'_> {
     /// What takes the room. This reads the whole file.
     ///
     /// # Errors
@@ -72,9 +72,19 @@ impl View<'_> {
             .and_then(|mut query| query.query_row([WARNED_AT], |row| row.get(0)).optional())
             .map_err(reading)
     }
+
+    /// Bytes of the database's pages.
+    pub fn page_bytes(&self) -> Result<u64> {
+        let bytes: i64 = (self.connection)
+            .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
+                row.get(0)
+            })
+            .map_err(reading)?;
+        Ok(bytes.unsigned_abs())
+    }
 }
 
-impl Batch<'_> {
+impl DatabaseWriter<'_> {
     /// Notes that the user was warned when the store had this many bytes.
     ///
     /// # Errors
@@ -84,6 +94,6 @@ impl Batch<'_> {
             .prepare_cached("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute(params![WARNED_AT, bytes.to_string()]))
             .map(drop)
-            .map_err(|error| Error::storing("failed to write to the history store", error))
+            .map_err(writing)
     }
 }

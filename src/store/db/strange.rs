@@ -176,7 +176,7 @@ mod tests {
         let before = bytes(path.parent().unwrap());
         let cancel = CancellationToken::new();
         let apart = Store::apart_in(path, &cancel).unwrap();
-        let seen = apart.store.read(|view| Ok(view.session_ids()?.len())).await.unwrap();
+        let seen = apart.store.read(|view| Ok(view.messages().session_ids()?.len())).await.unwrap();
         apart.store.close().await;
         let old = OldStore::open(path, &cancel).unwrap().sessions().unwrap().len();
         assert!(bytes(path.parent().unwrap()) == before, "something was written");
@@ -274,7 +274,7 @@ mod tests {
         let sum = |connection: &Connection| {
             connection.query_row("SELECT sum(tokens) FROM messages", [], |row| row.get::<_, Option<i64>>(0))
         };
-        let why = store.read(move |view| sum(view.connection).map_err(crate::store::view::reading)).await;
+        let why = store.read(move |view| sum(view.connection).map_err(crate::store::columns::reading)).await;
         let told = why.unwrap_err().to_string();
         assert!(
             told.contains("was stopped: it takes longer than an intact history of its size could"),

@@ -353,7 +353,7 @@ impl Store {
     /// When the store is closed or can't be read.
     #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     pub async fn bytes(&self) -> Result<u64> {
-        self.read(|view| view.page_bytes()).await
+        self.read(|view| view.database().page_bytes()).await
     }
 
     /// Puts a failure into words, and notes the first sign of damage.

@@ -3,3 +3,6 @@
 pub(super) mod search;
 pub(super) mod stemming;
 pub(super) mod vocabulary;
+pub(super) mod writing;
+
+crate::store::view::handles!("The full-text index." FullTextIndex, "Adds passages and summaries to the index." IndexWriter);

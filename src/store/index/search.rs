@@ -10,8 +10,8 @@ use rusqlite::{OptionalExtension as _, named_params, params};
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::Message;
-use crate::store::View;
-use crate::store::view::reading;
+use crate::store::columns::reading;
+use crate::store::{FullTextIndex, Messages};
 
 /// Which messages a search may find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct SummaryHit {
     pub score: f64,
 }
 
-impl View<'_> {
+impl FullTextIndex<'_> {
     /// Where the passages of the newest searchable message begin: about as many passages there are.
     ///
     /// # Errors
@@ -269,7 +269,8 @@ impl View<'_> {
             return Ok(behind);
         }
         // What can't be read is the doctor's business.
-        let read = |id: MessageId| self.json_of(id).ok().map(|json| Message::parse(&json));
+        let read =
+            |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
         let calls = read(calling).map(|message| message.calls_naming(path)).unwrap_or_default();
         let is_of_one = |id: &MessageId| {
             !calls.is_empty()

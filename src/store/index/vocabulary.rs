@@ -8,8 +8,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::error::Result;
 use crate::ids::MessageId;
-use crate::store::View;
-use crate::store::view::reading;
+use crate::store::FullTextIndex;
+use crate::store::columns::reading;
 
 /// The layouts this can read: since 2015, and the same with what secure deletion leaves.
 const LAYOUTS: std::ops::RangeInclusive<i64> = 4..=5;
@@ -24,7 +24,7 @@ const HEADER: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Pages(pub usize);
 
-impl View<'_> {
+impl FullTextIndex<'_> {
     /// Calls `visit` with the words of the index from `from` up to, not including, `to`, until it returns `false`. They are
     /// stems; one may come several times. Each page that is read is taken off `pages`; says whether all were read.
     ///
@@ -192,7 +192,7 @@ mod tests {
             words.insert(String::from_utf8(word.to_vec()).unwrap());
             true
         };
-        assert!(View::new(connection).index_words(from, to, &mut Pages(10_000), visit).unwrap());
+        assert!(FullTextIndex::new(connection).index_words(from, to, &mut Pages(10_000), visit).unwrap());
         words
     }
 
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(read(&connection, "", None), words);
         }
         let mut one = Pages(1);
-        assert!(!View::new(&connection).index_words("", None, &mut one, |_| true).unwrap());
+        assert!(!FullTextIndex::new(&connection).index_words("", None, &mut one, |_| true).unwrap());
     }
 
     #[test]
@@ -251,12 +251,12 @@ mod tests {
             let insert = "INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, 'word word word', '')";
             connection.execute(insert, [row]).unwrap();
         }
-        let view = View::new(&connection);
+        let index = FullTextIndex::new(&connection);
         // Sixty places in twenty passages.
-        assert_eq!(view.passages_with("word", 57).unwrap(), ((1..=19).collect(), false));
-        assert_eq!(view.passages_with("word", 59).unwrap(), ((1..=20).collect(), false));
-        assert_eq!(view.passages_with("word", 60).unwrap(), ((1..=20).collect(), true));
-        assert_eq!(view.passages_with("other", 60).unwrap(), (Vec::new(), true));
+        assert_eq!(index.passages_with("word", 57).unwrap(), ((1..=19).collect(), false));
+        assert_eq!(index.passages_with("word", 59).unwrap(), ((1..=20).collect(), false));
+        assert_eq!(index.passages_with("word", 60).unwrap(), ((1..=20).collect(), true));
+        assert_eq!(index.passages_with("other", 60).unwrap(), (Vec::new(), true));
     }
 
     #[test]

@@ -7,8 +7,8 @@ use rusqlite::{OptionalExtension as _, Row};
 use crate::dag::{BranchEntry, BranchMessage, Step};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId};
-use crate::store::view::{kind_from_sql, reading, tokens_at};
-use crate::store::{Store, View};
+use crate::store::columns::{kind_from_sql, reading, tokens_at};
+use crate::store::{Messages, Store};
 
 /// So many rows of others are passed before the next of a branch is looked for.
 const PASSED: usize = 16;
@@ -39,18 +39,13 @@ pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEn
     Ok(BranchEntry { row: EntryId(row.get(0)?), entry_id: row.get(1)?, step })
 }
 
-impl View<'_> {
+impl Messages<'_> {
     /// The entries from the root to `leaf`; empty when the store doesn't know `leaf`.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn branch(&self, conversation: ConversationId, leaf: &str) -> Result<Vec<BranchEntry>> {
         self.branch_since(conversation, leaf, |_| false).map(|(_, entries)| entries)
-    }
-
-    /// The row of an entry, if it is stored.
-    pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
-        self.entry(conversation, entry_id).map_err(reading)
     }
 
     /// The last entry at or above `leaf` that `is_known`, and the entries below it, down to `leaf`.
@@ -70,7 +65,7 @@ impl View<'_> {
               WHERE e.id <= ?1 ORDER BY e.id DESC"
         );
         let mut query = self.connection.prepare_cached(&sql).map_err(reading)?;
-        let mut next = self.entry(conversation, leaf).map_err(reading)?;
+        let mut next = self.entry_row(conversation, leaf)?;
         let mut found = Vec::new();
         let mut sought = HashSet::new();
         while let Some(from) = next.filter(|entry| !is_known(*entry)) {
@@ -112,52 +107,10 @@ impl View<'_> {
             .map(Option::unwrap_or_default)
             .map_err(reading)
     }
-
-    /// How many entries of a session are stored.
-    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
-        self.connection
-            .prepare_cached("SELECT count(*) FROM entries WHERE conversation_id = ?1")
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
-    }
-
-    /// The last entry that is stored, of whatever session.
-    pub fn newest_entry(&self) -> Result<EntryId> {
-        self.connection
-            .prepare_cached("SELECT coalesce(max(id), 0) FROM entries")
-            .and_then(|mut query| query.query_row([], |row| row.get(0).map(EntryId)))
-            .map_err(reading)
-    }
-
-    /// The last entry that is stored, and how many messages [`View::said_in`] counts that no entry up to `before` shows; costs the
-    /// entries after that.
-    pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
-        // Of the whole session, its own index tells which entries those are, and nothing comes before them.
-        let sql = match before.0 {
-            0 => {
-                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.conversation_id = ?1 AND e.id > ?2 AND m.kind IN (0, 1)"
-            }
-            _ => {
-                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
-                   FROM entries e JOIN messages m ON m.id = e.message_id
-                  WHERE e.id > ?2 AND +e.conversation_id = ?1 AND m.kind IN (0, 1)
-                    AND NOT EXISTS (SELECT 1 FROM entries o
-                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
-            }
-        };
-        (self.connection)
-            .prepare_cached(sql)
-            .and_then(|mut query| {
-                query.query_row([conversation.0, before.0], |row| Ok((EntryId(row.get(0)?), row.get(1)?)))
-            })
-            .map_err(reading)
-    }
 }
 
 impl Store {
-    /// As [`View::rewritten`], now.
+    /// As [`Messages::rewritten`], now.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -166,6 +119,6 @@ impl Store {
             clippy::redundant_closure_for_method_calls,
             reason = "the method itself is of one lifetime, and a view of any"
         )]
-        self.read(|view| view.rewritten()).await
+        self.read(|view| view.messages().rewritten()).await
     }
 }

@@ -3,10 +3,9 @@
 use rusqlite::{Row, named_params};
 
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
-use crate::store::View;
-use crate::store::summaries::beside::Beside;
-use crate::store::view::reading;
+use crate::ids::{ConversationId, EntryId, MessageId};
+use crate::store::Messages;
+use crate::store::columns::reading;
 
 /// A session as it is named on top of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ fn exported_entry(row: &Row<'_>) -> rusqlite::Result<ExportedEntry> {
     })
 }
 
-impl View<'_> {
+impl Messages<'_> {
     /// All sessions, oldest first, or this one alone.
     ///
     /// # Errors
@@ -132,55 +131,6 @@ impl View<'_> {
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
                                  WHERE e.conversation_id = ?1 AND m.kind = 4)",
-            )
-            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
-            .map_err(reading)
-    }
-
-    /// Summaries that begin with a message of a session and that no entry of it carries, sources before what was condensed from
-    /// them.
-    pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT s.id FROM summaries s
-                  WHERE EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                    AND NOT EXISTS (SELECT 1 FROM carried c JOIN entries e ON e.id = c.entry_id
-                                     WHERE c.summary_id = s.id AND e.conversation_id = ?1)
-                  ORDER BY s.depth, s.id",
-            )
-            .map_err(reading)?;
-        let ids = query.query_map([conversation.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// JSON of what each summary's model calls used; of the summaries of a session, or of all.
-    pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT beside FROM summaries s
-                  WHERE beside IS NOT NULL
-                    AND (:conversation IS NULL OR EXISTS
-                         (SELECT 1 FROM entries e
-                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map(named_params! {":conversation": conversation.map(|id| id.0)}, |row| {
-                Ok(Beside::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
-            })
-            .map_err(reading)?;
-        rows.filter_map(rusqlite::Result::transpose).collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// Summaries of a session that no compaction carries yet: they are ready for the next.
-    pub fn uncarried(&self, conversation: ConversationId) -> Result<usize> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT count(*) FROM summaries s
-                  WHERE EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                    AND NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)",
             )
             .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
             .map_err(reading)

@@ -2,15 +2,15 @@
 
 use rusqlite::OptionalExtension as _;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::MessageId;
-use crate::store::view::reading;
-use crate::store::{Batch, View};
+use crate::store::columns::{reading, writing};
+use crate::store::{MessageWriter, Messages};
 
 /// The key under which stands when the user was told of older sessions.
 const OFFERED: &str = "import_offered_at";
 
-impl View<'_> {
+impl Messages<'_> {
     /// The message that was stored last; [`MessageId`] 0 before the first.
     ///
     /// # Errors
@@ -30,14 +30,6 @@ impl View<'_> {
             .map_err(reading)
     }
 
-    /// Pi's ids of all sessions that are stored.
-    pub fn session_ids(&self) -> Result<Vec<String>> {
-        let mut query =
-            self.connection.prepare_cached("SELECT session_id FROM conversations").map_err(reading)?;
-        let ids = query.query_map([], |row| row.get(0)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
     /// Was it ever looked whether there are older sessions to tell of?
     pub fn import_was_offered(&self) -> Result<bool> {
         self.connection
@@ -48,7 +40,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl MessageWriter<'_> {
     /// Notes that it was looked whether there are older sessions; `false` when another process was faster.
     ///
     /// # Errors
@@ -58,6 +50,6 @@ impl Batch<'_> {
             .prepare_cached("INSERT OR IGNORE INTO _metadata (key, value) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute((OFFERED, now.to_string())))
             .map(|rows| rows > 0)
-            .map_err(|error| Error::storing("failed to write to the history store", error))
+            .map_err(writing)
     }
 }

@@ -2,12 +2,17 @@
 //!
 //! Nothing here changes or removes a message.
 
+pub(super) mod adding;
 pub(super) mod branch;
 pub(super) mod codec;
+pub(super) mod entries;
 pub(super) mod export;
 pub(super) mod importing;
 pub(super) mod notes;
 pub(super) mod packed;
 pub(super) mod row_ranges;
 pub(super) mod sessions;
+pub(super) mod stored;
 pub(super) mod tree;
+
+crate::store::view::handles!("What was said, and in which session." Messages, "Adds messages, entries and sessions." MessageWriter);

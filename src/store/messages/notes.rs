@@ -8,13 +8,13 @@ use crate::dag::Step;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::model::{Change, Message, Notes, Role, is_noting};
-use crate::store::View;
-use crate::store::view::reading;
+use crate::store::Messages;
+use crate::store::columns::reading;
 
 /// Results of one message's calls at most.
 const RESULTS: usize = 256;
 
-impl View<'_> {
+impl Messages<'_> {
     /// The notes that stand at `leaf`. What can't be read, or was purged, changes nothing. Costs the entries since the first note.
     ///
     /// # Errors

@@ -5,8 +5,8 @@ use rusqlite::{Row, named_params};
 use super::codec;
 use crate::error::Result;
 use crate::ids::MessageId;
-use crate::store::view::reading;
-use crate::store::{Filter, View};
+use crate::store::columns::reading;
+use crate::store::{Filter, Messages};
 
 /// A message, still packed.
 pub struct Packed {
@@ -56,7 +56,7 @@ impl Turn {
     }
 }
 
-impl View<'_> {
+impl Messages<'_> {
     /// Calls `visit` with the searchable messages that `filter` lets through, in their `turn`, those that come after `beyond` if
     /// one is given, until it returns `false`.
     ///
@@ -75,7 +75,7 @@ impl View<'_> {
     /// The same of `messages`, in their order.
     ///
     /// # Errors
-    /// As [`View::messages_in_turn`].
+    /// As [`Messages::messages_in_turn`].
     pub fn messages_among(
         &self,
         messages: &[MessageId],

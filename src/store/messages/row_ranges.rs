@@ -8,9 +8,9 @@ use std::ops::RangeInclusive;
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::error::Result;
-use crate::ids::{ConversationId, MessageId, SummaryId};
-use crate::store::View;
-use crate::store::view::reading;
+use crate::ids::{ConversationId, MessageId};
+use crate::store::Messages;
+use crate::store::columns::reading;
 
 /// What was said before and after a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,14 +46,14 @@ impl RowRanges {
     }
 }
 
-impl View<'_> {
+impl Messages<'_> {
     /// The branch that ends with `leaf`; empty when the store doesn't know it.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn stretches(&self, conversation: ConversationId, leaf: &str) -> Result<RowRanges> {
         let mut found = RowRanges::default();
-        let mut next = self.entry(conversation, leaf).map_err(reading)?.map(|entry| entry.0);
+        let mut next = self.entry_row(conversation, leaf)?.map(|entry| entry.0);
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT id, parent_id, kind = 2 FROM entries
@@ -216,28 +216,5 @@ impl View<'_> {
             }
         }
         Ok(None)
-    }
-
-    /// Does a leaf summary stand for all that was said from its first message to its last? Then it holds wherever its last
-    /// message is shown and nothing is edited.
-    pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
-        (self.connection)
-            .prepare_cached(
-                "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
-                   FROM summaries s
-                   JOIN messages first ON first.id = s.first_message
-                   JOIN messages last ON last.id = s.last_message
-                  WHERE s.id = ?1",
-            )
-            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
-            .map_err(reading)
-    }
-
-    /// The last message of a summary's span.
-    pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
-        (self.connection)
-            .prepare_cached("SELECT last_message FROM summaries WHERE id = ?1")
-            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0).map(MessageId)))
-            .map_err(reading)
     }
 }

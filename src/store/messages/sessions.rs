@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, named_params, params};
 
 use crate::error::Result;
 use crate::ids::{ConversationId, MessageId};
-use crate::store::View;
-use crate::store::view::reading;
+use crate::store::columns::{reading, writing};
+use crate::store::{MessageWriter, Messages};
 
 /// Is the session `c` one of Pi's? What other agents said is searched, and goes into no context.
 pub(in crate::store) const IS_PI_S: &str =
@@ -28,7 +28,18 @@ pub struct SessionFacts {
     pub first_request: Option<MessageId>,
 }
 
-impl View<'_> {
+/// One Pi session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    /// Its row.
+    pub id: ConversationId,
+    /// Pi's id.
+    pub session_id: String,
+    /// When the store first saw it, ms.
+    pub started_at: i64,
+}
+
+impl Messages<'_> {
     /// Pi's id of a session.
     ///
     /// # Errors
@@ -129,6 +140,97 @@ impl View<'_> {
                 })
             })
             .map_err(reading)
+    }
+
+    /// The session with Pi's id `session_id`, if the store knows it.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
+    pub fn conversation(&self, session_id: &str) -> Result<Option<Conversation>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id, session_id, started_at FROM conversations WHERE session_id = ?1")
+            .map_err(reading)?;
+        query
+            .query_row([session_id], |row| {
+                Ok(Conversation {
+                    id: ConversationId(row.get(0)?),
+                    session_id: row.get(1)?,
+                    started_at: row.get(2)?,
+                })
+            })
+            .optional()
+            .map_err(reading)
+    }
+
+    /// How many sessions the project has.
+    pub fn conversations(&self) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM conversations")
+            .and_then(|mut query| query.query_row([], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The sessions that show a message.
+    pub fn sessions_of(&self, id: MessageId) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT DISTINCT conversation_id FROM entries WHERE message_id = ?1")
+            .map_err(reading)?;
+        let sessions = query.query_map([id.0], |row| row.get(0).map(ConversationId)).map_err(reading)?;
+        sessions.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// Has the project anything compacted, or sessions beside this one with something said?
+    pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(&format!(
+                "SELECT EXISTS (SELECT 1 FROM summaries)
+                     OR EXISTS (SELECT 1 FROM conversations c
+                                 WHERE c.id <> ?1 AND {IS_PI_S}
+                                   AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                                WHERE e.conversation_id = c.id AND m.kind <> 4))"
+            ))
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// Pi's ids of all sessions that are stored.
+    pub fn session_ids(&self) -> Result<Vec<String>> {
+        let mut query =
+            self.connection.prepare_cached("SELECT session_id FROM conversations").map_err(reading)?;
+        let ids = query.query_map([], |row| row.get(0)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+}
+
+impl MessageWriter<'_> {
+    /// The row of a session, made if it is new; its file and the time it was seen are brought up to date.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
+    pub fn conversation_row(
+        &self,
+        session_id: &str,
+        file: Option<&str>,
+        parent_session: Option<&str>,
+        now: i64,
+    ) -> Result<ConversationId> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO conversations (session_id, file, parent_session, started_at, seen_at)
+                 VALUES (:session_id, :file, :parent_session, :now, :now)
+                 ON CONFLICT (session_id) DO UPDATE
+                 SET file = coalesce(excluded.file, file), seen_at = excluded.seen_at
+                 RETURNING id",
+            )
+            .and_then(|mut insert| {
+                insert.query_row(
+                    named_params! {
+                        ":session_id": session_id, ":file": file, ":parent_session": parent_session, ":now": now
+                    },
+                    |row| row.get(0).map(ConversationId),
+                )
+            })
+            .map_err(writing)
     }
 }
 

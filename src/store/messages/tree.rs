@@ -9,8 +9,8 @@ use super::branch::{BRANCH_ENTRY, branch_entry};
 use crate::dag::BranchEntry;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId};
-use crate::store::View;
-use crate::store::view::reading;
+use crate::store::Messages;
+use crate::store::columns::reading;
 
 /// The entries of a session.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Tree {
     ends: Vec<EntryId>,
 }
 
-impl View<'_> {
+impl Messages<'_> {
     /// The entries of a session up to one.
     ///
     /// # Errors

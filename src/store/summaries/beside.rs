@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::ids::{ConversationId, EntryId, Hash, SummaryId};
 use crate::model::{Files, Quote};
+use crate::store::columns::reading;
 use crate::store::messages::codec;
-use crate::store::view::reading;
-use crate::store::{Batch, View};
+use crate::store::{Summaries, SummaryWriter};
 
 /// What a summary has beside its text; packed in its row.
 #[derive(Default, Serialize, Deserialize)]
@@ -55,7 +55,7 @@ fn writing(error: rusqlite::Error) -> Error {
     Error::storing("failed to record files in the history store", error)
 }
 
-impl View<'_> {
+impl Summaries<'_> {
     /// The files that compactions which are not of ours list, by their entry: all of a session, on whatever branch.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl View<'_> {
     }
 }
 
-impl View<'_> {
+impl Summaries<'_> {
     /// The files that a compaction which is not of ours lists.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl SummaryWriter<'_> {
     /// Notes the facts of a leaf summary's messages. Of one that was purged meanwhile, in whose row another may lie,
     /// or that has another hash by now, nothing is noted.
     ///

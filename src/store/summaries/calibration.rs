@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use rusqlite::OptionalExtension as _;
 
-use crate::error::{Error, Result};
-use crate::store::view::reading;
-use crate::store::{Batch, View};
+use crate::error::Result;
+use crate::store::columns::{reading, writing};
+use crate::store::{Summaries, SummaryWriter};
 
 /// The key in `_metadata`; its value is JSON, `{"provider/model": ratio}`.
 const KEY: &str = "token_calibration";
 
-impl View<'_> {
+impl Summaries<'_> {
     /// Real tokens for each estimated one, by `provider/model`; empty before anything was learnt.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl SummaryWriter<'_> {
     /// Keeps the ratios in place of those that were there.
     ///
     /// # Errors
@@ -36,6 +36,6 @@ impl Batch<'_> {
             .prepare_cached("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)")
             .and_then(|mut insert| insert.execute((KEY, serde_json::json!(ratios).to_string())))
             .map(drop)
-            .map_err(|error| Error::storing("failed to write to the history store", error))
+            .map_err(writing)
     }
 }

@@ -4,14 +4,14 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::error::{Error, Result};
 use crate::ids::Hash;
-use crate::store::view::reading;
-use crate::store::{Batch, View};
+use crate::store::columns::reading;
+use crate::store::{Summaries, SummaryWriter};
 use crate::text;
 
 /// No lease is given for so long, in ms: one that would hold still longer was given by a clock that ran ahead.
 const LONGEST: i64 = 60_000;
 
-impl View<'_> {
+impl Summaries<'_> {
     /// Does anybody but `owner` hold a lease of `span` that has not ended at `now`, in ms?
     ///
     /// # Errors
@@ -29,7 +29,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl SummaryWriter<'_> {
     /// Leases each of `spans` to `owner` until `until`, at most a minute away, unless another holds it at `now`; says which
     /// were had. Times in ms.
     ///

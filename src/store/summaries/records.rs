@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension, Row, Rows, named_params, params};
+use rusqlite::{OptionalExtension, Row, Rows, named_params};
 
 use super::beside::Beside;
 use crate::dag::{Node, Sources};
-use crate::error::{Error, Result};
-use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, SummaryId};
+use crate::error::Result;
+use crate::ids::{ConversationId, Handle, Hash, MessageId, SummaryId};
 use crate::model::Quote;
+use crate::store::columns::{hash_at, reading, tokens_at};
 use crate::store::messages::codec;
-use crate::store::view::{hash_at, reading, tokens_at};
-use crate::store::{Filter, Turn, View};
+use crate::store::{Filter, Summaries, Turn};
 
 /// A summary as stored, without its edges.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,17 +46,6 @@ pub struct StoredSummary {
     pub to_time: i64,
 }
 
-/// The summaries of one depth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DepthCount {
-    /// The depth.
-    pub depth: u32,
-    /// How many there are.
-    pub summaries: usize,
-    /// How many of them are degraded.
-    pub degraded: usize,
-}
-
 /// What is above and below a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
@@ -64,15 +53,6 @@ pub struct Edges {
     pub sources: Sources,
     /// What was condensed from it.
     pub parents: Vec<SummaryId>,
-}
-
-/// The messages a summary spans.
-pub(in crate::store) struct SourceSpan {
-    pub first: MessageId,
-    pub last: MessageId,
-    pub messages: usize,
-    pub from_time: i64,
-    pub to_time: i64,
 }
 
 /// The text of a row of summaries.
@@ -107,7 +87,7 @@ fn stored_summary(row: &Row<'_>) -> rusqlite::Result<Result<StoredSummary>> {
     }))
 }
 
-impl View<'_> {
+impl Summaries<'_> {
     /// A summary.
     ///
     /// # Errors
@@ -222,7 +202,7 @@ impl View<'_> {
     }
 
     /// Calls `visit` with the summaries in their `turn`, those that come after `beyond` if one is given, until it returns `false`.
-    /// Of `filter` the session counts, and the time, as in [`View::search_summaries`].
+    /// Of `filter` the session counts, and the time, as in [`FullTextIndex::search_summaries`](crate::store::FullTextIndex::search_summaries).
     ///
     /// # Errors
     /// Also what `visit` says.
@@ -259,46 +239,12 @@ impl View<'_> {
         Ok(())
     }
 
-    /// How many summaries of a session each depth has, and how many of them are degraded; depth 0 first.
-    pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
-                   FROM summaries s
-                  WHERE EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
-                    AND EXISTS (SELECT 1 FROM entries e
-                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
-                  GROUP BY depth ORDER BY depth",
-            )
-            .map_err(reading)?;
-        let counts = query
-            .query_map([conversation.0], |row| {
-                Ok(DepthCount {
-                    depth: row.get("depth")?,
-                    summaries: row.get("summaries")?,
-                    degraded: row.get("degraded")?,
-                })
-            })
-            .map_err(reading)?;
-        counts.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
     /// The summary with this identity.
     pub fn summary_by_hash(&self, hash: Hash) -> Result<Option<SummaryId>> {
         self.connection
             .prepare_cached("SELECT id FROM summaries WHERE hash = ?1")
             .and_then(|mut query| query.query_row([hash.0], |row| row.get(0).map(SummaryId)).optional())
             .map_err(reading)
-    }
-
-    /// The summaries that a compaction entry carries, in the order in which they were made.
-    pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id")
-            .map_err(reading)?;
-        let ids = query.query_map([entry.0], |row| row.get(0).map(SummaryId)).map_err(reading)?;
-        ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     fn sources(&self, id: SummaryId) -> Result<Sources> {
@@ -314,60 +260,6 @@ impl View<'_> {
             summaries.extend(row.get::<_, Option<i64>>(1).map_err(reading)?.map(SummaryId));
         }
         Ok(if summaries.is_empty() { Sources::Messages(messages) } else { Sources::Summaries(summaries) })
-    }
-
-    /// The span of a summary to be: from its first source's beginning to its last one's end.
-    pub(in crate::store) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
-        let missing = || Error::store("a summary needs at least one source");
-        match sources {
-            Sources::Messages(messages) => {
-                let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
-                let time = |id: MessageId| {
-                    self.connection
-                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| {
-                            row.get(0)
-                        })
-                        .map_err(reading)
-                };
-                let (from_time, to_time) = (time(*first)?, time(*last)?);
-                Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
-            }
-            Sources::Summaries(summaries) => {
-                let mut span: Option<SourceSpan> = None;
-                for source in summaries {
-                    let next = self.stored_span(*source)?;
-                    span = Some(match span {
-                        None => next,
-                        Some(span) => SourceSpan {
-                            last: next.last,
-                            to_time: next.to_time,
-                            messages: span.messages + next.messages,
-                            ..span
-                        },
-                    });
-                }
-                span.ok_or_else(missing)
-            }
-        }
-    }
-
-    fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
-        self.connection
-            .prepare_cached(
-                "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
-            )
-            .and_then(|mut query| {
-                query.query_row([id.0], |row| {
-                    Ok(SourceSpan {
-                        first: MessageId(row.get(0)?),
-                        last: MessageId(row.get(1)?),
-                        messages: row.get(2)?,
-                        from_time: row.get(3)?,
-                        to_time: row.get(4)?,
-                    })
-                })
-            })
-            .map_err(reading)
     }
 }
 

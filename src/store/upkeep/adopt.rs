@@ -8,10 +8,10 @@ use crate::dag::Sources;
 use crate::error::{Error, Result};
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{Files, State};
+use crate::store::columns::{hash_at, reading};
 use crate::store::summaries::beside::{Beside, from_sql};
 use crate::store::summaries::records::text_of;
-use crate::store::view::{hash_at, reading};
-use crate::store::{Batch, NewSummary, PreparedText};
+use crate::store::{Messages, NewSummary, PreparedText, Summaries, SummaryWriter, UpkeepWriter};
 
 /// A summary in an old database, with what it was made from by name.
 #[derive(Clone, Debug)]
@@ -148,49 +148,53 @@ fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
     }))
 }
 
-impl Batch<'_> {
+impl UpkeepWriter<'_> {
     /// Stores a summary out of an old database, if all that it was made from is here; says whether it is here now.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
     pub fn adopt_summary(&self, old: &OldSummary) -> Result<bool> {
         let mut summary = old.summary.clone();
-        let known = self.summary_by_hash(summary.hash)?;
+        let known = Summaries::new(self.connection).summary_by_hash(summary.hash)?;
         if known.is_none() {
             let Some(sources) = self.sources_named(summary.depth, &old.sources)? else { return Ok(false) };
             summary.sources = sources;
             // What its hash does not prove is left out: the next compaction makes it anew.
-            let identities = self.identities(&summary.sources)?;
+            let identities = Summaries::new(self.connection).identities(&summary.sources)?;
             if summary.identity(&identities) != summary.hash {
                 return Ok(false);
             }
         }
-        self.add_summary(&summary)?;
+        SummaryWriter::new(self.connection).add_summary(&summary)?;
         Ok(true)
     }
 
     fn sources_named(&self, depth: u32, names: &[Hash]) -> Result<Option<Sources>> {
         if depth == 0 {
             let found: Result<Option<Vec<MessageId>>> =
-                names.iter().map(|name| self.message_by_lineage(*name)).collect();
+                names.iter().map(|name| Messages::new(self.connection).message_by_lineage(*name)).collect();
             return Ok(found?.filter(|found| !found.is_empty()).map(Sources::Messages));
         }
         let found: Result<Option<Vec<SummaryId>>> =
-            names.iter().map(|name| self.summary_by_hash(*name)).collect();
+            names.iter().map(|name| Summaries::new(self.connection).summary_by_hash(*name)).collect();
         Ok(found?.filter(|found| !found.is_empty()).map(Sources::Summaries))
     }
 
     /// Notes of an entry what an old database does, where both are here.
     pub fn adopt_note(&self, note: &OldNote) -> Result<()> {
-        let Some(session) = self.conversation(&note.session_id)? else { return Ok(()) };
-        let Some(entry) = self.entry_row(session.id, &note.entry_id)? else { return Ok(()) };
+        let Some(session) = Messages::new(self.connection).conversation(&note.session_id)? else {
+            return Ok(());
+        };
+        let Some(entry) = Messages::new(self.connection).entry_row(session.id, &note.entry_id)? else {
+            return Ok(());
+        };
         match &note.what {
-            Noted::Carried(hash) => match self.summary_by_hash(*hash)? {
-                Some(summary) => self.add_carried(entry, summary),
+            Noted::Carried(hash) => match Summaries::new(self.connection).summary_by_hash(*hash)? {
+                Some(summary) => SummaryWriter::new(self.connection).add_carried(entry, summary),
                 None => Ok(()),
             },
             Noted::Files(_) if self.is_below_purged(entry)? => Ok(()),
-            Noted::Files(files) => self.note_entry_files(entry, files),
+            Noted::Files(files) => SummaryWriter::new(self.connection).note_entry_files(entry, files),
         }
     }
 

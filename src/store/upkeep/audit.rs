@@ -2,22 +2,20 @@
 
 use std::collections::HashSet;
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::Row;
 
 use crate::dag::MessageKind;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce, SummaryId};
-use crate::store::View;
+use crate::store::Upkeep;
+use crate::store::columns::{kind_from_sql, reading};
 use crate::store::db::connection::APPLICATION_ID;
 use crate::store::db::migrations;
 use crate::store::messages::codec;
-use crate::store::view::{kind_from_sql, reading};
+use crate::store::upkeep::audit_index::Index;
 
 /// Complaints of SQLite's that are read, at most.
 const COMPLAINTS: usize = 100;
-
-/// Columns of each index.
-const INDEXED: usize = 2;
 
 /// What the file says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,30 +177,6 @@ pub enum Source {
     Summary(SummaryId),
 }
 
-/// One of the two indexes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Index {
-    /// Of the passages of messages.
-    Messages,
-    /// Of summaries.
-    Summaries,
-}
-
-/// Numbers as SQLite packs them: seven bits a byte, the high ones first, the ninth byte whole. `None` where the last is cut.
-fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
-    let mut numbers = Vec::new();
-    while !bytes.is_empty() {
-        let end = bytes.iter().take(8).position(|byte| *byte < 0x80).unwrap_or(8);
-        let (number, rest) = bytes.split_at_checked(end + 1)?;
-        numbers.push(number.iter().enumerate().fold(0, |sum, (at, byte)| match at {
-            8 => sum << 8 | u64::from(*byte),
-            _ => sum << 7 | u64::from(*byte & 0x7f),
-        }));
-        bytes = rest;
-    }
-    Some(numbers)
-}
-
 fn hash_in(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Hash>> {
     let bytes: Option<Vec<u8>> = row.get(column)?;
     Ok(bytes.and_then(|bytes| Hash::from_slice(&bytes).ok()))
@@ -258,7 +232,7 @@ fn audited_entry(row: &Row<'_>) -> rusqlite::Result<AuditedEntry> {
     })
 }
 
-impl View<'_> {
+impl Upkeep<'_> {
     /// What the file says of itself.
     ///
     /// # Errors
@@ -426,96 +400,6 @@ impl View<'_> {
             })
             .map_err(reading)?;
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// Each searchable message with the row ids its passages have in the index: the first, and how many.
-    pub fn passage_ranges(&self) -> Result<Vec<(MessageId, i64, i64)>> {
-        let mut query = (self.connection)
-            .prepare_cached(
-                "SELECT id, first_passage, passages FROM messages
-                  WHERE first_passage IS NOT NULL ORDER BY first_passage, id",
-            )
-            .map_err(reading)?;
-        let rows = query
-            .query_map([], |row| Ok((MessageId(row.get(0)?), row.get(1)?, row.get(2)?)))
-            .map_err(reading)?;
-        rows.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
-    /// The row ids of the summaries.
-    pub fn summary_rows(&self) -> Result<Vec<i64>> {
-        self.rows("SELECT id FROM summaries ORDER BY id")
-    }
-
-    /// The row ids an index has, in order. It keeps no text, but the length of each row.
-    pub fn indexed_rows(&self, index: Index) -> Result<Vec<i64>> {
-        self.rows(match index {
-            Index::Messages => "SELECT id FROM messages_fts_docsize ORDER BY id",
-            Index::Summaries => "SELECT id FROM summaries_fts_docsize ORDER BY id",
-        })
-    }
-
-    /// The rows whose length an index can't read: it ranks by that.
-    pub fn rows_of_no_length(&self, index: Index) -> Result<Vec<i64>> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT id, sz FROM messages_fts_docsize ORDER BY id",
-                Index::Summaries => "SELECT id, sz FROM summaries_fts_docsize ORDER BY id",
-            })
-            .map_err(reading)?;
-        let rows = query
-            .query_map([], |row| Ok((row.get(0)?, row.get::<_, Option<Vec<u8>>>(1)?)))
-            .map_err(reading)?;
-        let mut without = Vec::new();
-        for row in rows {
-            let (id, lengths) = row.map_err(reading)?;
-            if varints(&lengths.unwrap_or_default()).is_none_or(|lengths| lengths.len() != INDEXED) {
-                without.push(id);
-            }
-        }
-        Ok(without)
-    }
-
-    /// How many rows an index counts itself, in the record that it ranks by; `None` where that can't be read.
-    pub fn counted_rows(&self, index: Index) -> Result<Option<u64>> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT block FROM messages_fts_data WHERE id = 1",
-                Index::Summaries => "SELECT block FROM summaries_fts_data WHERE id = 1",
-            })
-            .map_err(reading)?;
-        let record: Option<Option<Vec<u8>>> =
-            query.query_row([], |row| row.get(0)).optional().map_err(reading)?;
-        // Nothing was ever indexed.
-        let record = record.flatten().unwrap_or_default();
-        Ok(varints(&record).and_then(|numbers| match *numbers {
-            [] => Some(0),
-            [rows, ..] if numbers.len() == 1 + INDEXED => Some(rows),
-            _ => None,
-        }))
-    }
-
-    /// Does the index have the row `row`?
-    pub fn has_row(&self, index: Index, row: i64) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT 1 FROM messages_fts_docsize WHERE id = ?1",
-                Index::Summaries => "SELECT 1 FROM summaries_fts_docsize WHERE id = ?1",
-            })
-            .map_err(reading)?;
-        Ok(query.query_row([row], |_| Ok(())).optional().map_err(reading)?.is_some())
-    }
-
-    /// Does the index find the row `row` for an FTS5 `expression`?
-    pub fn finds(&self, index: Index, expression: &str, row: i64) -> Result<bool> {
-        let mut query = (self.connection)
-            .prepare_cached(match index {
-                Index::Messages => "SELECT 1 FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid = ?2",
-                Index::Summaries => "SELECT 1 FROM summaries_fts WHERE summaries_fts MATCH ?1 AND rowid = ?2",
-            })
-            .map_err(reading)?;
-        let found = query.query_row(params![expression, row], |_| Ok(())).optional().map_err(reading)?;
-        Ok(found.is_some())
     }
 
     pub(in crate::store) fn rows(&self, sql: &str) -> Result<Vec<i64>> {

@@ -7,9 +7,9 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 
 use crate::error::{Error, Result};
+use crate::store::columns::reading;
 use crate::store::db::connection;
-use crate::store::view::reading;
-use crate::store::{Batch, View};
+use crate::store::{Upkeep, UpkeepWriter};
 use crate::text;
 
 /// The key under which stands where backups were written, a JSON array.
@@ -71,7 +71,7 @@ fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-impl View<'_> {
+impl Upkeep<'_> {
     /// Copies the database, as this view sees it, into a new file that its owner alone can read.
     ///
     /// # Errors
@@ -151,7 +151,7 @@ fn counts(connection: &Connection) -> rusqlite::Result<[usize; 5]> {
     Ok(counts)
 }
 
-impl Batch<'_> {
+impl UpkeepWriter<'_> {
     /// Notes where the history lies too, so that a purge can name it.
     ///
     /// # Errors
@@ -185,7 +185,7 @@ mod tests {
         let mut reader = Connection::open(&file).unwrap();
         let moment = reader.transaction().unwrap();
         let copy = dir.path().join("history.bak");
-        View::new(&moment).back_up(&copy).unwrap();
+        Upkeep::new(&moment).back_up(&copy).unwrap();
         writer.execute("INSERT INTO said VALUES ('meanwhile')", []).unwrap();
         assert_eq!(said(&moment), 0);
         assert_eq!(said(&Connection::open(&copy).unwrap()), 0);

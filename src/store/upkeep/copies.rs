@@ -10,7 +10,7 @@ use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Message};
-use crate::store::View;
+use crate::store::{Messages, Summaries, Upkeep};
 
 /// Fewer digits are no short id.
 const FEWEST: usize = 6;
@@ -61,7 +61,7 @@ impl Traces {
     }
 }
 
-impl View<'_> {
+impl Upkeep<'_> {
     /// All echoes.
     pub(in crate::store) fn echoes(&self) -> Result<Vec<Echo>> {
         let rows = self.rows(
@@ -69,14 +69,15 @@ impl View<'_> {
               WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
         )?;
         // What can't be read repeats nothing.
-        let read = |id: i64| Echo::of(MessageId(id), &self.json_of(MessageId(id)).ok()?);
+        let read =
+            |id: i64| Echo::of(MessageId(id), &Messages::new(self.connection).json_of(MessageId(id)).ok()?);
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
     /// How these messages begin, but for echoes: those begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let beginning = |id: &MessageId| {
-            let message = Message::parse(&self.json_of(*id).ok()?);
+            let message = Message::parse(&Messages::new(self.connection).json_of(*id).ok()?);
             let text = (!message.is_recall_echo()).then(|| folded(&message.readable()))?;
             text.as_bytes().get(..BEGINNING).map(<[u8]>::to_vec)
         };
@@ -93,7 +94,7 @@ impl View<'_> {
     }
 
     fn named(&self, what: &Sources, name: impl Fn(&Hash) -> String) -> Result<BTreeSet<String>> {
-        Ok(self.identities(what)?.iter().map(name).collect())
+        Ok(Summaries::new(self.connection).identities(what)?.iter().map(name).collect())
     }
 
     /// The messages that stay, and name something by a short id that it has no more after the purge.
@@ -115,7 +116,7 @@ impl View<'_> {
         names.extend(self.named(&Sources::Messages(messages), Hash::message_handle)?);
         let mut summaries: HashSet<SummaryId> = plan.summaries.iter().copied().collect();
         for id in self.rows("SELECT id FROM summaries ORDER BY depth, id")? {
-            let follows = match self.edges(SummaryId(id))?.sources {
+            let follows = match Summaries::new(self.connection).edges(SummaryId(id))?.sources {
                 Sources::Messages(sources) => sources.iter().any(|source| below.contains(&source.0)),
                 Sources::Summaries(sources) => sources.iter().any(|source| summaries.contains(source)),
             };
@@ -126,7 +127,7 @@ impl View<'_> {
         let summaries = summaries.into_iter().collect();
         names.extend(self.named(&Sources::Summaries(summaries), Hash::summary_handle)?);
         let keeps = |id: &i64| {
-            let json = self.json_of(MessageId(*id)).unwrap_or_default();
+            let json = Messages::new(self.connection).json_of(MessageId(*id)).unwrap_or_default();
             names_held(&json).any(|name| is_named(&name, &names))
         };
         let messages = self.rows("SELECT id FROM messages WHERE kind IN (0, 1, 2)")?;

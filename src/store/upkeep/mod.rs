@@ -4,6 +4,7 @@
 
 pub(super) mod adopt;
 pub(super) mod audit;
+pub(super) mod audit_index;
 pub(super) mod backup;
 pub(super) mod copies;
 pub(super) mod purge;
@@ -12,3 +13,5 @@ pub(super) mod rebase;
 pub(super) mod repair;
 pub(super) mod salvage;
 pub(super) mod vacuum;
+
+crate::store::view::handles!("What audits, backups and purges look at." Upkeep, "Repairs, purges, and notes backups." UpkeepWriter);

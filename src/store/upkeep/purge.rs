@@ -14,9 +14,9 @@ use super::vacuum;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, SummaryId};
+use crate::store::columns::{hash_at, kind_from_sql, reading};
 use crate::store::messages::codec;
-use crate::store::view::{hash_at, kind_from_sql, reading};
-use crate::store::{Batch, View};
+use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
 
 /// What is to be purged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub(in crate::store) fn purging(error: rusqlite::Error) -> Error {
     Error::storing("failed to purge the history store", error)
 }
 
-impl View<'_> {
+impl Upkeep<'_> {
     /// What a purge would remove.
     ///
     /// # Errors
@@ -140,11 +140,11 @@ impl View<'_> {
         let renditions: BTreeSet<MessageId> = renditions.map(|bone| MessageId(bone.id)).collect();
         let mut summaries = self.told_of(&messages, bones)?;
         for message in messages.iter().chain(&renditions) {
-            summaries.extend(self.leaves_over(*message)?);
+            summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
         }
         let mut waiting: Vec<SummaryId> = summaries.iter().copied().collect();
         while let Some(summary) = waiting.pop() {
-            let parents = self.edges(summary)?.parents;
+            let parents = Summaries::new(self.connection).edges(summary)?.parents;
             waiting.extend(parents.into_iter().filter(|parent| summaries.insert(*parent)));
         }
         Ok(PurgePlan { messages, renditions, summaries, ..PurgePlan::default() })
@@ -213,7 +213,9 @@ impl View<'_> {
                 let (from, to) = plan.times.unwrap_or((time, time));
                 plan.times = Some((from.min(time), to.max(time)));
             }
-            sessions.extend(self.sessions_of(*message)?.into_iter().map(|session| session.0));
+            sessions.extend(
+                Messages::new(self.connection).sessions_of(*message)?.into_iter().map(|session| session.0),
+            );
         }
         let mut query = (self.connection)
             .prepare_cached("SELECT session_id, file FROM conversations WHERE id = ?1")
@@ -286,7 +288,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl UpkeepWriter<'_> {
     /// Purges, and notes that the file has yet to be vacuumed.
     ///
     /// # Errors

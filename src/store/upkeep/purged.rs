@@ -7,9 +7,9 @@ use rusqlite::{OptionalExtension as _, params};
 use super::purge::purging;
 use crate::error::Result;
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, Nonce};
+use crate::store::columns::{hash_at, reading};
 use crate::store::messages::codec;
-use crate::store::view::{hash_at, reading};
-use crate::store::{Batch, NewMessage, View};
+use crate::store::{NewMessage, Upkeep, UpkeepWriter};
 
 /// What an entry is called that showed another message under an id that was taken, once that message is purged.
 #[must_use]
@@ -17,7 +17,7 @@ pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
 }
 
-impl View<'_> {
+impl Upkeep<'_> {
     /// What is left of a message that was purged, if `new` is a copy of that: below the same message, of the same time, in an
     /// entry of the same id. Entries of the first version of session files have ids of ours, then ids of Pi's.
     ///
@@ -104,7 +104,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl UpkeepWriter<'_> {
     /// What an old database has in place of a message: row, lineage and height of the same here.
     ///
     /// # Errors

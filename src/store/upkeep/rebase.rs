@@ -14,52 +14,15 @@ use crate::dag::{MessageKind, Sources};
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, Nonce, SummaryId};
 use crate::model::{State, SummaryRecord, replacements};
-use crate::store::view::{hash_at, reading};
-use crate::store::{Batch, StoredSummary, View};
+use crate::store::columns::{hash_at, reading};
+use crate::store::{Messages, StoredSummary, Summaries, Upkeep, UpkeepWriter};
 
 /// The identities that changed, by row: the old one and the new one.
 type Changed = HashMap<i64, (Hash, Hash)>;
 
-impl View<'_> {
-    /// The identities of what a summary is made from.
-    ///
-    /// # Errors
-    /// When the database can't be read.
-    pub fn identities(&self, sources: &Sources) -> Result<Vec<Hash>> {
-        let (sql, rows): (_, Vec<i64>) = match sources {
-            Sources::Messages(messages) => {
-                ("SELECT lineage FROM messages WHERE id = ?1", messages.iter().map(|id| id.0).collect())
-            }
-            Sources::Summaries(summaries) => (
-                "SELECT hash AS lineage FROM summaries WHERE id = ?1",
-                summaries.iter().map(|id| id.0).collect(),
-            ),
-        };
-        if let (Sources::Messages(_), [first, .., last]) = (sources, rows.as_slice())
-            && rows.windows(2).all(|pair| pair[0] + 1 == pair[1])
-        {
-            let found = self.lineages(*first, *last)?;
-            if found.len() == rows.len() {
-                return Ok(found);
-            }
-        }
-        let mut query = self.connection.prepare_cached(sql).map_err(reading)?;
-        rows.into_iter()
-            .map(|id| query.query_row([id], |row| hash_at(row, "lineage")).map_err(reading))
-            .collect()
-    }
-
-    /// Of messages that were stored one right after the other, as most are.
-    fn lineages(&self, first: i64, last: i64) -> Result<Vec<Hash>> {
-        let mut query = (self.connection)
-            .prepare_cached("SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
-            .map_err(reading)?;
-        let found = query.query_map([first, last], |row| hash_at(row, "lineage")).map_err(reading)?;
-        found.collect::<rusqlite::Result<_>>().map_err(reading)
-    }
-
+impl Upkeep<'_> {
     fn lineage(&self, message: i64) -> Result<Hash> {
-        Ok(self.identities(&Sources::Messages(vec![MessageId(message)]))?[0])
+        Ok(Summaries::new(self.connection).identities(&Sources::Messages(vec![MessageId(message)]))?[0])
     }
 
     fn nonce(&self, message: i64) -> Result<Option<Nonce>> {
@@ -71,7 +34,7 @@ impl View<'_> {
     }
 }
 
-impl Batch<'_> {
+impl UpkeepWriter<'_> {
     /// Gives new identities to the messages that were `purged`, which now have these numbers, and to all that follows from them.
     /// `bones` are all messages, those above before those below; of these, `gone` are not there any more.
     pub(in crate::store) fn rebase(
@@ -114,11 +77,12 @@ impl Batch<'_> {
         if bone.kind == MessageKind::Purged {
             return Ok(self.nonce(bone.id)?.map(|nonce| is.purged(&nonce)));
         }
-        let Ok(message) = self.message(MessageId(bone.id)) else { return Ok(None) };
+        let Ok(message) = Messages::new(self.connection).message(MessageId(bone.id)) else { return Ok(None) };
         if bone.kind != MessageKind::Edited {
             return Ok(Some(is.child(&message.json)));
         }
-        let original = bone.parent.and_then(|parent| self.message(MessageId(parent)).ok());
+        let original =
+            bone.parent.and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
         let Some(original) = original else { return Ok(None) };
         if original.json == message.json {
             // The edit changed nothing that is seen: what it said is not known, and need not be.
@@ -139,7 +103,7 @@ impl Batch<'_> {
         let mut broken = BTreeSet::new();
         for summary in all.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)? {
             let (id, old): (i64, Hash) = summary;
-            let sources = self.edges(SummaryId(id))?.sources;
+            let sources = Summaries::new(self.connection).edges(SummaryId(id))?.sources;
             let (rows, known): (Vec<i64>, _) = match &sources {
                 Sources::Messages(ids) => (ids.iter().map(|id| id.0).collect(), messages),
                 Sources::Summaries(ids) => (ids.iter().map(|id| id.0).collect(), &changed),
@@ -151,11 +115,11 @@ impl Batch<'_> {
             if !rows.iter().any(|row| known.contains_key(row)) {
                 continue;
             }
-            let new = self.identities(&sources)?;
+            let new = Summaries::new(self.connection).identities(&sources)?;
             let before: Vec<Hash> = (rows.iter().zip(&new))
                 .map(|(row, new)| known.get(row).map_or(*new, |(old, _)| *old))
                 .collect();
-            let hash = self
+            let hash = Summaries::new(self.connection)
                 .summary(SummaryId(id))
                 .map(|summary| (identity(&summary, &before) == old).then(|| identity(&summary, &new)));
             // The doctor would not believe one that was not what its hash said.

@@ -6,11 +6,11 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, Hash, MessageId, SummaryId};
-use crate::model::{Message, passages, with_replacement};
+use crate::model::{Message, parts, passages, with_replacement};
+use crate::store::columns::reading;
 use crate::store::messages::codec;
 use crate::store::summaries::records::text_of;
-use crate::store::view::reading;
-use crate::store::{Batch, Facts, NewMessage};
+use crate::store::{Facts, IndexWriter, MessageWriter, Messages, NewMessage, UpkeepWriter};
 
 fn mending(error: rusqlite::Error) -> Error {
     Error::storing("failed to repair the history store", error)
@@ -37,7 +37,7 @@ pub struct Orphan {
     pub is_founded: bool,
 }
 
-impl Batch<'_> {
+impl UpkeepWriter<'_> {
     /// Puts the text of a damaged message back; `false`, and nothing is changed, where text and place do not give the
     /// identity that the row has.
     ///
@@ -63,7 +63,8 @@ impl Batch<'_> {
         let (json, proof) = match text {
             Text::Said(json) => (json.clone(), above.child(json)),
             Text::Replaced(replacement) => {
-                let original = parent.and_then(|parent| self.message(MessageId(parent)).ok());
+                let original =
+                    parent.and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
                 let Some(original) = original else { return Ok(false) };
                 (with_replacement(&original.json, replacement), above.edited(replacement))
             }
@@ -141,12 +142,12 @@ impl Batch<'_> {
                 .optional()
         };
         let next = bereft.message.map_or(Ok(None), after).map_err(mending)?;
-        if let Some(next) = next.and_then(|next| self.message(MessageId(next)).ok())
+        if let Some(next) = next.and_then(|next| Messages::new(self.connection).message(MessageId(next)).ok())
             && message.lineage.child(&next.json) != next.lineage
         {
             return Ok(false);
         }
-        let id = self.add_message_at(bereft.message, message)?;
+        let id = MessageWriter::new(self.connection).add_message_at(bereft.message, message)?;
         self.connection
             .prepare_cached("UPDATE entries SET message_id = ?2, head_id = ?2 WHERE id = ?1")
             .and_then(|mut update| update.execute([bereft.entry.0, id.0]))
@@ -234,7 +235,7 @@ impl Batch<'_> {
             let id: i64 = row.get("id").map_err(reading)?;
             // One whose text can't be read has no words.
             let Ok(text) = text_of(row).map_err(reading)? else { continue };
-            self.index("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", id, &text)?;
+            IndexWriter::new(self.connection).add_text(id, &text, &parts(&text))?;
         }
         Ok(())
     }
@@ -250,7 +251,7 @@ impl Batch<'_> {
             let text = Message::parse(json).searchable();
             for (row, range) in (first..first.saturating_add(message.passages)).zip(passages(&text)) {
                 let body = &text[range];
-                self.index("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body)?;
+                IndexWriter::new(self.connection).add_passage(row, body, &parts(body))?;
             }
             Ok(true)
         })

@@ -89,7 +89,7 @@ impl Exporter<'_> {
 /// This session, or all of them; one at least.
 async fn sessions(of: &Exporter<'_>) -> Result<Vec<ExportedSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
-    let sessions = of.store().read(move |view| view.exported_sessions(only)).await?;
+    let sessions = of.store().read(move |view| view.messages().exported_sessions(only)).await?;
     if sessions.is_empty() {
         return Err(Error::invalid(NOTHING));
     }
@@ -164,7 +164,7 @@ async fn lines_of(store: &Store, session: &ExportedSession) -> Result<Lines> {
     let (conversation, file) = (session.id, session.file.clone());
     let read = move |view: &View<'_>| {
         // What was purged may stand in the file still, also in what was made of it.
-        let is_purged = view.has_purged(conversation)?;
+        let is_purged = view.messages().has_purged(conversation)?;
         Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
     };
     store.read(read).await
@@ -198,7 +198,7 @@ async fn write_entries<T: Take>(
         let state = (taker, lines, messages);
         let read = move |view: &View<'_>| {
             let (mut taker, mut lines, mut messages) = state;
-            let mut entries = view.exported_entries(conversation, after, SLICE)?;
+            let mut entries = view.messages().exported_entries(conversation, after, SLICE)?;
             entries.retain(|entry| entry.row <= last);
             for entry in &entries {
                 taker.take(entry, line(view, conversation, entry, &mut lines)?)?;
@@ -220,7 +220,7 @@ async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
     let mut output = Output::create(&in_folder(path, &file_name(&session, "md")), of.force)?;
     let (store, cwd, conversation) = (of.store(), &of.home.cwd, session.id);
     let branch = match of.scope.leaf.clone() {
-        Some(leaf) => store.read(move |view| view.branch(conversation, &leaf)).await?,
+        Some(leaf) => store.read(move |view| view.messages().branch(conversation, &leaf)).await?,
         None => Vec::new(),
     };
     let said: Vec<_> = (branch.into_iter())
@@ -236,7 +236,7 @@ async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
         let read = move |view: &View<'_>| {
             let (mut output, mut messages) = state;
             for id in slice {
-                let stored = view.message(id)?;
+                let stored = view.messages().message(id)?;
                 let message = Message::parse(&stored.json);
                 // What Pi tells a model of itself was not said.
                 if message.role == Role::System {

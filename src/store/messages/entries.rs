@@ -1,0 +1,227 @@
+//! Entries: which messages a session shows, and what hangs below what.
+
+use rusqlite::{OptionalExtension as _, named_params, params};
+
+use crate::error::Result;
+use crate::ids::{ConversationId, EntryId, Hash, MessageId};
+use crate::store::columns::{hash_at, reading, writing};
+use crate::store::{MessageWriter, Messages};
+
+/// An entry to store.
+pub struct NewEntry<'a> {
+    /// Pi's id.
+    pub entry_id: &'a str,
+    /// The entry above.
+    pub parent: Option<EntryId>,
+    /// What it does.
+    pub role: EntryRole<'a>,
+    /// The last message at or above it.
+    pub head: Option<MessageId>,
+}
+
+/// What an entry does.
+pub enum EntryRole<'a> {
+    /// It only links.
+    Link,
+    /// It shows a message.
+    Message(MessageId),
+    /// It replaces (or, with `None`, hides) what another entry shows.
+    Edit {
+        /// Pi's id of that entry.
+        target: &'a str,
+        /// The rendition.
+        rendition: Option<MessageId>,
+    },
+    /// We show a stub in place of what another entry shows.
+    Stub {
+        /// Pi's id of that entry.
+        target: &'a str,
+        /// Estimated tokens of the stub; 0 where nothing is shown.
+        tokens: usize,
+        /// So many hiding edits right below it are ours too.
+        hides: usize,
+    },
+    /// A compaction.
+    Compaction,
+}
+
+impl Messages<'_> {
+    /// Pi's ids of all entries of a session that are stored.
+    pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT entry_id FROM entries WHERE conversation_id = ?1")
+            .map_err(reading)?;
+        let ids = query.query_map([conversation.0], |row| row.get(0)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// How many entries of a session are stored.
+    pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT count(*) FROM entries WHERE conversation_id = ?1")
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The last entry that is stored, of whatever session.
+    pub fn newest_entry(&self) -> Result<EntryId> {
+        self.connection
+            .prepare_cached("SELECT coalesce(max(id), 0) FROM entries")
+            .and_then(|mut query| query.query_row([], |row| row.get(0).map(EntryId)))
+            .map_err(reading)
+    }
+
+    /// Looks at the newest of the entries, so that a start meets a table that is damaged as a whole.
+    pub fn touch_entries(&self, conversation: ConversationId) -> Result<()> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT (SELECT entry_id FROM entries WHERE conversation_id = ?1 ORDER BY entry_id DESC LIMIT 1),
+                        (SELECT kind FROM entries ORDER BY id DESC LIMIT 1)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |_| Ok(())))
+            .map_err(reading)
+    }
+
+    /// Messages that a session shows on any branch; costs the length of the session.
+    pub fn said_in(&self, conversation: ConversationId) -> Result<usize> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT count(DISTINCT m.id) FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND m.kind IN (0, 1)",
+            )
+            .and_then(|mut query| query.query_row([conversation.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// How many of these entries show a message that was said.
+    pub fn said_by<'a>(
+        &self,
+        conversation: ConversationId,
+        entries: impl Iterator<Item = &'a str>,
+    ) -> Result<usize> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT count(*) FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind IN (0, 1)",
+            )
+            .map_err(reading)?;
+        let mut said = 0;
+        for entry in entries {
+            said += query
+                .query_row(params![conversation.0, entry], |row| row.get::<_, usize>(0))
+                .map_err(reading)?;
+        }
+        Ok(said)
+    }
+
+    /// The last entry that is stored, and how many messages [`Messages::said_in`] counts that no entry up to `before` shows; costs the
+    /// entries after that.
+    pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
+        // Of the whole session, its own index tells which entries those are, and nothing comes before them.
+        let sql = match before.0 {
+            0 => {
+                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.conversation_id = ?1 AND e.id > ?2 AND m.kind IN (0, 1)"
+            }
+            _ => {
+                "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
+                   FROM entries e JOIN messages m ON m.id = e.message_id
+                  WHERE e.id > ?2 AND +e.conversation_id = ?1 AND m.kind IN (0, 1)
+                    AND NOT EXISTS (SELECT 1 FROM entries o
+                                     WHERE o.message_id = m.id AND o.conversation_id = ?1 AND o.id <= ?2)"
+            }
+        };
+        (self.connection)
+            .prepare_cached(sql)
+            .and_then(|mut query| {
+                query.query_row([conversation.0, before.0], |row| Ok((EntryId(row.get(0)?), row.get(1)?)))
+            })
+            .map_err(reading)
+    }
+
+    /// The row of an entry, if it is stored.
+    pub fn entry_row(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<EntryId>> {
+        let mut query = (self.connection)
+            .prepare_cached("SELECT id FROM entries WHERE conversation_id = ?1 AND entry_id = ?2")
+            .map_err(reading)?;
+        query
+            .query_row(params![conversation.0, entry_id], |row| row.get(0).map(EntryId))
+            .optional()
+            .map_err(reading)
+    }
+
+    /// The last message at or above an entry, with its lineage and height: what its children extend.
+    pub fn head_of(&self, entry: EntryId) -> Result<Option<(MessageId, Hash, i64)>> {
+        let mut query = self.connection.prepare_cached(
+            "SELECT m.id, m.lineage, m.height FROM entries e JOIN messages m ON m.id = e.head_id WHERE e.id = ?1",
+        ).map_err(reading)?;
+        query
+            .query_row([entry.0], |row| {
+                Ok((MessageId(row.get("id")?), hash_at(row, "lineage")?, row.get("height")?))
+            })
+            .optional()
+            .map_err(reading)
+    }
+
+    /// The message that an entry shows, if it shows one.
+    pub fn shown_by(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
+        let mut query = self
+            .connection
+            .prepare_cached(
+                "SELECT message_id FROM entries
+              WHERE conversation_id = ?1 AND entry_id = ?2 AND kind = 1 AND message_id IS NOT NULL",
+            )
+            .map_err(reading)?;
+        query
+            .query_row(params![conversation.0, entry_id], |row| row.get(0).map(MessageId))
+            .optional()
+            .map_err(reading)
+    }
+
+    /// How many hiding edits right below an entry are ours.
+    pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
+        self.connection
+            .prepare_cached("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([entry.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+}
+
+impl MessageWriter<'_> {
+    /// Stores an entry unless it is there, and says which row it is.
+    pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
+        let (kind, message, target) = match &entry.role {
+            EntryRole::Link => (0, None, None),
+            EntryRole::Message(message) => (1, Some(*message), None),
+            EntryRole::Edit { target, rendition } => (2, *rendition, Some(*target)),
+            EntryRole::Compaction => (3, None, None),
+            EntryRole::Stub { target, .. } => (4, None, Some(*target)),
+        };
+        let (stub_tokens, hides) = match &entry.role {
+            EntryRole::Stub { tokens, hides, .. } => (Some(tokens), Some(hides).filter(|hides| **hides > 0)),
+            _ => (None, None),
+        };
+        self.connection
+            .prepare_cached(
+                "INSERT INTO entries (conversation_id, entry_id, parent_id, kind, message_id, head_id, target,
+                                      stub_tokens, hides)
+                 VALUES (:conversation, :entry_id, :parent, :kind, :message, :head, :target, :stub_tokens, :hides)",
+            )
+            .and_then(|mut insert| {
+                insert.insert(named_params! {
+                    ":conversation": conversation.0,
+                    ":entry_id": entry.entry_id,
+                    ":parent": entry.parent.map(|parent| parent.0),
+                    ":kind": kind,
+                    ":message": message.map(|message| message.0),
+                    ":head": entry.head.map(|head| head.0),
+                    ":target": target,
+                    ":stub_tokens": stub_tokens,
+                    ":hides": hides,
+                })
+            })
+            .map(EntryId)
+            .map_err(writing)
+    }
+}

@@ -1,0 +1,161 @@
+//! Adding summaries, with their edges and their words in the index.
+
+use rusqlite::{named_params, params};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::facts::Facts;
+use crate::ids::{Hash, SummaryId};
+use crate::model::{Quote, State, SummaryRecord, parts};
+use crate::store::columns::writing;
+use crate::store::messages::codec;
+use crate::store::summaries::beside::Beside;
+use crate::store::{IndexWriter, SummaryWriter};
+
+/// A summary to store, with its edges.
+#[derive(Clone, Debug)]
+pub struct NewSummary {
+    /// Its identity.
+    pub hash: Hash,
+    /// 0 for a leaf.
+    pub depth: u32,
+    /// The text.
+    pub text: String,
+    /// Estimated tokens of the text.
+    pub tokens: usize,
+    /// How it came about.
+    pub state: State,
+    /// `provider/model`, none for an extract.
+    pub model: Option<String>,
+    /// Version of its prompts.
+    pub prompt_version: u32,
+    /// JSON of what its calls used.
+    pub usage: Option<String>,
+    /// ms since the epoch.
+    pub created_at: i64,
+    /// What its messages say word for word.
+    pub quotes: Vec<Quote>,
+    /// What it was made from.
+    pub sources: crate::dag::Sources,
+    /// Made of `text`.
+    pub prepared: PreparedText,
+}
+
+impl NewSummary {
+    /// The identity that it has if it was made from what is called so.
+    pub(in crate::store) fn identity(&self, sources: &[Hash]) -> Hash {
+        let Self { depth, state, prompt_version, text, quotes, .. } = self;
+        SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
+    }
+}
+
+/// What is stored of a summary's text, made ready likewise.
+#[derive(Clone, Debug)]
+pub struct PreparedText {
+    /// None where it is no smaller packed.
+    packed: Option<Vec<u8>>,
+    codec: i64,
+    parts: String,
+}
+
+impl PreparedText {
+    /// Packs a text, and takes it to pieces for the index.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self::with(codec::encode(text), text)
+    }
+
+    /// The same for a text that is needed at once and made anew later: more quickly, and packed less well.
+    #[must_use]
+    pub fn at_once(text: &str) -> Self {
+        Self::with(codec::encode_quickly(text), text)
+    }
+
+    fn with((packed, codec): (Vec<u8>, i64), text: &str) -> Self {
+        Self { packed: (packed.len() < text.len()).then_some(packed), codec, parts: parts(text) }
+    }
+}
+
+impl SummaryWriter<'_> {
+    /// Stores a summary with its edges unless it is there, and says which row it is.
+    ///
+    /// # Errors
+    /// Also when a source is missing, or has another identity than its own holds: what was purged while the summary was made
+    /// must not come back by it.
+    pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
+        self.add_summary_with(summary, None)
+    }
+
+    /// The same with the facts of its messages, where these are known.
+    ///
+    /// # Errors
+    /// As [`Batch::add_summary`].
+    pub fn add_summary_with(&self, summary: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
+        if let Some(id) = self.summary_by_hash(summary.hash)? {
+            return Ok(id);
+        }
+        if summary.identity(&self.identities(&summary.sources)?) != summary.hash {
+            return Err(Error::store(
+                "something that was being summarized has been purged meanwhile; the next compaction does without it",
+            ));
+        }
+        let span = self.span_of(&summary.sources)?;
+        let PreparedText { packed, codec, parts } = &summary.prepared;
+        let is_packed = packed.is_some();
+        let usage = summary.usage.clone().and_then(|usage| RawValue::from_string(usage).ok());
+        let quotes = (!summary.quotes.is_empty()).then(|| summary.quotes.clone());
+        let beside = Beside { quotes, facts: facts.cloned(), usage };
+        let id = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO summaries (hash, depth, text, tokens, state, model, prompt_version, created_at,
+                                        first_message, last_message, messages, from_time, to_time,
+                                        packed, codec, bytes, beside)
+                 VALUES (:hash, :depth, :text, :tokens, :state, :model, :prompt_version, :created_at,
+                         :first, :last, :messages, :from_time, :to_time, :packed, :codec, :bytes, :beside)",
+            )
+            .and_then(|mut insert| {
+                insert.insert(named_params! {
+                    ":hash": summary.hash.0,
+                    ":depth": summary.depth,
+                    ":text": if is_packed { "" } else { &summary.text },
+                    ":packed": packed,
+                    ":codec": is_packed.then_some(codec),
+                    ":bytes": is_packed.then_some(summary.text.len()),
+                    ":beside": beside.to_sql(),
+                    ":tokens": summary.tokens,
+                    ":state": summary.state.as_str(),
+                    ":model": summary.model,
+                    ":prompt_version": summary.prompt_version,
+                    ":created_at": summary.created_at,
+                    ":first": span.first.0,
+                    ":last": span.last.0,
+                    ":messages": span.messages,
+                    ":from_time": span.from_time,
+                    ":to_time": span.to_time,
+                })
+            })
+            .map_err(writing)?;
+        self.add_edges(SummaryId(id), &summary.sources)?;
+        IndexWriter::new(self.connection).add_text(id, &summary.text, parts)?;
+        Ok(SummaryId(id))
+    }
+
+    fn add_edges(&self, summary: SummaryId, sources: &crate::dag::Sources) -> Result<()> {
+        use crate::dag::Sources::{Messages, Summaries};
+        let edges: Vec<(Option<i64>, Option<i64>)> = match sources {
+            Messages(messages) => messages.iter().map(|message| (Some(message.0), None)).collect(),
+            Summaries(summaries) => summaries.iter().map(|source| (None, Some(source.0))).collect(),
+        };
+        let mut insert = self
+            .connection
+            .prepare_cached(
+                "INSERT INTO summary_sources (summary_id, ordinal, message_id, source_id) VALUES (?1, ?2, ?3, ?4)",
+            )
+            .map_err(writing)?;
+        for (ordinal, (message, source)) in edges.into_iter().enumerate() {
+            insert.execute(params![summary.0, ordinal, message, source]).map_err(writing)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,105 @@
+//! Counts of summaries: by session, by depth, and what their model calls used.
+
+use rusqlite::named_params;
+
+use crate::error::Result;
+use crate::ids::ConversationId;
+use crate::store::columns::reading;
+use crate::store::summaries::beside::Beside;
+use crate::store::{Messages, Summaries};
+
+/// The counts of one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Messages it shows on any branch.
+    pub messages: usize,
+    /// Summaries of its messages.
+    pub summaries: usize,
+    /// How many of them are degraded.
+    pub degraded: usize,
+    /// Depth of the deepest.
+    pub depth: u32,
+}
+
+/// The summaries of one depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DepthCount {
+    /// The depth.
+    pub depth: u32,
+    /// How many there are.
+    pub summaries: usize,
+    /// How many of them are degraded.
+    pub degraded: usize,
+}
+
+impl Summaries<'_> {
+    /// Counts of one session.
+    pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
+        Ok(Totals {
+            messages: Messages::new(self.connection).said_in(conversation)?,
+            ..self.summary_totals(conversation)?
+        })
+    }
+
+    /// Counts of the summaries of one session; `messages` is left at zero.
+    pub fn summary_totals(&self, conversation: ConversationId) -> Result<Totals> {
+        let (summaries, degraded, depth) = (self.connection)
+            .prepare_cached(
+                "SELECT count(*), coalesce(sum(state = 'degraded'), 0), coalesce(max(depth), 0)
+                   FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)",
+            )
+            .and_then(|mut query| {
+                query.query_row([conversation.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            })
+            .map_err(reading)?;
+        Ok(Totals { messages: 0, summaries, degraded, depth })
+    }
+
+    /// How many summaries of a session each depth has, and how many of them are degraded; depth 0 first.
+    pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT depth, count(*) AS summaries, sum(state = 'degraded') AS degraded
+                   FROM summaries s
+                  WHERE EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.first_message AND e.conversation_id = ?1)
+                    AND EXISTS (SELECT 1 FROM entries e
+                                 WHERE e.message_id = s.last_message AND e.conversation_id = ?1)
+                  GROUP BY depth ORDER BY depth",
+            )
+            .map_err(reading)?;
+        let counts = query
+            .query_map([conversation.0], |row| {
+                Ok(DepthCount {
+                    depth: row.get("depth")?,
+                    summaries: row.get("summaries")?,
+                    degraded: row.get("degraded")?,
+                })
+            })
+            .map_err(reading)?;
+        counts.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// JSON of what each summary's model calls used; of the summaries of a session, or of all.
+    pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT beside FROM summaries s
+                  WHERE beside IS NOT NULL
+                    AND (:conversation IS NULL OR EXISTS
+                         (SELECT 1 FROM entries e
+                           WHERE e.message_id = s.first_message AND e.conversation_id = :conversation))",
+            )
+            .map_err(reading)?;
+        let rows = query
+            .query_map(named_params! {":conversation": conversation.map(|id| id.0)}, |row| {
+                Ok(Beside::from_sql(row.get(0)?).usage.map(|usage| usage.get().to_owned()))
+            })
+            .map_err(reading)?;
+        rows.filter_map(rusqlite::Result::transpose).collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+}

@@ -1,0 +1,97 @@
+//! The run of messages a summary covers.
+
+use rusqlite::params;
+
+use crate::dag::Sources;
+use crate::error::{Error, Result};
+use crate::ids::{MessageId, SummaryId};
+use crate::store::Summaries;
+use crate::store::columns::reading;
+
+/// The messages a summary spans.
+pub(in crate::store) struct SourceSpan {
+    pub first: MessageId,
+    pub last: MessageId,
+    pub messages: usize,
+    pub from_time: i64,
+    pub to_time: i64,
+}
+
+impl Summaries<'_> {
+    /// The span of a summary to be: from its first source's beginning to its last one's end.
+    pub(in crate::store) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
+        let missing = || Error::store("a summary needs at least one source");
+        match sources {
+            Sources::Messages(messages) => {
+                let (first, last) = messages.first().zip(messages.last()).ok_or_else(missing)?;
+                let time = |id: MessageId| {
+                    self.connection
+                        .query_row("SELECT timestamp FROM messages WHERE id = ?1", params![id.0], |row| {
+                            row.get(0)
+                        })
+                        .map_err(reading)
+                };
+                let (from_time, to_time) = (time(*first)?, time(*last)?);
+                Ok(SourceSpan { first: *first, last: *last, messages: messages.len(), from_time, to_time })
+            }
+            Sources::Summaries(summaries) => {
+                let mut span: Option<SourceSpan> = None;
+                for source in summaries {
+                    let next = self.stored_span(*source)?;
+                    span = Some(match span {
+                        None => next,
+                        Some(span) => SourceSpan {
+                            last: next.last,
+                            to_time: next.to_time,
+                            messages: span.messages + next.messages,
+                            ..span
+                        },
+                    });
+                }
+                span.ok_or_else(missing)
+            }
+        }
+    }
+
+    fn stored_span(&self, id: SummaryId) -> Result<SourceSpan> {
+        self.connection
+            .prepare_cached(
+                "SELECT first_message, last_message, messages, from_time, to_time FROM summaries WHERE id = ?1",
+            )
+            .and_then(|mut query| {
+                query.query_row([id.0], |row| {
+                    Ok(SourceSpan {
+                        first: MessageId(row.get(0)?),
+                        last: MessageId(row.get(1)?),
+                        messages: row.get(2)?,
+                        from_time: row.get(3)?,
+                        to_time: row.get(4)?,
+                    })
+                })
+            })
+            .map_err(reading)
+    }
+
+    /// Does a leaf summary stand for all that was said from its first message to its last? Then it holds wherever its last
+    /// message is shown and nothing is edited.
+    pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
+        (self.connection)
+            .prepare_cached(
+                "SELECT last.height - first.height + 1 = s.messages AND first.kind = 0 AND last.kind = 0
+                   FROM summaries s
+                   JOIN messages first ON first.id = s.first_message
+                   JOIN messages last ON last.id = s.last_message
+                  WHERE s.id = ?1",
+            )
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0)))
+            .map_err(reading)
+    }
+
+    /// The last message of a summary's span.
+    pub fn last_message_of(&self, summary: SummaryId) -> Result<MessageId> {
+        (self.connection)
+            .prepare_cached("SELECT last_message FROM summaries WHERE id = ?1")
+            .and_then(|mut query| query.query_row([summary.0], |row| row.get(0).map(MessageId)))
+            .map_err(reading)
+    }
+}

@@ -39,7 +39,6 @@ pub async fn warning(store: &Store, bytes: u64, budget_megabytes: usize) -> Resu
     if bytes <= budget {
         return Ok(None);
     }
-    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     let told = store.read(|view| view.database().size_warned_at()).await?;
     if told.is_some_and(|told| bytes < told.saturating_add(told / AGAIN)) {
         return Ok(None);

@@ -57,7 +57,6 @@ pub async fn adopt(
         ));
     };
     // Taking a session over counts as opening it.
-    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     let seen = home.store.read(|view| view.messages().sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
     let found = aside(move || find(&dir, &own, &wanted)).await??;

@@ -351,7 +351,6 @@ impl Store {
     ///
     /// # Errors
     /// When the store is closed or can't be read.
-    #[expect(clippy::redundant_closure_for_method_calls, reason = "the path is not general over lifetimes")]
     pub async fn bytes(&self) -> Result<u64> {
         self.read(|view| view.database().page_bytes()).await
     }

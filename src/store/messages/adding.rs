@@ -66,6 +66,9 @@ impl Prepared {
 
 impl MessageWriter<'_> {
     /// Stores a message unless its lineage is there, and says which row it is.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
     pub fn add_message(&self, message: &NewMessage<'_>) -> Result<MessageId> {
         self.add_message_at(None, message)
     }

@@ -115,10 +115,6 @@ impl Store {
     /// # Errors
     /// When the database can't be read.
     pub async fn rewritten(&self) -> Result<i64> {
-        #[expect(
-            clippy::redundant_closure_for_method_calls,
-            reason = "the method itself is of one lifetime, and a view of any"
-        )]
         self.read(|view| view.messages().rewritten()).await
     }
 }

@@ -47,6 +47,9 @@ pub enum EntryRole<'a> {
 
 impl Messages<'_> {
     /// Pi's ids of all entries of a session that are stored.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
     pub fn entry_ids(&self, conversation: ConversationId) -> Result<Vec<String>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT entry_id FROM entries WHERE conversation_id = ?1")
@@ -190,6 +193,9 @@ impl Messages<'_> {
 
 impl MessageWriter<'_> {
     /// Stores an entry unless it is there, and says which row it is.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
     pub fn add_entry(&self, conversation: ConversationId, entry: &NewEntry<'_>) -> Result<EntryId> {
         let (kind, message, target) = match &entry.role {
             EntryRole::Link => (0, None, None),

@@ -60,7 +60,7 @@ impl Messages<'_> {
     /// A message with its JSON.
     ///
     /// # Errors
-    /// Also when there is no such row.
+    /// When there is no such row, or the database can't be read; the latter for all methods here.
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
         let mut query =
             (self.connection).prepare_cached("SELECT * FROM messages WHERE id = ?1").map_err(reading)?;
@@ -182,7 +182,6 @@ impl Messages<'_> {
     /// # Errors
     /// When the database can't be read.
     pub fn message_by_lineage(&self, lineage: Hash) -> Result<Option<MessageId>> {
-        use rusqlite::OptionalExtension as _;
         self.connection
             .prepare_cached("SELECT id FROM messages WHERE lineage = ?1")
             .and_then(|mut query| query.query_row([lineage.0], |row| row.get(0).map(MessageId)).optional())

@@ -9,6 +9,9 @@ use crate::store::{Summaries, SummaryWriter};
 
 impl Summaries<'_> {
     /// The summaries that a compaction entry carries, in the order in which they were made.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
     pub fn carried_by(&self, entry: EntryId) -> Result<Vec<SummaryId>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT summary_id FROM carried WHERE entry_id = ?1 ORDER BY summary_id")
@@ -50,6 +53,9 @@ impl Summaries<'_> {
 
 impl SummaryWriter<'_> {
     /// Notes that a compaction entry carries a summary in its details.
+    ///
+    /// # Errors
+    /// When the database can't be written; so for all methods here.
     pub fn add_carried(&self, entry: EntryId, summary: SummaryId) -> Result<()> {
         self.connection
             .prepare_cached("INSERT OR IGNORE INTO carried (entry_id, summary_id) VALUES (?1, ?2)")

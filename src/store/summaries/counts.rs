@@ -34,6 +34,9 @@ pub struct DepthCount {
 
 impl Summaries<'_> {
     /// Counts of one session.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
     pub fn totals(&self, conversation: ConversationId) -> Result<Totals> {
         Ok(Totals {
             messages: Messages::new(self.connection).said_in(conversation)?,

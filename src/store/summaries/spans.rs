@@ -19,6 +19,9 @@ pub(in crate::store) struct SourceSpan {
 
 impl Summaries<'_> {
     /// The span of a summary to be: from its first source's beginning to its last one's end.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
     pub(in crate::store) fn span_of(&self, sources: &Sources) -> Result<SourceSpan> {
         let missing = || Error::store("a summary needs at least one source");
         match sources {

@@ -36,6 +36,9 @@ fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
 
 impl Upkeep<'_> {
     /// Each searchable message with the row ids its passages have in the index: the first, and how many.
+    ///
+    /// # Errors
+    /// When the database can't be read; so for all methods here.
     pub fn passage_ranges(&self) -> Result<Vec<(MessageId, i64, i64)>> {
         let mut query = (self.connection)
             .prepare_cached(

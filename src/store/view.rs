@@ -29,7 +29,7 @@ macro_rules! handles {
         }
 
         impl<'t> $Writer<'t> {
-            /// Over a connection in a writing transaction.
+            /// `connection` is in a writing transaction.
             pub(in crate::store) fn new(connection: &'t rusqlite::Connection) -> Self {
                 Self($Reader::new(connection))
             }

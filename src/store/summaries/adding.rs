@@ -89,7 +89,7 @@ impl SummaryWriter<'_> {
     /// The same with the facts of its messages, where these are known.
     ///
     /// # Errors
-    /// As [`Batch::add_summary`].
+    /// As [`SummaryWriter::add_summary`].
     pub fn add_summary_with(&self, summary: &NewSummary, facts: Option<&Facts>) -> Result<SummaryId> {
         if let Some(id) = self.summary_by_hash(summary.hash)? {
             return Ok(id);

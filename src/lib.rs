@@ -57,7 +57,7 @@ pub mod model;
 pub mod policy;
 
 pub mod llm;
-pub mod store;
+pub(crate) mod store;
 
 pub mod compaction;
 pub mod doctor;

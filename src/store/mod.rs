@@ -22,7 +22,7 @@ pub use db::read_only::{Apart, places};
 pub use db::sizes::Sizes;
 pub use db::worker::Store;
 pub use db::{Database, DatabaseWriter};
-pub use index::search::{Filter, Hit, SummaryHit};
+pub use index::search::Filter;
 pub use index::stemming::{Kept, holds};
 pub use index::vocabulary::Pages;
 pub use index::{FullTextIndex, IndexWriter};
@@ -33,24 +33,22 @@ pub use messages::entries::{EntryRole, NewEntry};
 pub use messages::export::{ExportedEntry, ExportedSession, Shows};
 pub use messages::packed::{Packed, Turn};
 pub use messages::row_ranges::{Around, RowRanges};
-pub use messages::sessions::{Conversation, SessionFacts};
+pub use messages::sessions::SessionFacts;
 pub use messages::stored::StoredMessage;
 pub use messages::tree::Tree;
 pub use messages::{MessageWriter, Messages};
 pub use summaries::adding::{NewSummary, PreparedText};
 pub use summaries::counts::{DepthCount, Totals};
-pub use summaries::records::{Edges, StoredSummary};
+pub use summaries::records::StoredSummary;
 pub use summaries::{Summaries, SummaryWriter};
-pub use upkeep::adopt::{OldNote, OldSummary, OldTimes};
 pub use upkeep::audit::{
-    AuditedConversation, AuditedEdge, AuditedEntry, AuditedMessage, AuditedSummary, Dangling, Facts,
-    FileFacts, Horizon, Source,
+    AuditedConversation, AuditedEntry, AuditedMessage, AuditedSummary, Facts, Horizon, Source,
 };
 pub use upkeep::audit_index::Index;
 pub use upkeep::backup::{BackupFacts, backup_name};
-pub use upkeep::purge::{Purge, PurgePlan, PurgedSession};
+pub use upkeep::purge::{Purge, PurgePlan};
 pub use upkeep::purged::beside_purged;
-pub use upkeep::repair::{Orphan, Text};
+pub use upkeep::repair::Text;
 pub use upkeep::salvage::{OldSession, OldStore};
 pub use upkeep::{Upkeep, UpkeepWriter};
 pub use view::View;

@@ -2,7 +2,7 @@
  * The driver behind `npm run bench:boards -- FOLDER`: the queries of public boards, or of your own, asked through `lcm_grep`.
  *
  * `--kind PART` asks only those kinds, `--misses N` prints the worst answers, `--save FILE` keeps each query's scores and with `--against
- * FILE` says what has changed since.
+ * FILE` says what has changed since. `--sessions` makes each session of a conversation one of Pi's and asks for the sessions.
  */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -18,11 +18,11 @@ import { COLUMNS, changed, row, score } from "./score.mjs";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { kind: { type: "string", default: "" }, misses: { type: "string", default: "0" }, save: { type: "string" }, against: { type: "string" } },
+  options: { kind: { type: "string", default: "" }, misses: { type: "string", default: "0" }, save: { type: "string" }, against: { type: "string" }, sessions: { type: "boolean", default: false } },
 });
 const [folder] = positionals;
 if (positionals.length !== 1 || !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-  process.stderr.write("usage: npm run bench:boards -- FOLDER [--kind PART] [--misses N] [--save FILE] [--against FILE]; FOLDER holds the boards' files, see docs/benchmarks.md\n");
+  process.stderr.write("usage: npm run bench:boards -- FOLDER [--kind PART] [--sessions] [--misses N] [--save FILE] [--against FILE]; FOLDER holds the boards' files, see docs/benchmarks.md\n");
   process.exit(2);
 }
 const scratch = path.join(root, "target", "bench", `boards-${process.pid}`);
@@ -53,12 +53,13 @@ if (values.save) writeFileSync(values.save, JSON.stringify(all));
 /** @param {Conversation} conversation @param {number} n @returns {Promise<Scored[]>} */
 async function asked({ board, id, messages, sessions, queries }, n) {
   const wanted = queries.filter(({ kind }) => kind.includes(values.kind));
-  if (wanted.length === 0) return [];
+  if (wanted.length === 0 || (values.sessions && !sessions)) return [];
   const store = path.join(scratch, String(n));
   mkdirSync(store, { recursive: true });
-  const history = await historyOf(store, 40_000, messages);
+  const history = await historyOf(store, 40_000, messages, values.sessions ? sessions : undefined);
+  const how = values.sessions ? { scope: "sessions" } : {};
   const scored = [];
-  for (const query of wanted) scored.push({ board, conversation: id, ...score(query, await history.ask(query.query), sessions) });
+  for (const query of wanted) scored.push({ board, conversation: id, ...score(query, await history.ask(query.query, how), sessions) });
   await history.close();
   rmSync(store, { recursive: true, force: true });
   return scored;

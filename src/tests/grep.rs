@@ -445,6 +445,29 @@ async fn the_request_that_is_being_worked_on_is_not_its_own_answer() {
 }
 
 #[tokio::test]
+async fn of_sessions_the_one_that_speaks_most_of_it_comes_first_with_its_best_lines() {
+    let fed = Session::new().user("The walrus is fed, no plan needed.").user("Done?");
+    let planned = Session::new()
+        .user("Make a walrus plan.")
+        .assistant("The walrus plan has a tank.")
+        .user("Keep the walrus plan.")
+        .assistant("The walrus plan is kept.");
+    let asking = Asking::about(&Session::new().user("hello").user("When did we make the walrus plan?"))
+        .await
+        .beside("fed", &fed)
+        .await
+        .beside("planned", &planned)
+        .await;
+    let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
+    let headings: Vec<&str> = answer.lines().filter(|line| line.starts_with("Session ")).collect();
+    assert_eq!(headings.len(), 2, "{answer}");
+    assert!(headings[0].starts_with("Session planned, 20") && headings[1].starts_with("Session fed, 20"));
+    assert_eq!(roles(&answer).len(), 4, "three of the one and one of the other: {answer}");
+    let arguments = json!({"query": "walrus", "scope": "sessions", "sort": "recent"});
+    assert!(asking.refusal("lcm_grep", arguments).await.starts_with("scope sessions ranks words"));
+}
+
+#[tokio::test]
 async fn while_a_newer_request_waits_to_be_stored_the_last_stored_one_is_a_result() {
     let mut asking = Asking::about(&Session::new().user("Where is the walrus plan?")).await;
     asking.scope.newer_request = true;

@@ -30,12 +30,12 @@ const MOST_BYTES: usize = 32_000;
 /// What a call says.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
-    /// Words, identifiers, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
+    /// Words, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
     query: String,
     /// text (default): best first. regex: Rust syntax, newest first.
     #[serde(default)]
     mode: Mode,
-    /// Default: messages.
+    /// Default: messages. sessions: by session.
     #[serde(default)]
     scope: Kinds,
     /// this (default), project (earlier sessions too) or a session's id.
@@ -191,6 +191,13 @@ fn contradictions(parameters: &Parameters) -> Result<()> {
             text::one_line(tool, 40)
         )));
     }
+    if parameters.scope == Kinds::Sessions
+        && (parameters.mode == Mode::Regex || parameters.sort != Sort::Relevance)
+    {
+        return Err(Error::invalid(
+            "scope sessions ranks words, the best session first: leave mode and sort out, or choose another scope",
+        ));
+    }
     let of_messages = [
         ("role", parameters.role.is_some()),
         ("tool", parameters.tool.is_some()),
@@ -208,8 +215,13 @@ fn contradictions(parameters: &Parameters) -> Result<()> {
 fn render(question: &Question, findings: &Findings, now: i64) -> String {
     let mut out = String::new();
     let mut covering: Option<&String> = None;
+    let mut session: Option<&String> = None;
     for hit in &findings.hits {
-        if let Found::Message(_, summary) = &hit.found
+        if let (Some(id), Found::Message(card, _)) = (&hit.session, &hit.found) {
+            if session.replace(id) != Some(id) {
+                let _ = writeln!(out, "Session {}, {} UTC:", lines::name(id), text::minute(card.timestamp));
+            }
+        } else if let Found::Message(_, summary) = &hit.found
             && summary.as_ref() != covering
         {
             covering = summary.as_ref();
@@ -246,6 +258,7 @@ fn push_hit(out: &mut String, hit: &Hit, now: i64) {
     };
     let place = match (hit.place, &hit.found) {
         (Place::OtherBranch, Found::Summary(_)) => " · of another branch, or superseded",
+        (Place::OtherSession, _) if hit.session.is_some() => "",
         (place, _) => lines::place(place),
     };
     let beside = |out: &mut String, is_before: bool| {
@@ -278,8 +291,8 @@ fn closing(first: &Hit, question: &Question, findings: &Findings) -> String {
 
 fn nothing(question: &Question, findings: &Findings) -> String {
     let whose = match &question.sessions {
-        Sessions::This => "this session",
-        Sessions::Project => "this project",
+        Sessions::This if question.kinds != Kinds::Sessions => "this session",
+        Sessions::This | Sessions::Project => "this project",
         Sessions::Of(_) => "that session",
     };
     let query = text::one_line(&question.query, 80);
@@ -330,7 +343,7 @@ fn searched(kinds: Kinds, searched: Searched) -> String {
     let messages = format!("{more}{}", count(searched.messages, "message"));
     let summaries = count(searched.summaries, "summary");
     match kinds {
-        Kinds::Messages => messages,
+        Kinds::Messages | Kinds::Sessions => messages,
         Kinds::Summaries => summaries,
         Kinds::All => format!("{messages} and {summaries}"),
     }

@@ -76,6 +76,8 @@ pub enum Kinds {
     Summaries,
     /// Both.
     All,
+    /// What was said, of the sessions of the project, the best session first.
+    Sessions,
 }
 
 /// Whose history is searched.
@@ -177,6 +179,8 @@ pub struct Hit {
     pub found: Found,
     /// Where it was said.
     pub place: Place,
+    /// Pi's id of the session it was said in, where sessions are asked for.
+    pub session: Option<String>,
     /// What stands around the match.
     pub snippet: Snippet,
     /// The handle of a better result whose snippet says the same.
@@ -242,8 +246,8 @@ pub fn grep(
     let sight = Visibility::new(view, scope)?;
     let request = if question.also_current { None } else { sight.current_request()? };
     let conversation = match &question.sessions {
-        Sessions::This => Some(scope.conversation),
-        Sessions::Project => None,
+        Sessions::This if question.kinds != Kinds::Sessions => Some(scope.conversation),
+        Sessions::This | Sessions::Project => None,
         Sessions::Of(id) => {
             let remedy = ": session is \"this\", \"project\" or the beginning of a session's id";
             Some(session(view, id, remedy)?)
@@ -352,7 +356,7 @@ impl Search<'_> {
 
     /// Are summaries looked at?
     fn takes_summaries(&self) -> bool {
-        self.question.kinds != Kinds::Messages && !self.is_of_messages()
+        matches!(self.question.kinds, Kinds::Summaries | Kinds::All) && !self.is_of_messages()
     }
 
     /// Is this summary a possible answer?
@@ -398,6 +402,20 @@ impl Search<'_> {
     /// Stops a search that nobody waits for any more.
     fn go_on(&self) -> Result<()> {
         if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+
+    /// The session that a message was first said in.
+    fn session_of(&self, message: MessageId) -> Result<Option<ConversationId>> {
+        match self.conversation {
+            Some(session) => Ok(Some(session)),
+            None => Ok(self.view.messages().sessions_of(message)?.into_iter().min()),
+        }
+    }
+
+    /// Pi's id of that session, where sessions are asked for.
+    fn heading(&self, message: MessageId) -> Result<Option<String>> {
+        let session = if self.question.kinds == Kinds::Sessions { self.session_of(message)? } else { None };
+        session.map(|session| self.view.messages().session_id(session)).transpose()
     }
 
     /// Where a message was said.

@@ -199,6 +199,7 @@ fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippe
                 search.covering(id)?,
             ),
             place: search.place(id)?,
+            session: None,
             snippet,
             like: None,
             beside: search.beside(id)?,
@@ -221,6 +222,7 @@ fn summaries(search: &Search<'_>, regex: &Regex, beyond: Option<SummaryId>, page
                 Ok(Hit {
                     found: Found::Summary(SummaryCard::of(&summary)),
                     place: search.place_of_summary(summary.id)?,
+                    session: None,
                     snippet,
                     like: None,
                     beside: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::candidates::{Candidates, reach};
 use super::query::{Mark, Query, Term};
 use super::rerank::{Lens, frequent_words, role_weight};
-use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Sessions, Snippet, Sort};
+use super::{DEFAULT_LIMIT, Elsewhere, Findings, Found, Hit, Kinds, Next, Search, Snippet, Sort};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, MessageId, SummaryId};
 use crate::model::{passages, searchable};
@@ -31,6 +31,10 @@ const FROM_NEIGHBOR: f64 = 0.3;
 const ALWAYS_SHOWN: usize = 5;
 /// How much weaker that is.
 const WEAK: f64 = 0.35;
+/// Messages that a session is shown by.
+const OF_A_SESSION: usize = 3;
+/// What each further message adds to its session's score, beside the one before.
+const FURTHER: f64 = 0.5;
 /// What a summary counts beside a message, each measured against the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
 
@@ -66,9 +70,14 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     if candidates.is_empty() {
         return Ok(Findings { elsewhere: elsewhere(search, &query, &reach)?, ..Findings::default() });
     }
-    let candidates = in_order(search.question.sort, candidates);
+    let by_sessions = search.question.kinds == Kinds::Sessions;
+    let candidates = match by_sessions {
+        true => by_session(search, candidates)?,
+        false => in_order(search.question.sort, candidates),
+    };
+    let wants_more = by_sessions || search.question.limit > DEFAULT_LIMIT;
     let shown = match search.question.sort {
-        Sort::Relevance => shown(&candidates, from, search.limit(), search.question.limit > DEFAULT_LIMIT),
+        Sort::Relevance => shown(&candidates, from, search.limit(), wants_more),
         _ => candidates.len().saturating_sub(from).min(search.limit()),
     };
     let hits =
@@ -95,6 +104,38 @@ fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
         }
     }
     candidates
+}
+
+/// A session, by its messages that fit.
+struct Group {
+    session: ConversationId,
+    score: f64,
+    /// What the next message's score counts.
+    share: f64,
+    best: Vec<Candidate>,
+}
+
+/// The best session first, each with the best of its messages. A session's score adds up theirs, each next one for less: many weak
+/// ones do not outdo the one that says it.
+fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Result<Vec<Candidate>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for candidate in candidates {
+        let Target::Message(message, _) = candidate.target else { continue };
+        let Some(session) = search.session_of(message)? else { continue };
+        let at = groups.iter().position(|group| group.session == session).unwrap_or_else(|| {
+            groups.push(Group { session, score: 0.0, share: 1.0, best: Vec::new() });
+            groups.len() - 1
+        });
+        let group = &mut groups[at];
+        group.score += group.share * candidate.score;
+        group.share *= FURTHER;
+        let least = group.best.first().map_or(0.0, |best| best.score * WEAK);
+        if group.best.len() < OF_A_SESSION && candidate.score >= least {
+            group.best.push(candidate);
+        }
+    }
+    groups.sort_by(|one, other| other.score.total_cmp(&one.score));
+    Ok(groups.into_iter().flat_map(|group| group.best).collect())
 }
 
 /// How many results from `from` on make an answer; the weak ones too for who `wants_more`.
@@ -247,6 +288,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
             Ok(Hit {
                 found: Found::Message(MessageCard::of(&stored), search.covering(id)?),
                 place: search.place(id)?,
+                session: search.heading(id)?,
                 snippet: Snippet::best(&text, &within, marks, search.width()),
                 like: None,
                 beside: search.beside(id)?,
@@ -257,6 +299,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
             Ok(Hit {
                 found: Found::Summary(SummaryCard::of(&summary)),
                 place: search.place_of_summary(id)?,
+                session: None,
                 snippet: Snippet::best(&summary.text, &(0..summary.text.len()), marks, search.width()),
                 like: None,
                 beside: Vec::new(),
@@ -271,7 +314,7 @@ fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<E
     if search.question.kinds == Kinds::Messages && !search.is_of_messages() {
         elsewhere.summaries = summaries(search, query)?.len();
     }
-    if search.question.sessions != Sessions::Project && search.question.kinds != Kinds::Summaries {
+    if search.conversation.is_some() && search.question.kinds != Kinds::Summaries {
         let filter = Filter { conversation: None, ..search.filter() };
         let mut found: HashSet<MessageId> = HashSet::new();
         for (row, _) in reach.passages.iter().take(PASSAGES) {

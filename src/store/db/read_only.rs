@@ -222,6 +222,9 @@ mod tests {
             format!("CREATE TRIGGER evil AFTER INSERT ON _metadata BEGIN SELECT ({endless}); END"),
             "DROP TRIGGER messages_changed; CREATE TRIGGER messages_changed AFTER INSERT ON messages BEGIN SELECT 1; END".into(),
             "CREATE VIRTUAL TABLE more USING fts5 (x)".into(),
+            "CREATE INDEX more ON conversations (zeroblob(900000000))".into(),
+            "CREATE INDEX more ON conversations (session_id) WHERE session_id LIKE '%a%a%a%a%'".into(),
+            "CREATE TABLE more (x, y AS (zeroblob(900000000)))".into(),
         ];
         for (at, craft) in crafts.iter().enumerate() {
             let path = dir.path().join(format!("{at}.db"));

@@ -32,7 +32,7 @@ use serving::Served;
 /// What a shell says, and where.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct CliRequest {
     /// Everything behind the program's name.
     arguments: Vec<String>,
     /// The folder it is said in.
@@ -84,7 +84,7 @@ impl Cli {
     /// # Errors
     /// When it is no such JSON.
     pub async fn run(&self, request: &str) -> Result<Reply> {
-        let line: Line = serde_json::from_str(request)
+        let line: CliRequest = serde_json::from_str(request)
             .map_err(|error| Error::invalid(format!("the command is malformed: {error}")))?;
         let as_json = line.arguments.iter().any(|argument| argument == arguments::JSON);
         let reply = match read(&line.arguments, &line.cwd) {
@@ -103,12 +103,12 @@ impl Cli {
     }
 
     /// Serves a client until it is gone. Stdout is the client's, also where that fails.
-    async fn serve(&self, line: Line, history: History) -> Reply {
+    async fn serve(&self, line: CliRequest, history: History) -> Reply {
         let served = mcp::serve(Served { line, history }, self.cancel.clone()).await;
         served.err().map(|error| complaint(&error, false)).unwrap_or_default()
     }
 
-    async fn answer(&self, line: &Line, invocation: &Invocation) -> Result<Reply> {
+    async fn answer(&self, line: &CliRequest, invocation: &Invocation) -> Result<Reply> {
         let history = &invocation.history;
         let opened =
             open(line, history, invocation.access(), history.folder(&line.cwd), &self.cancel).await?;
@@ -138,7 +138,7 @@ impl Cli {
 
     async fn answer_in(
         &self,
-        line: &Line,
+        line: &CliRequest,
         invocation: &Invocation,
         opened: &Opened,
         manner: Style,
@@ -178,7 +178,7 @@ fn complaint(error: &Error, as_json: bool) -> Reply {
 }
 
 /// Colors are for somebody at a terminal, unless told otherwise: <https://no-color.org>.
-fn manner(line: &Line, invocation: &Invocation) -> Style {
+fn manner(line: &CliRequest, invocation: &Invocation) -> Style {
     let is_set = |name: &str| line.environment.get(name).is_some_and(|value| !value.is_empty());
     let is_terminal = line.columns.is_some();
     let is_dumb = line.environment.get("TERM").is_some_and(|terminal| terminal == "dumb");
@@ -188,7 +188,7 @@ fn manner(line: &Line, invocation: &Invocation) -> Style {
 
 /// Opens the database that is named, or the history of `folder`.
 async fn open(
-    line: &Line,
+    line: &CliRequest,
     history: &History,
     access: Access,
     folder: &Path,
@@ -225,7 +225,7 @@ async fn open(
 }
 
 async fn open_database(
-    line: &Line,
+    line: &CliRequest,
     path: PathBuf,
     access: Access,
     cancel: &CancellationToken,
@@ -242,7 +242,7 @@ async fn open_database(
 }
 
 fn opened(
-    line: &Line,
+    line: &CliRequest,
     store: Store,
     notice: Option<String>,
     sources: Sources,
@@ -261,7 +261,7 @@ fn opened(
 }
 
 /// What Pi would go by in a folder.
-fn settings(line: &Line, folder: &Path) -> (Sources, Settings) {
+fn settings(line: &CliRequest, folder: &Path) -> (Sources, Settings) {
     let own = line.environment.iter().filter(|(name, _)| name.starts_with("LCM_"));
     let sources = Sources {
         agent_dir: line.agent_dir.clone(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::{Access, History};
-use super::{Line, open, scope};
+use super::{CliRequest, open, scope};
 use crate::error::Result;
 use crate::mcp::Histories;
 use crate::recall::Scope;
@@ -13,7 +13,7 @@ use crate::store::Store;
 
 /// The line of a shell that a server was started with.
 pub(super) struct Served {
-    pub(super) line: Line,
+    pub(super) line: CliRequest,
     pub(super) history: History,
 }
 

@@ -221,7 +221,7 @@ impl fmt::Display for Context {
         }
         writeln!(f, "Stubs    {}", self.pruned)?;
         for (at, told) in self.decided.iter().rev().enumerate() {
-            writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, Said(told))?;
+            writeln!(f, "{}  {}", if at == 0 { "Decided" } else { "       " }, DecisionLine(told))?;
         }
         if let Some(at) = self.pi_compacts_at {
             writeln!(f, "Next     from {} tokens on Pi compacts", grouped(at))?;
@@ -234,9 +234,9 @@ impl fmt::Display for Context {
 }
 
 /// A decision in a sentence.
-struct Said<'a>(&'a Decided);
+struct DecisionLine<'a>(&'a Decided);
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for DecisionLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Decided { request, decision, .. } = self.0;
         let frees = grouped(decision.frees);

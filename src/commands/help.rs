@@ -21,7 +21,7 @@ pub(super) const COMMAND: Command = Command {
 /// All commands.
 #[derive(Serialize)]
 struct Listed {
-    commands: Vec<Line>,
+    commands: Vec<CommandSummary>,
     /// The database, none for a session that leaves no trace.
     database: Option<String>,
     #[serde(skip)]
@@ -29,21 +29,21 @@ struct Listed {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct CommandSummary {
     name: &'static str,
     help: &'static str,
 }
 
 /// One command.
 #[derive(Serialize)]
-struct Told {
+struct CommandHelp {
     name: &'static str,
     help: &'static str,
-    usage: Vec<Form>,
+    usage: Vec<UsageForm>,
 }
 
 #[derive(Serialize)]
-struct Form {
+struct UsageForm {
     line: String,
     help: &'static str,
 }
@@ -63,8 +63,8 @@ pub(crate) fn command(name: &str) -> Result<&'static Command> {
 
 /// What `/lcm <command> --help` answers.
 pub(super) fn of(command: &Command) -> Answer {
-    let form = |(line, help): &(&str, &'static str)| Form { line: format!("/lcm {line}"), help };
-    Answer::of(&Told {
+    let form = |(line, help): &(&str, &'static str)| UsageForm { line: format!("/lcm {line}"), help };
+    Answer::of(&CommandHelp {
         name: command.name,
         help: command.help,
         usage: command.usage.iter().map(form).collect(),
@@ -80,7 +80,10 @@ fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         Place::File(path) => Some(path.display().to_string()),
     };
     Ok(Answer::of(&Listed {
-        commands: COMMANDS.iter().map(|command| Line { name: command.name, help: command.help }).collect(),
+        commands: COMMANDS
+            .iter()
+            .map(|command| CommandSummary { name: command.name, help: command.help })
+            .collect(),
         database,
         place: lies_in(asked.store().place()),
     }))
@@ -88,7 +91,7 @@ fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 
 impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Line { name, help } in &self.commands {
+        for CommandSummary { name, help } in &self.commands {
             writeln!(f, "/lcm {name:<8} {help}")?;
         }
         writeln!(f, "\nMore about a command: /lcm help NAME. Every command answers as JSON with --json.")?;
@@ -96,10 +99,10 @@ impl fmt::Display for Listed {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for CommandHelp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "/lcm {}: {}", self.name, self.help)?;
-        for Form { line, help } in &self.usage {
+        for UsageForm { line, help } in &self.usage {
             write!(f, "\n  {line}\n      {help}")?;
         }
         write!(f, "\n\nWith --json the answer is JSON.")

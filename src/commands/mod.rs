@@ -159,13 +159,13 @@ pub struct Answer {
     pub confirm: Option<Confirm>,
     /// What Pi is to put into the session, for the model to read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub told: Option<Told>,
+    pub told: Option<SessionMessage>,
 }
 
 /// A message of ours, as Pi's `sendMessage` takes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Told {
+pub struct SessionMessage {
     /// What it is.
     pub custom_type: &'static str,
     /// What the model reads.
@@ -198,7 +198,7 @@ impl Answer {
 
     /// The same, with something for the model to read.
     #[must_use]
-    pub fn telling(self, told: Told) -> Self {
+    pub fn telling(self, told: SessionMessage) -> Self {
         Self { told: Some(told), ..self }
     }
 

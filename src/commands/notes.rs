@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{Answer, Command, CommandContext, Confirm, Told, args, purge};
+use super::{Answer, Command, CommandContext, Confirm, SessionMessage, args, purge};
 use crate::error::{Error, Result};
 use crate::model::{Change, MOST_TOKENS, NOTE_TOOL, Note, Notes};
 use crate::text::{count, grouped, one_line};
@@ -123,7 +123,7 @@ fn changed(mut notes: Notes, change: Change) -> Result<Answer> {
     };
     let which = if number > 0 { format!("note {number}") } else { "all notes".into() };
     let said = text.map(|text| format!(": \"{text}\"")).unwrap_or_default();
-    let told = Told {
+    let told = SessionMessage {
         custom_type: NOTE_TOOL,
         content: format!("[The user {told} {which}{said}]"),
         details: change.numbered(Some(number.into())).details(),

@@ -51,12 +51,12 @@ const ARGUMENTS: [(&str, &str); DEFINITIONS.len() + 3] = {
 };
 
 #[derive(Serialize)]
-struct Listed {
+struct AllSettings {
     settings: Vec<Setting>,
 }
 
 #[derive(Serialize)]
-struct Told {
+struct OneSetting {
     setting: Setting,
     /// Where it was saved just now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
         return Err(Error::invalid("the name of the setting is missing: /lcm settings NAME=VALUE"));
     }
     if name.is_empty() {
-        return Ok(Answer::of(&Listed { settings: settings(sources) }));
+        return Ok(Answer::of(&AllSettings { settings: settings(sources) }));
     }
     let stands = setting(sources, name)?;
     if value.is_none() && !has(RESET) {
@@ -109,7 +109,7 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
                 "the value of {name} is missing: /lcm settings {name}=VALUE"
             )));
         }
-        return Ok(Answer::of(&Told { setting: stands, saved: None }));
+        return Ok(Answer::of(&OneSetting { setting: stands, saved: None }));
     }
     let into = match (has(GLOBAL), has(PROJECT)) {
         (true, _) => Origin::Global,
@@ -118,7 +118,7 @@ fn look_or_change(sources: &Sources, rest: &str) -> Result<Answer> {
         _ => Origin::Global,
     };
     let (saved, setting) = change(sources, name, value, into)?;
-    Ok(Answer::of(&Told { setting, saved: Some(saved) }))
+    Ok(Answer::of(&OneSetting { setting, saved: Some(saved) }))
 }
 
 fn source(setting: &Setting) -> String {
@@ -140,7 +140,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-impl fmt::Display for Listed {
+impl fmt::Display for AllSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for setting in &self.settings {
             let (name, value) = (setting.name, one_line(&plain(&setting.value), 60));
@@ -150,7 +150,7 @@ impl fmt::Display for Listed {
     }
 }
 
-impl fmt::Display for Told {
+impl fmt::Display for OneSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Setting { name, help, takes, default, value, variable, .. } = &self.setting;
         if let Some(saved) = &self.saved {

@@ -138,7 +138,7 @@ fn summary(view: &View<'_>, scope: &Scope, portrait: SummaryPortrait) -> Result<
     let made_from = match below {
         Below::Summaries(children) => children.iter().map(Named::of).collect(),
         Below::Messages(lines) => {
-            let named = |line: crate::recall::describe::Line| Named {
+            let named = |line: crate::recall::describe::MessageLine| Named {
                 about: format!("{}: {}", in_line(&line.card.role), line.headline),
                 id: line.card.handle,
             };

@@ -63,7 +63,7 @@ struct Price {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct ReportedUsage {
     usage: Usage,
 }
 
@@ -111,7 +111,7 @@ impl Cache {
                 }
             };
             let json = view.messages().message(message.id)?.json;
-            let Said { usage } = serde_json::from_str(&json).unwrap_or_default();
+            let ReportedUsage { usage } = serde_json::from_str(&json).unwrap_or_default();
             // One that failed was never told of.
             if usage.prompt() == 0 {
                 continue;

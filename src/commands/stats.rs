@@ -43,7 +43,7 @@ struct Stats {
     project: Project,
     summaries: Summaries,
     /// None of a long history, in a shell that did not ask for all.
-    branch: Option<Branch>,
+    branch: Option<BranchSize>,
     cost: Costs,
     /// None before the first request, and where no session is open.
     requests: Option<Bill>,
@@ -103,7 +103,7 @@ struct Depth {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Branch {
+struct BranchSize {
     /// Of its messages as they were said.
     tokens: usize,
     /// With its topmost summaries in place of what they stand for.
@@ -187,7 +187,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 /// What costs the length of the branch, or of the file.
 struct Long {
     on_branch: usize,
-    branch: Branch,
+    branch: BranchSize,
     cache: Option<Cache>,
     parts: Sizes,
 }
@@ -198,7 +198,7 @@ async fn long(asked: &CommandContext<'_>) -> Result<Long> {
     let read = asked.store().read(move |view| Ok((Cache::of(view, &scope)?, view.database().sizes()?)));
     let (cache, parts) = read.await?;
     let saved_tokens = visible_tokens.saturating_sub(frontier_tokens);
-    let branch = Branch { tokens: visible_tokens, frontier_tokens, saved_tokens };
+    let branch = BranchSize { tokens: visible_tokens, frontier_tokens, saved_tokens };
     Ok(Long { on_branch: visible, branch, cache, parts })
 }
 
@@ -266,7 +266,7 @@ impl fmt::Display for Background {
     }
 }
 
-impl Branch {
+impl BranchSize {
     fn in_words(&self, is_summarized: bool) -> String {
         let tokens = grouped(self.tokens);
         match is_summarized {

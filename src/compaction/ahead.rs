@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::branch::Branch;
 use super::job::{Job, Part, Target, newest};
-use super::passes::Else;
+use super::passes::Fallback;
 use super::{Work, tail};
 use crate::dag::Span;
 use crate::error::{Code, Result};
@@ -87,12 +87,12 @@ async fn make(
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
             return Ok(());
         }
-        job.leaf_pass(&branch, some.to_vec(), recent, Else::Nothing).await?;
+        job.leaf_pass(&branch, some.to_vec(), recent, Fallback::Nothing).await?;
     }
     if !pause.is_cancelled() && job.summarizer.last_failure().is_none() {
         let branch = job.read(part).await?;
         let branch = job.condense_by_depth(branch).await?;
-        job.under_pressure(branch, job.budget, Else::Nothing).await?;
+        job.under_pressure(branch, job.budget, Fallback::Nothing).await?;
     }
     Ok(())
 }

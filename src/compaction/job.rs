@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::branch::Branch;
 use super::calibration::{Measured, Ratios};
 use super::claims::{Claims, Lease};
-use super::passes::{self, Else, Made, Material, Pass};
+use super::passes::{self, Fallback, Made, Material, Pass};
 use super::plan::Cut;
 use super::progress::{Progress, Watched};
 use super::summarizer::Summarizer;
@@ -194,7 +194,7 @@ impl<'a> Job<'a> {
         let mut tried = HashSet::new();
         branch = self.cover(branch, chunks, recent, &mut tried).await?;
         for depth in branch.degraded_depths() {
-            self.condense(&branch, branch.degraded_groups(depth), Else::Nothing).await?;
+            self.condense(&branch, branch.degraded_groups(depth), Fallback::Nothing).await?;
             branch = self.refresh(branch).await?;
         }
         // What takes the place of something made from an extract may end in the midst of what was healed.
@@ -205,7 +205,7 @@ impl<'a> Job<'a> {
         while pressed {
             branch = self.condense_by_depth(branch).await?;
             // What pressure makes may be too many of a depth in their turn.
-            (branch, pressed) = self.under_pressure(branch, self.budget - focused, Else::Extract).await?;
+            (branch, pressed) = self.under_pressure(branch, self.budget - focused, Fallback::Extract).await?;
         }
         let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
         Ok((self.finish(branch).await?, focus))
@@ -228,7 +228,7 @@ impl<'a> Job<'a> {
             }
             // Without a model these are extracts, which it is no use to ask for again.
             tried.extend(chunks.iter().cloned());
-            self.leaf_pass(&branch, chunks, recent, Else::Extract).await?;
+            self.leaf_pass(&branch, chunks, recent, Fallback::Extract).await?;
             branch = self.refresh(branch).await?;
             chunks = self.uncovered(&branch);
         }
@@ -244,7 +244,7 @@ impl<'a> Job<'a> {
         &self,
         mut branch: Branch,
         room: usize,
-        otherwise: Else,
+        otherwise: Fallback,
     ) -> Result<(Branch, bool)> {
         let mut pressed = false;
         while !branch.fits(room) {
@@ -293,15 +293,15 @@ impl<'a> Job<'a> {
         branch: &Branch,
         chunks: Vec<Span>,
         recent: usize,
-        otherwise: Else,
+        otherwise: Fallback,
     ) -> Result<()> {
         let extracts = branch.degraded_spans();
         let nodes = chunks.into_iter().map(|chunk| {
             // Of what has one no extract need be made again.
             let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
             let otherwise = match around.filter(|extract| extract.start <= chunk.start) {
-                Some(extract) if *extract != chunk && otherwise == Else::Extract => Else::Finer,
-                Some(_) => Else::Nothing,
+                Some(extract) if *extract != chunk && otherwise == Fallback::Extract => Fallback::Finer,
+                Some(_) => Fallback::Nothing,
                 None => otherwise,
             };
             let before = branch.orientation(chunk.start, passes::BEFORE);
@@ -322,7 +322,7 @@ impl<'a> Job<'a> {
         &self,
         branch: &Branch,
         groups: Vec<Vec<SummaryId>>,
-        otherwise: Else,
+        otherwise: Fallback,
     ) -> Result<()> {
         let nodes = groups.into_iter().map(|group| {
             let sources: Vec<_> = group.iter().filter_map(|id| branch.summary(*id).cloned()).collect();
@@ -340,7 +340,7 @@ impl<'a> Job<'a> {
         for depth in 0..u32::try_from(self.settings().max_depth).unwrap_or(u32::MAX) {
             let groups = branch.groups(depth, self.settings().condensation_threshold);
             if !groups.is_empty() {
-                self.condense(&branch, groups, Else::Nothing).await?;
+                self.condense(&branch, groups, Fallback::Nothing).await?;
                 branch = self.refresh(branch).await?;
             }
         }
@@ -348,7 +348,7 @@ impl<'a> Job<'a> {
     }
 
     /// Makes summaries, several at once. One that another is making already is waited for where it is needed now.
-    async fn make(&self, nodes: Vec<(Hash, Material, Else)>) -> Result<()> {
+    async fn make(&self, nodes: Vec<(Hash, Material, Fallback)>) -> Result<()> {
         self.work.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
         let (mut ours, mut others) = (VecDeque::new(), Vec::new());
@@ -373,7 +373,7 @@ impl<'a> Job<'a> {
         // One after the other, so that one looks into the store, and not each of hundreds.
         tasks.spawn(async move {
             for (span, otherwise) in others {
-                if otherwise == Else::Extract {
+                if otherwise == Fallback::Extract {
                     claims.wait(span, &cancel).await?;
                 }
                 progress.made();
@@ -385,7 +385,7 @@ impl<'a> Job<'a> {
 }
 
 /// Summaries to be made, oldest first, each with the lease of its span, and with what becomes of it if no model answers.
-type Queue = Mutex<VecDeque<(Lease, (Material, Else))>>;
+type Queue = Mutex<VecDeque<(Lease, (Material, Fallback))>>;
 
 /// Makes one summary after the other; many at once where no model is asked any more.
 async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<Progress>) -> Result<()> {
@@ -419,7 +419,7 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
 }
 
 /// The next `most` of the queue.
-fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Else)>) {
+fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     let most = most.min(queue.len());
     queue.drain(..most).unzip()

@@ -38,7 +38,7 @@ pub(super) struct Known {
     /// Files that compactions on the branch list which are not of ours, with the places of these.
     pub listed: Vec<(usize, Files)>,
     pub summaries: Summaries,
-    pub said: Said,
+    pub said: StoredMessages,
 }
 
 /// The summaries that may hold on a branch.
@@ -54,7 +54,7 @@ pub(super) struct Summaries {
 
 /// Messages stored of the session, on whatever branch, up to an entry.
 #[derive(Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct StoredMessages {
     until: EntryId,
     pub messages: usize,
 }
@@ -89,7 +89,7 @@ impl Memory {
     }
 
     /// Keeps what was found out of the branch meanwhile, unless another was read since.
-    pub(super) fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: Said) {
+    pub(super) fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: StoredMessages) {
         if let Some(known) = self.lock().as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
             known.summaries.clone_from(summaries);
             known.said = said;
@@ -117,7 +117,7 @@ impl Known {
             carried: Arc::default(),
             listed: Vec::new(),
             summaries: Summaries { nodes: Arc::default(), facts: Arc::default(), newest: SummaryId(0) },
-            said: Said::of(view, conversation, &entries)?,
+            said: StoredMessages::of(view, conversation, &entries)?,
         };
         known.note_compactions(view, entries.iter().map(|entry| entry.row))?;
         known.summaries.note(view, &known.path, 0)?;
@@ -196,7 +196,7 @@ impl Summaries {
     }
 }
 
-impl Said {
+impl StoredMessages {
     /// Of a session with one branch, which has these `entries`; of any other nothing is known yet.
     fn of(view: &View<'_>, conversation: ConversationId, entries: &[BranchEntry]) -> Result<Self> {
         if view.messages().entries_of(conversation)? > entries.len() {

@@ -64,7 +64,7 @@ use crate::{text, tokens};
 use branch::{Branch, HISTORY};
 use calibration::{Ratios, Seen};
 use job::{Job, Part, Target};
-use overflow::{Said, TooLong};
+use overflow::{ReportedLimit, TooLong};
 use plan::Cut;
 use rounds::Rounds;
 
@@ -137,14 +137,14 @@ pub struct Request {
 
 impl Request {
     /// What the provider said, if the request before this was too long.
-    fn too_long(&self) -> Option<Said> {
+    fn too_long(&self) -> Option<ReportedLimit> {
         let words = self.failure.as_deref().unwrap_or_default();
         let is_told = match self.reason.as_deref() {
             Some(reason) => reason == "overflow",
             // Before 0.79.10 Pi does not say why it compacts.
             None => overflow::is_told(words),
         };
-        is_told.then(|| Said::of(words))
+        is_told.then(|| ReportedLimit::of(words))
     }
 
     /// Tokens beyond which Pi compacts by itself.
@@ -268,7 +268,7 @@ async fn shortened(
     job: &Job<'_>,
     request: &Request,
     branch: Branch,
-    said: Said,
+    said: ReportedLimit,
 ) -> Result<Option<(Branch, Compaction)>> {
     let shown_from = request.shown_from.clone();
     let measure = move |view: &View<'_>| {

@@ -48,7 +48,7 @@ const TOO_LONG: [&str; 7] = [
 
 /// What a provider said of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct ReportedLimit {
     /// The tokens it takes, without those for the answer.
     limit: Option<usize>,
     /// The tokens of the request.
@@ -58,7 +58,7 @@ pub(super) struct Said {
 /// A request that was too long. Tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLong {
-    pub said: Said,
+    pub said: ReportedLimit,
     /// Messages of the context, by our estimate.
     pub context: usize,
     /// Where Pi compacts by itself.
@@ -67,7 +67,7 @@ pub(super) struct TooLong {
     pub prompt: Option<usize>,
 }
 
-impl Said {
+impl ReportedLimit {
     /// What `words` say.
     pub(super) fn of(words: &str) -> Self {
         let limit = LIMITS.iter().find_map(|limit| number(limit.captures(words)?.get(1)?.as_str()));
@@ -98,7 +98,7 @@ pub(super) fn is_told(words: &str) -> bool {
 impl TooLong {
     /// Tokens by our estimate that may stay raw beside a block of `block`; `estimated` makes estimated tokens of real ones.
     pub(super) fn room(self, block: usize, estimated: impl Fn(usize) -> usize) -> usize {
-        let Said { limit, asked } = self.said;
+        let ReportedLimit { limit, asked } = self.said;
         let threshold = self.threshold.unwrap_or(usize::MAX);
         let guessed = PROMPT_TOKENS.min(limit.unwrap_or(usize::MAX) / PROMPT_SHARE);
         let prompt = self.prompt.unwrap_or(guessed);
@@ -189,7 +189,7 @@ mod tests {
             ("400 status code (no body)", None, None),
         ];
         for (words, limit, asked) in cases {
-            assert_eq!(Said::of(words), Said { limit, asked }, "{words}");
+            assert_eq!(ReportedLimit::of(words), ReportedLimit { limit, asked }, "{words}");
         }
         assert!(is_told("Your input exceeds the context window of this model") && !is_told("503 overloaded"));
     }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn what_may_stay_raw_follows_from_the_limit_or_from_what_was_too_long() {
         let too_long = |words: &str, context| TooLong {
-            said: Said::of(words),
+            said: ReportedLimit::of(words),
             context,
             threshold: Some(180_000),
             prompt: Some(1_000),

@@ -47,7 +47,7 @@ const ENDS: usize = 2;
 
 /// What becomes of a summary that no model wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Else {
+pub(super) enum Fallback {
     /// It is not made: what it would stand for says more, or nobody waits for it.
     Nothing,
     /// The extract it is: the block has no room for its sources.
@@ -102,7 +102,7 @@ impl Pass {
     ///
     /// # Errors
     /// When cancelled, or the store fails.
-    pub(super) async fn summary(&self, sources: Material, otherwise: Else) -> Result<Option<Made>> {
+    pub(super) async fn summary(&self, sources: Material, otherwise: Fallback) -> Result<Option<Made>> {
         match sources {
             Material::Messages { chunk, before, recent, .. } => {
                 self.leaf(chunk, before, recent, otherwise).await
@@ -115,9 +115,14 @@ impl Pass {
     ///
     /// # Errors
     /// When the store can't be read.
-    fn without_model(&self, view: &View<'_>, sources: &Material, otherwise: Else) -> Result<Option<Made>> {
+    fn without_model(
+        &self,
+        view: &View<'_>,
+        sources: &Material,
+        otherwise: Fallback,
+    ) -> Result<Option<Made>> {
         let size = sources.tokens();
-        if otherwise != Else::Extract && size > sources.little() {
+        if otherwise != Fallback::Extract && size > sources.little() {
             return Ok(None);
         }
         match sources {
@@ -151,7 +156,11 @@ impl Pass {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) async fn extracts(&self, all: Vec<(Material, Else)>, together: usize) -> Result<Vec<Made>> {
+    pub(super) async fn extracts(
+        &self,
+        all: Vec<(Material, Fallback)>,
+        together: usize,
+    ) -> Result<Vec<Made>> {
         let pass = self.clone();
         let make = move |view: &View<'_>| {
             let mut made = Vec::new();
@@ -168,7 +177,7 @@ impl Pass {
     }
 
     /// One leaf summary of chunks that follow each other.
-    fn outline(&self, view: &View<'_>, several: &[(Material, Else)]) -> Result<Made> {
+    fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
         let chunks: Vec<&[Visible]> = several.iter().filter_map(|(sources, _)| sources.chunk()).collect();
         let stretch = chunks.concat();
         let size = tokens_of(&stretch);
@@ -183,7 +192,7 @@ impl Pass {
         chunk: Vec<Visible>,
         before: Vec<Visible>,
         recent: bool,
-        otherwise: Else,
+        otherwise: Fallback,
     ) -> Result<Option<Made>> {
         let before = self.messages(before).await?;
         let messages = self.messages(chunk.clone()).await?;
@@ -210,9 +219,9 @@ impl Pass {
         let extract = |cap| extract::of_messages(&said, cap);
         let mut written = self.summarizer.summarize(&question, size, target, extract).await?;
         let quotes = match (written.state, otherwise) {
-            (State::Degraded, Else::Nothing) => return Ok(None),
-            (State::Degraded, Else::Finer) if self.summarizer.has_given_up() => return Ok(None),
-            (State::Degraded, Else::Extract | Else::Finer) => Vec::new(),
+            (State::Degraded, Fallback::Nothing) => return Ok(None),
+            (State::Degraded, Fallback::Finer) if self.summarizer.has_given_up() => return Ok(None),
+            (State::Degraded, Fallback::Extract | Fallback::Finer) => Vec::new(),
             (State::Ok, _) => {
                 let (text, claimed) = quotes::taken_off(&written.text);
                 // Within the session the model sees what is masked for a summarizer.
@@ -225,7 +234,7 @@ impl Pass {
     }
 
     /// A condensed summary of `sources`, which follow each other.
-    async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Else) -> Result<Option<Made>> {
+    async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Fallback) -> Result<Option<Made>> {
         let size = tokens_of_summaries(&sources);
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
         let written = if size <= SCRAPS {
@@ -239,7 +248,7 @@ impl Pass {
             let target = self.target(CONDENSED_TARGET, size);
             self.summarizer.summarize(&question, size, target, extract).await?
         };
-        let is_made = written.state == State::Ok || otherwise == Else::Extract;
+        let is_made = written.state == State::Ok || otherwise == Fallback::Extract;
         Ok(is_made.then(|| node_of_summaries(&sources, written)))
     }
 
@@ -419,11 +428,11 @@ fn tokens_of_summaries(sources: &[StoredSummary]) -> usize {
 }
 
 /// Does the chunk `next` begin where `one` ends, and is an extract wanted of both?
-fn follow(one: &(Material, Else), next: &(Material, Else)) -> bool {
+fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
     match (one, next) {
         (
-            (Material::Messages { chunk, place, .. }, Else::Extract),
-            (Material::Messages { place: then, .. }, Else::Extract),
+            (Material::Messages { chunk, place, .. }, Fallback::Extract),
+            (Material::Messages { place: then, .. }, Fallback::Extract),
         ) => place + chunk.len() == *then,
         _ => false,
     }

@@ -42,7 +42,7 @@ pub(super) struct Tombstone {
 pub(super) struct Walk {
     pub check: Check,
     pub index: Check,
-    pub bones: HashMap<MessageId, Tombstone>,
+    pub tombstones: HashMap<MessageId, Tombstone>,
     /// Messages whose text is not the one that came.
     pub damaged: HashSet<MessageId>,
     /// Messages of which other things are noted than their texts give, and those.
@@ -56,13 +56,13 @@ pub(super) struct Walk {
 
 impl Walk {
     pub fn new(horizon: Horizon, index: Check) -> Self {
-        let bones = HashMap::with_capacity(horizon.messages);
+        let tombstones = HashMap::with_capacity(horizon.messages);
         let mut check = Check::new("Messages");
         check.saw(0, "message");
         Self {
             check,
             index,
-            bones,
+            tombstones,
             damaged: HashSet::new(),
             facts: Vec::new(),
             purged: 0,
@@ -95,7 +95,7 @@ impl Walk {
         self.check.saw(1, "message");
         if let Some(hash) = message.lineage {
             let AuditedMessage { parent, kind, timestamp: time, .. } = *message;
-            self.bones.insert(message.id, Tombstone { hash, parent, kind, time });
+            self.tombstones.insert(message.id, Tombstone { hash, parent, kind, time });
         }
         if message.kind == MessageKind::Purged {
             self.purged(message);
@@ -181,8 +181,8 @@ impl Walk {
         }
         self.check.find(Remedy::Fix, "role, tool, tokens or time do not match the text", || name(message));
         // What was made of it has the right time.
-        if let Some(bone) = self.bones.get_mut(&message.id) {
-            bone.time = right.timestamp;
+        if let Some(tombstone) = self.tombstones.get_mut(&message.id) {
+            tombstone.time = right.timestamp;
         }
         self.facts.push((message.id, right));
     }

@@ -111,13 +111,13 @@ impl Doctor {
                 .step(walk, |view, walk| walk.slice(view), |walk, why| walk.check.unfinished = Some(why))
                 .await?;
         }
-        let messages::Walk { check: mut messages, index, bones, damaged, facts, .. } = walk;
+        let messages::Walk { check: mut messages, index, tombstones, damaged, facts, .. } = walk;
         found.damaged = Arc::new(damaged);
         found.facts = facts;
         let (mut entries, found) = self.entries(&conversations, horizon, found).await?;
         let (summaries, found) = self
             .part(Check::new("Summaries"), found, move |view, check, found| {
-                summaries::check(view, &horizon, &bones, check, found)
+                summaries::check(view, &horizon, &tombstones, check, found)
             })
             .await?;
         let branches = self.branches(&conversations, horizon, &found).await?;

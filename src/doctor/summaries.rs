@@ -15,7 +15,7 @@ use crate::store::{AuditedSummary, Horizon, Source, StoredSummary, View};
 struct Dag<'a> {
     summaries: HashMap<SummaryId, AuditedSummary>,
     sources: HashMap<SummaryId, Vec<(i64, Source)>>,
-    bones: &'a HashMap<MessageId, Tombstone>,
+    tombstones: &'a HashMap<MessageId, Tombstone>,
     /// Messages that an edit has hidden or replaced somewhere.
     edited: HashSet<MessageId>,
 }
@@ -31,7 +31,7 @@ struct Span {
 pub(super) fn check(
     view: &View<'_>,
     horizon: &Horizon,
-    bones: &HashMap<MessageId, Tombstone>,
+    tombstones: &HashMap<MessageId, Tombstone>,
     check: &mut Check,
     found: &mut Findings,
 ) -> Result<()> {
@@ -46,7 +46,7 @@ pub(super) fn check(
     let dag = Dag {
         summaries: summaries.into_iter().map(|summary| (summary.id, summary)).collect(),
         sources,
-        bones,
+        tombstones,
         edited: view.upkeep().edited_messages()?,
     };
     check.saw(order.len(), "summary");
@@ -126,7 +126,7 @@ impl Dag<'_> {
         if span.depth != summary.depth {
             wrong.push("its depth does not match its sources");
         }
-        let time = |message: MessageId| self.bones.get(&message).map(|bone| bone.time);
+        let time = |message: MessageId| self.tombstones.get(&message).map(|tombstone| tombstone.time);
         let noted = (summary.first, summary.last, summary.messages);
         if (span.first, span.last, span.messages) != noted
             || time(span.first) != Some(summary.from_time)
@@ -148,7 +148,7 @@ impl Dag<'_> {
         let hashes: Option<Vec<Hash>> = sources
             .iter()
             .map(|(_, source)| match source {
-                Source::Message(message) => self.bones.get(message).map(|bone| bone.hash),
+                Source::Message(message) => self.tombstones.get(message).map(|tombstone| tombstone.hash),
                 Source::Summary(source) => self.summaries.get(source)?.hash,
             })
             .collect();
@@ -165,7 +165,7 @@ impl Dag<'_> {
         for (_, source) in sources {
             let next = match source {
                 Source::Message(message) => {
-                    self.bones.get(message)?;
+                    self.tombstones.get(message)?;
                     Span { depth: 0, first: *message, last: *message, messages: 1 }
                 }
                 Source::Summary(source) => {
@@ -201,19 +201,21 @@ impl Dag<'_> {
     }
 
     fn follows(&self, before: MessageId, after: MessageId) -> bool {
-        let said = |message: MessageId| match self.bones.get(&message) {
+        let said = |message: MessageId| match self.tombstones.get(&message) {
             Some(Tombstone { kind: MessageKind::Edited, parent, .. }) => *parent,
             _ => Some(message),
         };
         let (Some(before), Some(after)) = (said(before), said(after)) else { return false };
-        let mut at = self.bones.get(&after).and_then(|bone| bone.parent);
+        let mut at = self.tombstones.get(&after).and_then(|tombstone| tombstone.parent);
         // No lineage is longer than there are messages.
-        for _ in 0..self.bones.len() {
+        for _ in 0..self.tombstones.len() {
             match at {
                 Some(id) if id == before => return true,
-                Some(id) => match self.bones.get(&id) {
-                    Some(bone) if bone.kind != MessageKind::Conversation || self.edited.contains(&id) => {
-                        at = bone.parent;
+                Some(id) => match self.tombstones.get(&id) {
+                    Some(tombstone)
+                        if tombstone.kind != MessageKind::Conversation || self.edited.contains(&id) =>
+                    {
+                        at = tombstone.parent;
                     }
                     _ => return false,
                 },

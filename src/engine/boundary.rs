@@ -141,7 +141,7 @@ impl Engine {
     }
 
     async fn stubs(&self, shown: &Shown, from: usize) -> Result<Vec<Value>> {
-        let places = policy::giving_way(&shown.items, from);
+        let places = policy::stub_places(&shown.items, from);
         let wanted: Vec<String> = places.iter().map(|at| shown.visible[*at].entry_id.clone()).collect();
         let context = shown.visible.clone();
         let (drafts, _) = self.store.read(move |view| pruning::stubs(view, &context, &places)).await?;

@@ -20,7 +20,7 @@ use crate::pruning::Live;
 /// A line of `/lcm`, and where it is asked from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct CommandRequest {
     /// What stands behind `/lcm`.
     line: String,
     /// The entry at the end of the branch.
@@ -70,8 +70,16 @@ impl Engine {
     /// # Errors
     /// What the user should read.
     pub async fn command(&self, request: &str) -> Result<Answer> {
-        let Line { line, leaf_id, context_window, columns, live, folders, sources, viewer_template } =
-            read_json("the command", request)?;
+        let CommandRequest {
+            line,
+            leaf_id,
+            context_window,
+            columns,
+            live,
+            folders,
+            sources,
+            viewer_template,
+        } = read_json("the command", request)?;
         self.flush().await?;
         let (started, settings) = (Instant::now(), self.settings());
         if commands::removes(&line) {

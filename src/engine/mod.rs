@@ -319,10 +319,10 @@ impl Engine {
         }
     }
 
-    fn show_progress(&self) -> Shown<'_> {
+    fn show_progress(&self) -> ProgressGuard<'_> {
         let progress = Arc::<Progress>::default();
         *lock(&self.progress) = Some(Arc::clone(&progress));
-        Shown(progress, self)
+        ProgressGuard(progress, self)
     }
 
     /// Tells of a branch that the person leaves. What was handed over before is part of it.
@@ -471,9 +471,9 @@ impl Drop for Operation<'_> {
 }
 
 /// A compaction whose progress is shown until this is dropped.
-struct Shown<'a>(Arc<Progress>, &'a Engine);
+struct ProgressGuard<'a>(Arc<Progress>, &'a Engine);
 
-impl Drop for Shown<'_> {
+impl Drop for ProgressGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.1.progress) = None;
     }

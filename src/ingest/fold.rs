@@ -124,12 +124,12 @@ impl Ready {
 pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &Handover) -> Result<()> {
     for entry in &handover.entries {
         if let Content::Message(json) = &entry.content
-            && let Some(bereft) = batch.upkeep().bereft(conversation, &entry.id)?
-            && bereft.is_founded
+            && let Some(orphan) = batch.upkeep().orphan(conversation, &entry.id)?
+            && orphan.is_founded
         {
-            let above = bereft.parent.map_or(Ok(None), |parent| batch.messages().head_of(parent))?;
+            let above = orphan.parent.map_or(Ok(None), |parent| batch.messages().head_of(parent))?;
             let ready = Ready::of(json);
-            batch.upkeep().bring_back(&bereft, &new_message(json, &ready, entry.timestamp, above))?;
+            batch.upkeep().bring_back(&orphan, &new_message(json, &ready, entry.timestamp, above))?;
         }
     }
     Ok(())

@@ -24,16 +24,16 @@ pub struct Outline {
     /// The last entry that belongs to it.
     pub last: EntryId,
     /// Its branches, in the order in which they end.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<BranchRecord>,
     /// Its summaries, in the order in which they were made.
     pub summaries: Vec<SummaryId>,
-    messages: HashMap<EntryId, Shown>,
+    messages: HashMap<EntryId, MessageRecord>,
     names: HashMap<MessageId, String>,
 }
 
 /// A branch, by the entry it ends with.
 #[derive(Debug, Serialize)]
-pub struct Branch {
+pub struct BranchRecord {
     leaf: String,
     /// What stands for the branch now, oldest first: ids of summaries.
     frontier: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Branch {
 
 /// The message of an entry.
 #[derive(Clone, Debug, Serialize)]
-struct Shown {
+struct MessageRecord {
     /// Its short id.
     id: String,
     /// Estimated tokens.
@@ -53,9 +53,9 @@ struct Shown {
 
 /// An entry and its message.
 #[derive(Serialize)]
-struct Line<'a> {
+struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<&'a Shown>,
+    message: Option<&'a MessageRecord>,
     /// Of the block of a compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<usize>,
@@ -131,7 +131,7 @@ impl Outline {
                 frontier.push(view.summaries().summary(id)?.hash.to_string());
             }
         }
-        self.branches.push(Branch { leaf: leaf.entry_id.clone(), frontier });
+        self.branches.push(BranchRecord { leaf: leaf.entry_id.clone(), frontier });
         Ok(forest.holding())
     }
 
@@ -140,7 +140,7 @@ impl Outline {
         match &entry.step {
             Step::Message(message) => {
                 self.names.entry(message.id).or_insert_with(|| entry.entry_id.clone());
-                self.messages.entry(entry.row).or_insert_with(|| Shown {
+                self.messages.entry(entry.row).or_insert_with(|| MessageRecord {
                     id: message.hash.message_handle(),
                     tokens: message.tokens,
                     kind: match message.kind {
@@ -166,7 +166,7 @@ impl Outline {
         let malformed = |error| Error::store(format!("entry {} can't be written: {error}", entry.id));
         let parsed: &RawValue = serde_json::from_str(line).map_err(malformed)?;
         let tokens = if entry.shows == Shows::Compaction { block_tokens(line) } else { None };
-        let line = Line { message: self.messages.get(&entry.row), tokens, entry: parsed };
+        let line = EntryRecord { message: self.messages.get(&entry.row), tokens, entry: parsed };
         serde_json::to_string(&line).map_err(malformed)
     }
 

@@ -99,18 +99,18 @@ fn stubs_begin_where_they_are_worth_most_of_what_is_affordable() {
 fn what_the_model_works_with_does_not_give_way() {
     let filler = |shown| Item { stub: None, ..result(shown, 9) };
     // The newest 6,000 tokens of the turn under way, and 2,000 in all of the turns before it.
-    assert_eq!(giving_way(&[request(), result(301, 2), filler(5_700)], 0), [1]);
-    assert_eq!(giving_way(&[request(), result(300, 2), filler(5_700)], 0), [0; 0]);
-    assert_eq!(giving_way(&[result(301, 2), request(), filler(1_700)], 0), [0]);
-    assert_eq!(giving_way(&[result(300, 2), request(), filler(1_700)], 0), [0; 0]);
+    assert_eq!(stub_places(&[request(), result(301, 2), filler(5_700)], 0), [1]);
+    assert_eq!(stub_places(&[request(), result(300, 2), filler(5_700)], 0), [0; 0]);
+    assert_eq!(stub_places(&[result(301, 2), request(), filler(1_700)], 0), [0]);
+    assert_eq!(stub_places(&[result(300, 2), request(), filler(1_700)], 0), [0; 0]);
     // Only results count as such.
-    assert_eq!(giving_way(&[request(), result(300, 2), filler(5_700), text(9_000, 2)], 0), [0; 0]);
+    assert_eq!(stub_places(&[request(), result(300, 2), filler(5_700), text(9_000, 2)], 0), [0; 0]);
     // Seen too few times, or no longer than its stub.
-    assert_eq!(giving_way(&[request(), result(7_000, 1)], 0), [0; 0]);
+    assert_eq!(stub_places(&[request(), result(7_000, 1)], 0), [0; 0]);
     let short = Item { stub: Some(7_000), ..result(7_000, 2) };
-    assert_eq!(giving_way(&[request(), short], 0), [0; 0]);
+    assert_eq!(stub_places(&[request(), short], 0), [0; 0]);
     let two = [result(301, 2), result(301, 2), filler(6_000)];
-    assert_eq!((giving_way(&two, 0), giving_way(&two, 1)), (vec![0, 1], vec![1]));
+    assert_eq!((stub_places(&two, 0), stub_places(&two, 1)), (vec![0, 1], vec![1]));
 }
 
 /// Sixteen thousand tokens that may be folded, before a tail.

@@ -262,7 +262,7 @@ fn begins(items: &[Item], least: usize) -> Option<usize> {
 }
 
 /// Which items may give way to stubs: the model has seen them often enough, and does not work with them any more.
-fn may_give_way(items: &[Item]) -> Vec<bool> {
+fn may_be_stubbed(items: &[Item]) -> Vec<bool> {
     let (mut newer, mut protected) = (0, PROTECTED);
     let mut found: Vec<bool> = items
         .iter()
@@ -281,8 +281,8 @@ fn may_give_way(items: &[Item]) -> Vec<bool> {
 
 /// The places of the items that give way, where [`Action::Stub`] says from which one on.
 #[must_use]
-pub fn giving_way(items: &[Item], from: usize) -> Vec<usize> {
-    let places = may_give_way(items).into_iter().enumerate();
+pub fn stub_places(items: &[Item], from: usize) -> Vec<usize> {
+    let places = may_be_stubbed(items).into_iter().enumerate();
     places.filter(|(at, may)| *may && *at >= from).map(|(at, _)| at).collect()
 }
 
@@ -292,8 +292,8 @@ fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
     // What a token costs in the next request that stood in the last one.
     let read = if is_cold { prices.write } else { prices.read };
     let (mut found, mut best): (_, Option<(usize, Decision)>) = (Decision::default(), None);
-    for (at, (item, gives_way)) in items.iter().zip(may_give_way(items)).enumerate().rev() {
-        match item.stub.filter(|_| gives_way) {
+    for (at, (item, is_stubbable)) in items.iter().zip(may_be_stubbed(items)).enumerate().rev() {
+        match item.stub.filter(|_| is_stubbable) {
             Some(stub) => {
                 let freed = item.shown - stub;
                 found.frees += freed;

@@ -5,7 +5,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::ledger::{Alone, Ledger, Request};
 use super::prices::{Cost, Prices};
-use super::{Action, Folds, Item, Moment, SUMMARIZED_RESULT, decide, giving_way, shown, tokens};
+use super::{Action, Folds, Item, Moment, SUMMARIZED_RESULT, decide, shown, stub_places, tokens};
 use crate::tests::extent::cases;
 
 const PROMPT: usize = 3_000;
@@ -166,7 +166,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
         }
         if let Action::Stub(from) = action {
             cached = cached.min(PROMPT + block + shown(&items[..from]));
-            for at in giving_way(&items, from) {
+            for at in stub_places(&items, from) {
                 items[at] = Item { shown: STUB, stub: None, is_result: false, ..items[at] };
             }
             is_changed = true;

@@ -102,8 +102,8 @@ pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(
     let mut calls: HashMap<String, (String, Value)> = HashMap::new();
     let (mut drafts, mut freed) = (Vec::new(), 0);
     for (at, visible) in context.iter().enumerate().skip(begin) {
-        let gives_way = places.binary_search(&at).is_ok();
-        if visible.seen.role != "assistant" && !gives_way {
+        let is_stubbable = places.binary_search(&at).is_ok();
+        if visible.seen.role != "assistant" && !is_stubbable {
             continue;
         }
         let message = Message::parse(&view.messages().json_of(visible.seen.id)?);
@@ -114,7 +114,7 @@ pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(
         }
         let is_edited = visible.seen.kind == MessageKind::Edited;
         let is_note = message.tool.as_deref() == Some(NOTE_TOOL);
-        if !gives_way || is_edited || is_note || message.role != Role::ToolResult {
+        if !is_stubbable || is_edited || is_note || message.role != Role::ToolResult {
             continue;
         }
         let called = message.tool_call_id.as_deref().and_then(|id| calls.get(id));

@@ -9,7 +9,7 @@ use crate::ids::{MessageId, SummaryId};
 use crate::store::View;
 
 /// A branch, as far as recall looks at it.
-pub(super) struct Branch {
+pub(super) struct BranchView {
     /// The visible messages, oldest first.
     pub visible: Vec<Visible>,
     /// Which summaries hold here.
@@ -20,7 +20,7 @@ pub(super) struct Branch {
     positions: HashMap<MessageId, Option<usize>>,
 }
 
-impl Branch {
+impl BranchView {
     /// Reads the branch of `scope`; without a leaf it is empty.
     pub fn read(view: &View<'_>, scope: &Scope) -> Result<Self> {
         let entries = match &scope.leaf {

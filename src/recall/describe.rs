@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::branch::Branch;
+use super::branch::BranchView;
 use super::grep::Place;
 use super::resolve::{Target, resolve};
 use super::visibility::Visibility;
@@ -114,9 +114,9 @@ pub struct SessionCard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     /// Its messages, oldest first.
-    pub messages: Vec<Line>,
+    pub messages: Vec<MessageLine>,
     /// What the person said next to them, oldest first.
-    pub requests: Vec<Line>,
+    pub requests: Vec<MessageLine>,
     /// The leaf summaries nearest to the end, oldest first.
     pub leaves: Vec<SummaryCard>,
     /// Visible messages of the branch.
@@ -125,7 +125,7 @@ pub struct End {
 
 /// A message in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct MessageLine {
     /// Which message.
     pub card: MessageCard,
     /// What it says.
@@ -168,14 +168,14 @@ pub enum Below {
     /// Summaries, in order.
     Summaries(Vec<SummaryCard>),
     /// Messages, in order.
-    Messages(Vec<Line>),
+    Messages(Vec<MessageLine>),
 }
 
 /// A message with what stands for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePortrait {
     /// Which message, and what it says.
-    pub line: Line,
+    pub line: MessageLine,
     /// Bytes of its text.
     pub bytes: usize,
     /// Bytes of its stored JSON.
@@ -199,7 +199,7 @@ pub struct MessagePortrait {
 /// # Errors
 /// When the store can't be read; so for all functions here.
 pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
-    let branch = Branch::read(view, scope)?;
+    let branch = BranchView::read(view, scope)?;
     let mut frontier = Vec::new();
     let mut frontier_tokens = 0;
     for piece in runs(&branch.frontier) {
@@ -271,7 +271,7 @@ fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
 
 /// The newest messages of the branch.
 pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
-    let branch = Branch::read(view, scope)?;
+    let branch = BranchView::read(view, scope)?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
     let messages = visible.saturating_sub(AT_AN_END)..visible;
     let mut requests = requests(&branch, 0..messages.start);
@@ -281,7 +281,7 @@ pub fn recent(view: &View<'_>, scope: &Scope) -> Result<End> {
 
 /// The oldest messages of the branch.
 pub fn earliest(view: &View<'_>, scope: &Scope) -> Result<End> {
-    let branch = Branch::read(view, scope)?;
+    let branch = BranchView::read(view, scope)?;
     let (visible, leaves) = (branch.visible.len(), branch.leaves());
     let messages = 0..visible.min(AT_AN_END);
     let mut requests = requests(&branch, messages.end..visible);
@@ -302,13 +302,13 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
 }
 
 /// Where in a stretch of the branch the person speaks.
-fn requests(branch: &Branch, stretch: Span) -> Vec<usize> {
+fn requests(branch: &BranchView, stretch: Span) -> Vec<usize> {
     stretch.filter(|at| branch.visible[*at].seen.role == "user").collect()
 }
 
 fn end(
     view: &View<'_>,
-    branch: &Branch,
+    branch: &BranchView,
     messages: Span,
     requests: &[usize],
     leaves: &[SummaryId],
@@ -340,7 +340,7 @@ fn runs(frontier: &[Piece]) -> Vec<Run> {
     runs
 }
 
-fn item(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<Item> {
+fn item(view: &View<'_>, branch: &BranchView, id: SummaryId) -> Result<Item> {
     let children = match branch.forest.node(id).map(|node| &node.sources) {
         Some(Sources::Summaries(children)) => children.as_slice(),
         _ => &[],
@@ -349,23 +349,23 @@ fn item(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<Item> {
     Ok(Item::Summary(SummaryCard::read(view, id)?, children))
 }
 
-fn line(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Line> {
+fn line(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<MessageLine> {
     let id = view.messages().original(id)?;
     bare_line(view, id, branch.leaf_over(id))
 }
 
 /// The same of a message as it was said, for which this leaf summary stands.
-fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<Line> {
+fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<MessageLine> {
     let stored = view.messages().message(id)?;
     let leaf = leaf.map(|leaf| view.summaries().summary(leaf)).transpose()?;
-    Ok(Line {
+    Ok(MessageLine {
         card: MessageCard::of(&stored),
         headline: Message::parse(&stored.json).headline(HEADLINE),
         leaf: leaf.map(|leaf| leaf.hash.summary_handle()),
     })
 }
 
-fn summary(view: &View<'_>, branch: &Branch, id: SummaryId) -> Result<SummaryPortrait> {
+fn summary(view: &View<'_>, branch: &BranchView, id: SummaryId) -> Result<SummaryPortrait> {
     let stored = view.summaries().summary(id)?;
     let holds = branch.forest.span(id).is_some();
     let below = match view.summaries().edges(id)?.sources {
@@ -415,7 +415,7 @@ fn message(view: &View<'_>, sight: &Visibility<'_>, id: MessageId) -> Result<Mes
 }
 
 /// The summaries over a message, from its leaf summary up.
-fn over(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Vec<SummaryCard>> {
+fn over(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<Vec<SummaryCard>> {
     match branch.position(id) {
         Some(position) => SummaryCard::read_all(view, &branch.lineage_over(position)),
         None => {
@@ -428,7 +428,12 @@ fn over(view: &View<'_>, branch: &Branch, id: MessageId) -> Result<Vec<SummaryCa
 }
 
 /// What was condensed from `roots`, nearest first; of what holds on the branch, only what holds there too.
-fn above(view: &View<'_>, branch: &Branch, roots: Vec<SummaryId>, holding: bool) -> Result<Vec<SummaryCard>> {
+fn above(
+    view: &View<'_>,
+    branch: &BranchView,
+    roots: Vec<SummaryId>,
+    holding: bool,
+) -> Result<Vec<SummaryCard>> {
     let mut seen: HashSet<SummaryId> = roots.iter().copied().collect();
     let mut level = roots;
     let mut cards = Vec::new();

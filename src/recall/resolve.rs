@@ -1,7 +1,7 @@
 //! From a short id back to what it names: this session first, then the project.
 
 use super::Scope;
-use super::branch::Branch;
+use super::branch::BranchView;
 use crate::error::{Error, Result};
 use crate::ids::{Handle, HandleKind, MessageId, SummaryId};
 use crate::store::View;
@@ -48,7 +48,7 @@ fn candidates(
 
 /// The only thing on the current branch with this id, if it is the only one.
 fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<Target>> {
-    let branch = Branch::read(view, scope)?;
+    let branch = BranchView::read(view, scope)?;
     let (low, high) = handle.range();
     let mut found = Vec::new();
     match handle.kind {

@@ -23,14 +23,14 @@ const SECRET: &str = "quokka7741";
 const TAIL: &[u8] = b"okka7741";
 
 /// A store in a folder with the file of its one session, in which a secret was told, summarized and condensed.
-struct Told {
+struct SecretStore {
     dir: tempfile::TempDir,
     store: Store,
     session: Session,
     conversation: ConversationId,
 }
 
-impl Told {
+impl SecretStore {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
@@ -215,7 +215,7 @@ async fn digest(store: &Store) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn what_was_purged_is_nowhere_in_the_files_any_more() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let before = told.ask::<i64>("SELECT count(*) FROM summaries");
     assert!(everything(&told.store).await.matches(SECRET).count() > 3);
     assert!(words(&told.database()).iter().any(|word| word.contains("quokka")));
@@ -235,8 +235,8 @@ async fn what_was_purged_is_nowhere_in_the_files_any_more() {
 /// Whoever has the file and knows all but the secret, and guesses that, finds nothing in the file that says so.
 #[tokio::test]
 async fn nothing_that_is_left_confirms_a_guess() {
-    let told = Told::new().await;
-    let identities = |told: &Told| -> BTreeSet<Hash> {
+    let told = SecretStore::new().await;
+    let identities = |told: &SecretStore| -> BTreeSet<Hash> {
         let connection = Connection::open(told.database()).unwrap();
         let mut query = connection
             .prepare("SELECT lineage FROM messages UNION ALL SELECT hash FROM summaries UNION ALL SELECT span FROM claims")
@@ -297,7 +297,7 @@ async fn nothing_that_is_left_confirms_a_guess() {
 
 #[tokio::test]
 async fn nothing_brings_it_back() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     told.purge("e14").await;
     let before = digest(&told.store).await;
 
@@ -338,7 +338,7 @@ async fn nothing_brings_it_back() {
 /// The row of a summary that went may be another's when its facts have been looked up.
 #[tokio::test]
 async fn the_facts_of_a_summary_that_went_are_not_noted_of_another() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let first = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
     let gone = told.store.read(move |view| Ok(view.summaries().summary(first)?.hash)).await.unwrap();
     told.purge("e2").await;
@@ -357,7 +357,7 @@ async fn the_facts_of_a_summary_that_went_are_not_noted_of_another() {
 
 #[tokio::test]
 async fn an_old_database_with_what_a_purge_left_is_taken_over_as_it_is() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     told.purge("e14").await;
     told.store.close().await;
     let dir = tempfile::tempdir().unwrap();
@@ -396,7 +396,7 @@ async fn import(store: &Store, path: &Path) {
 
 #[tokio::test]
 async fn work_goes_on_around_it() {
-    let mut told = Told::new().await;
+    let mut told = SecretStore::new().await;
     told.purge("e14").await;
     // A late edit of it, one of its neighbor, a branch right below it, and a fork of that.
     let late = json!({"targetId": "e14", "replacement": {"content": format!("again {SECRET}")}});
@@ -431,7 +431,7 @@ async fn work_goes_on_around_it() {
 
 #[tokio::test]
 async fn what_was_being_summarized_meanwhile_is_not_stored() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let rows = told.store.read(|view| {
         let branch = view.messages().branch(ConversationId(1), "e15")?;
         Ok(crate::dag::visible(&branch).into_iter().rev().take(2).collect::<Vec<_>>())
@@ -461,7 +461,7 @@ async fn what_was_being_summarized_meanwhile_is_not_stored() {
 /// Who was at work during a purge knows nothing of it, and goes on with hashes of what was said.
 #[tokio::test]
 async fn what_is_claimed_afterwards_does_not_stay() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let claim = |span: &'static [u8]| {
         let ended = crate::text::now() - 1;
         let claim = move |batch: &crate::store::Batch<'_>| {
@@ -483,7 +483,7 @@ async fn what_is_claimed_afterwards_does_not_stay() {
 
 #[tokio::test]
 async fn a_session_and_a_time_are_purged_as_a_whole() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let other = Session::new().chat(4, 20).user(&format!("{SECRET} here too")).assistant("so it is");
     told.ingest("two", &other).await;
     let plan = told.purge_all(Purge::Session(ConversationId(1))).await;
@@ -502,7 +502,7 @@ async fn a_session_and_a_time_are_purged_as_a_whole() {
     assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
-impl Told {
+impl SecretStore {
     fn assert_gone_entirely(&self) {
         assert_eq!(words(&self.database()), [""; 0]);
         let bytes = fs::read(self.database()).unwrap();
@@ -512,7 +512,7 @@ impl Told {
 
 #[tokio::test]
 async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let reader = Connection::open(told.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
     let message = told.message_of("e14").await;
@@ -532,7 +532,7 @@ async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
     let store = Store::open(Some(told.dir.path()), "project", "/project").unwrap();
     store.flush().await.unwrap();
     drop(reader);
-    let told = Told { store, dir: told.dir, session: told.session, conversation: told.conversation };
+    let told = SecretStore { store, dir: told.dir, session: told.session, conversation: told.conversation };
     told.assert_gone().await;
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }
@@ -540,7 +540,7 @@ async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
 /// Two entries of one id, as a damaged file may have them: the second is stored beside the first, under a name with a hash.
 #[tokio::test]
 async fn the_second_of_two_entries_of_one_id_is_purged_with_its_name() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let mut twice = Session::new().chat(2, 5);
     let mut second = twice.entries[3].clone();
     second["message"]["content"] = json!([{"type": "text", "text": format!("{SECRET} again")}]);
@@ -566,7 +566,7 @@ async fn the_second_of_two_entries_of_one_id_is_purged_with_its_name() {
 
 #[tokio::test]
 async fn the_command_asks_first_and_tells_where_it_still_stands() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     let backup = ask(&told, "backup").await.text;
     let copy = told.dir.path().read_dir().unwrap().flatten().map(|file| file.path());
     let mut copy = copy;
@@ -622,7 +622,7 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
 /// Whoever looks for it before purging it has it in the answers of the tools, and those are in no index.
 #[tokio::test]
 async fn answers_of_the_tools_that_tell_of_it_go_along() {
-    let mut told = Told::new().await;
+    let mut told = SecretStore::new().await;
     let (above, name, below) = (told.name("e12").await, told.name("e14").await, told.name("e15").await);
     let grep = told.tool("lcm_grep", json!({"query": "phrase"})).await;
     let expand = told.tool("lcm_expand", json!({"summary_id": name})).await;
@@ -665,7 +665,7 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
 
 #[tokio::test]
 async fn the_account_of_a_left_branch_goes_with_the_summaries_it_carries() {
-    let mut told = Told::new().await;
+    let mut told = SecretStore::new().await;
     let carries =
         |entry: &&Value| entry["type"] == "compaction" && entry["details"].to_string().contains(SECRET);
     let mut details = told.session.entries.iter().find(carries).unwrap()["details"].clone();
@@ -685,7 +685,7 @@ async fn the_account_of_a_left_branch_goes_with_the_summaries_it_carries() {
 /// It carries none of what was removed, but the hash of a summary of what came after.
 #[tokio::test]
 async fn the_account_of_a_left_branch_that_keeps_old_hashes_is_named() {
-    let mut told = Told::new().await;
+    let mut told = SecretStore::new().await;
     let later = "SELECT lower(hex(hash)) FROM summaries
                   WHERE depth = 0 ORDER BY first_message DESC LIMIT 1";
     let details = json!({
@@ -702,7 +702,7 @@ async fn the_account_of_a_left_branch_that_keeps_old_hashes_is_named() {
 
 #[tokio::test]
 async fn what_may_still_tell_of_it_is_called_as_it_is_afterwards() {
-    let mut told = Told::new().await;
+    let mut told = SecretStore::new().await;
     let fields = json!({"fromId": "e3", "summary": "Elsewhere."});
     told.session = told.session.entry("branch_summary", fields);
     told.ingest("one", &told.session).await;
@@ -717,7 +717,7 @@ async fn what_may_still_tell_of_it_is_called_as_it_is_afterwards() {
 
 #[tokio::test]
 async fn what_cannot_be_purged_is_said_in_a_sentence() {
-    let told = Told::new().await;
+    let told = SecretStore::new().await;
     for session in ["oneself-a", "oneself-b"] {
         told.ingest(session, &Session::new().chat(1, 3)).await;
     }
@@ -743,15 +743,15 @@ async fn what_cannot_be_purged_is_said_in_a_sentence() {
     assert_eq!(before.answer["sessions"], json!(["one", "oneself-a", "oneself-b"]));
 }
 
-async fn ask(told: &Told, line: &str) -> crate::commands::Answer {
+async fn ask(told: &SecretStore, line: &str) -> crate::commands::Answer {
     super::asking::ask(&told.store, &told.scope(), line).await.unwrap()
 }
 
-async fn refused(told: &Told, line: &str) -> String {
+async fn refused(told: &SecretStore, line: &str) -> String {
     super::asking::ask(&told.store, &told.scope(), line).await.unwrap_err().to_string()
 }
 
-impl Told {
+impl SecretStore {
     fn scope(&self) -> crate::recall::Scope {
         crate::recall::Scope::at(self.conversation, Some(self.session.leaf().to_owned()))
     }

@@ -12,7 +12,7 @@ use super::{Block, lcm_expand};
 use crate::error::{Error, Result};
 use crate::model::Files;
 use crate::recall::describe::{
-    Below, End, Item, Line, MessagePortrait, Overview, Part, Portrait, SessionCard, Sessions,
+    Below, End, Item, MessageLine, MessagePortrait, Overview, Part, Portrait, SessionCard, Sessions,
     SummaryPortrait, by_id, earliest, others, overview, recent,
 };
 use crate::recall::grep::Place;
@@ -226,7 +226,7 @@ fn of_message(portrait: &MessagePortrait) -> String {
         }
         (None, ..) => "on another branch".to_owned(),
     };
-    let Line { card, headline, .. } = &portrait.line;
+    let MessageLine { card, headline, .. } = &portrait.line;
     format!(
         "{}: {headline}\n{position} · {} bytes of text, {} of JSON · {} tokens\n{}\n{}\n{}",
         message(card),
@@ -239,7 +239,7 @@ fn of_message(portrait: &MessagePortrait) -> String {
     )
 }
 
-fn line(line: &Line) -> String {
+fn line(line: &MessageLine) -> String {
     let covering = line.leaf.as_ref().map(|leaf| format!(" · in {leaf}")).unwrap_or_default();
     format!("{}{covering}: {}", message(&line.card), line.headline)
 }

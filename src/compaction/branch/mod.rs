@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use super::memory::{Known, Memory, Said, Summaries};
+use super::memory::{Known, Memory, StoredMessages, Summaries};
 use super::standing::{self, Source, Standing};
 use crate::dag::{Forest, Path, Piece, Sources, Span, Visible, hidden_from};
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub(super) struct Branch {
     /// Summaries that an earlier compaction on this branch carries.
     carried: Arc<ByRow<SummaryId, usize>>,
     /// Messages stored of the session; as it was at the last compaction until [`Branch::finish`].
-    said: Said,
+    said: StoredMessages,
     /// What the block shows in place of the frontier, once that is decided.
     unfolded: Option<Vec<Piece>>,
     /// Files that compactions of Pi's own list.

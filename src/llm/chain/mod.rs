@@ -77,12 +77,12 @@ pub struct Chain {
 struct Candidate {
     /// `None` is the session's own.
     name: Option<String>,
-    found: OnceCell<Result<Found, String>>,
+    found: OnceCell<Result<ResolvedModel, String>>,
     /// It had its turn.
     met: AtomicBool,
 }
 
-struct Found {
+struct ResolvedModel {
     facts: Facts,
     /// By what its health is known: a new key is a new chance.
     key: String,
@@ -130,17 +130,17 @@ impl Chain {
         }
     }
 
-    async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a Found, &'a str> {
+    async fn find<'a>(&self, candidate: &'a Candidate) -> Result<&'a ResolvedModel, &'a str> {
         let look = async || {
             let asked = tokio::time::timeout(LOOKUP, self.host.resolve(candidate.name.as_deref()));
             let known = asked.await.unwrap_or_else(|_| Err("its key was not available in time".into()));
             let found = known.and_then(|facts| {
                 facts.is_usable()?;
                 let line = if self.direct { direct(&facts) } else { None };
-                Ok(Found { key: key_of(&facts), facts, line, only_by_host: AtomicBool::new(false) })
+                Ok(ResolvedModel { key: key_of(&facts), facts, line, only_by_host: AtomicBool::new(false) })
             });
             let way = match &found {
-                Ok(Found { line: Some(_), .. }) => "direct",
+                Ok(ResolvedModel { line: Some(_), .. }) => "direct",
                 Ok(_) => "host",
                 Err(_) => "unusable",
             };
@@ -205,7 +205,7 @@ impl Chain {
     }
 
     /// Whether a candidate before this one is the same model: the sibling may be one of those that are named.
-    fn is_known_before(&self, candidate: &Candidate, found: &Found) -> bool {
+    fn is_known_before(&self, candidate: &Candidate, found: &ResolvedModel) -> bool {
         let before = self.candidates.iter().take_while(|other| !std::ptr::eq(*other, candidate));
         before.filter_map(|other| other.found.get()?.as_ref().ok()).any(|other| other.key == found.key)
     }
@@ -214,7 +214,7 @@ impl Chain {
     async fn call(
         &self,
         candidate: &Candidate,
-        found: &Found,
+        found: &ResolvedModel,
         request: &Request,
         attempt: u32,
         usage: &mut Option<Value>,
@@ -248,7 +248,7 @@ impl Chain {
     async fn call_in_session(
         &self,
         candidate: &Candidate,
-        found: &Found,
+        found: &ResolvedModel,
         request: &Request,
         usage: &mut Option<Value>,
     ) -> Result<Option<Answer>, Failure> {
@@ -308,7 +308,7 @@ impl Chain {
         Ok(answer)
     }
 
-    async fn ask_host(&self, candidate: &Candidate, found: &Found, request: &Request) -> Answer {
+    async fn ask_host(&self, candidate: &Candidate, found: &ResolvedModel, request: &Request) -> Answer {
         let asked = self.host.ask(candidate.name.as_deref(), request.clone());
         let way = if request.in_session.is_some() { "session" } else { "host" };
         let answer = self.timed(candidate, way, request, asked).await;
@@ -401,7 +401,7 @@ fn key_of(facts: &Facts) -> String {
 }
 
 /// Makes room for the answer within what the model can do.
-fn fit(found: &Found, request: &mut Request) -> Result<(), Failure> {
+fn fit(found: &ResolvedModel, request: &mut Request) -> Result<(), Failure> {
     let model = &found.facts.model;
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {
         request.max_tokens = request.max_tokens.min(most);

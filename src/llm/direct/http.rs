@@ -29,20 +29,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A place to ask at.
-pub(super) struct Line {
+pub(super) struct Endpoint {
     client: Client,
     url: Url,
     headers: HeaderMap,
 }
 
 /// What came back.
-pub(super) struct Said {
+pub(super) struct Response {
     pub status: u16,
     pub retry_after_ms: Option<u64>,
     pub text: String,
 }
 
-impl Line {
+impl Endpoint {
     /// None where this process has no way to get there: then Pi's has to do.
     pub(super) fn new(plan: &Plan) -> Option<Self> {
         static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
@@ -55,7 +55,7 @@ impl Line {
     ///
     /// # Errors
     /// When no whole answer comes, whatever its status. There is no time limit here.
-    pub(super) async fn post(&self, body: String) -> Result<Said, Failure> {
+    pub(super) async fn post(&self, body: String) -> Result<Response, Failure> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status().as_u16();
@@ -68,7 +68,7 @@ impl Line {
             }
             bytes.extend_from_slice(&chunk);
         }
-        Ok(Said { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
+        Ok(Response { status, retry_after_ms, text: String::from_utf8_lossy(&bytes).into_owned() })
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::http::Line;
+use self::http::Endpoint;
 use super::failure::complaint;
 use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, pi_size, read_message};
 use crate::model::read_json;
@@ -29,7 +29,7 @@ pub(super) const WINDOW_MARGIN: usize = 4_096;
 pub struct Direct {
     model: ModelFacts,
     wire: Wire,
-    line: Line,
+    line: Endpoint,
     /// What must not be in an error text.
     secrets: Vec<Secret>,
 }
@@ -47,7 +47,7 @@ enum Wire {
 #[must_use]
 pub fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
-    let line = Line::new(&plan)?;
+    let line = Endpoint::new(&plan)?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
     // A short value is a word like any other, and no key.
     let values = headers.filter_map(|(_, value)| value.cloned()).filter(|value| value.reveal().len() >= 12);

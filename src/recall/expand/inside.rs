@@ -54,7 +54,7 @@ pub struct Excerpt {
     /// Lines that it has.
     pub total: usize,
     /// Some of them, in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<MatchedLine>,
 }
 
 /// What a text belongs to.
@@ -68,7 +68,7 @@ pub enum Named {
 
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct MatchedLine {
     /// Which, from 1.
     pub number: usize,
     /// It matches.
@@ -235,7 +235,7 @@ fn show(
 }
 
 /// The lines `wanted` of a text, and those right before and after each.
-fn excerpt_lines(text: &str, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<Line> {
+fn excerpt_lines(text: &str, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<MatchedLine> {
     let last = wanted.last().copied().unwrap_or_default() + 1;
     let is_near = |at: usize| (at.saturating_sub(1)..=at + 1).any(|near| wanted.contains(&near));
     let shown = text.lines().enumerate().take(last + 1).filter(|(at, _)| is_near(*at));
@@ -243,7 +243,7 @@ fn excerpt_lines(text: &str, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<L
         .map(|(at, line)| {
             let matches = wanted.contains(&at);
             let snippet = if matches { lookup.show(line, WIDTH) } else { Snippet::plain(line, BESIDE) };
-            Line { number: at + 1, matches, snippet }
+            MatchedLine { number: at + 1, matches, snippet }
         })
         .filter(|line| !line.snippet.text.is_empty())
         .collect()

@@ -27,7 +27,7 @@ use crate::store::View;
 use crate::{text, tokens};
 
 pub use around::{Neighbor, Neighborhood};
-pub use inside::{Excerpt, Inside, Line, Named};
+pub use inside::{Excerpt, Inside, MatchedLine, Named};
 
 /// Tokens of one page where the request does not say.
 pub const DEFAULT_TOKENS: usize = 4_000;

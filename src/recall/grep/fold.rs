@@ -8,14 +8,14 @@ use super::{Found, Hit};
 const SAME: f64 = 0.9;
 
 /// What a snippet says: its words, and apart from them those with digits, by which results of one command differ.
-struct Said<'a> {
+struct SnippetWords<'a> {
     words: BTreeSet<&'a str>,
     numbers: BTreeSet<&'a str>,
 }
 
 /// Names in each result of which the snippet says what an earlier one says, of the same speaker, that one.
 pub(super) fn name_equals(hits: &mut [Hit]) {
-    let said: Vec<Said<'_>> = hits.iter().map(|hit| Said::by(&hit.snippet.text)).collect();
+    let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
     let mut first: Vec<usize> = Vec::new();
     let mut equals = Vec::new();
     for at in 0..hits.len() {
@@ -45,7 +45,7 @@ fn speaker(hit: &Hit) -> Option<(&str, Option<&str>)> {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> SnippetWords<'a> {
     fn by(text: &'a str) -> Self {
         let has_digit = |word: &&str| word.contains(|c: char| c.is_ascii_digit());
         let (numbers, words) = text.split(' ').partition(has_digit);
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn are_alike(one: &str, other: &str) -> bool {
-        Said::by(one).is_like(&Said::by(other))
+        SnippetWords::by(one).is_like(&SnippetWords::by(other))
     }
 
     #[test]

@@ -31,23 +31,23 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
         }
         _ => return error,
     };
-    Error::storing(sentence, Said { code: cause.sqlite_error_code(), words: cause.to_string() })
+    Error::storing(sentence, SqliteCause { code: cause.sqlite_error_code(), words: cause.to_string() })
 }
 
 /// What SQLite said, without the sentence that went before it.
 #[derive(Debug)]
-struct Said {
+struct SqliteCause {
     code: Option<ErrorCode>,
     words: String,
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for SqliteCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)
     }
 }
 
-impl std::error::Error for Said {}
+impl std::error::Error for SqliteCause {}
 
 /// The same of a file that is being opened: what is damaged there is passed over, and the doctor will not see it.
 pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error {
@@ -70,7 +70,7 @@ pub(in crate::store) fn is_busy(error: &Error) -> bool {
 /// Was it [`explained`], and is the reason that the system keeps the file from being written or has no room for it? Then it may be
 /// read all the same.
 pub(in crate::store) fn is_unwritable(error: &Error) -> bool {
-    let said = std::error::Error::source(error).and_then(|source| source.downcast_ref::<Said>());
+    let said = std::error::Error::source(error).and_then(|source| source.downcast_ref::<SqliteCause>());
     matches!(
         said.and_then(|said| said.code),
         Some(

@@ -23,7 +23,7 @@ const BEGINNING: usize = 32;
 const LEFT: &str = "\"branch_summary\"";
 
 /// A message that repeats what others say.
-pub(in crate::store) struct Echo {
+pub(in crate::store) struct Copy {
     pub id: MessageId,
     /// Is it an answer of a tool, or an account of a branch?
     pub is_answer: bool,
@@ -37,7 +37,7 @@ pub(in crate::store) struct Traces {
     names: BTreeSet<String>,
 }
 
-impl Echo {
+impl Copy {
     fn of(id: MessageId, json: &str) -> Option<Self> {
         let message = Message::parse(json);
         let is_answer = message.is_recall_echo();
@@ -63,14 +63,14 @@ impl Traces {
 
 impl Upkeep<'_> {
     /// All echoes.
-    pub(in crate::store) fn echoes(&self) -> Result<Vec<Echo>> {
+    pub(in crate::store) fn echoes(&self) -> Result<Vec<Copy>> {
         let rows = self.rows(
             "SELECT id FROM messages
               WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
         )?;
         // What can't be read repeats nothing.
         let read =
-            |id: i64| Echo::of(MessageId(id), &Messages::new(self.connection).json_of(MessageId(id)).ok()?);
+            |id: i64| Copy::of(MessageId(id), &Messages::new(self.connection).json_of(MessageId(id)).ok()?);
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
@@ -101,14 +101,14 @@ impl Upkeep<'_> {
     pub(in crate::store) fn keeping_names(
         &self,
         plan: &PurgePlan,
-        bones: &[Tombstone],
+        tombstones: &[Tombstone],
     ) -> Result<BTreeSet<MessageId>> {
         let mut below: HashSet<i64> = HashSet::new();
-        for bone in bones {
-            if plan.messages.contains(&MessageId(bone.id))
-                || bone.parent.is_some_and(|id| below.contains(&id))
+        for tombstone in tombstones {
+            if plan.messages.contains(&MessageId(tombstone.id))
+                || tombstone.parent.is_some_and(|id| below.contains(&id))
             {
-                below.insert(bone.id);
+                below.insert(tombstone.id);
             }
         }
         let mut names = self.names_of(plan)?;

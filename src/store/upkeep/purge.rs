@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use rusqlite::{OptionalExtension as _, params};
 use uuid::Uuid;
 
-use super::copies::Echo;
+use super::copies::Copy;
 use super::vacuum;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
@@ -79,18 +79,18 @@ impl Upkeep<'_> {
     /// # Errors
     /// When the database can't be read; so for all methods here.
     pub fn purge_plan(&self, purge: Purge) -> Result<PurgePlan> {
-        self.plan_over(purge, &self.bones()?)
+        self.plan_over(purge, &self.tombstones()?)
     }
 
     /// All messages, those above before those below, renditions behind what they show.
-    pub(in crate::store) fn bones(&self) -> Result<Vec<Tombstone>> {
+    pub(in crate::store) fn tombstones(&self) -> Result<Vec<Tombstone>> {
         let mut query = self
             .connection
             .prepare_cached(
                 "SELECT id, parent_id, kind, role = 'user' FROM messages ORDER BY height, kind = 3, id",
             )
             .map_err(reading)?;
-        let bones = query
+        let tombstones = query
             .query_map([], |row| {
                 Ok(Tombstone {
                     id: row.get(0)?,
@@ -100,22 +100,22 @@ impl Upkeep<'_> {
                 })
             })
             .map_err(reading)?;
-        bones.collect::<rusqlite::Result<_>>().map_err(reading)
+        tombstones.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    fn plan_over(&self, purge: Purge, bones: &[Tombstone]) -> Result<PurgePlan> {
+    fn plan_over(&self, purge: Purge, tombstones: &[Tombstone]) -> Result<PurgePlan> {
         let asked = self.purged_by(purge)?;
         if asked.is_empty() {
             return Ok(PurgePlan::default());
         }
         let mut traces = self.beginnings_of(&asked);
-        let mut plan = self.following(asked, bones)?;
+        let mut plan = self.following(asked, tombstones)?;
         let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
         let mut echoes = self.echoes()?;
         echoes.retain(|echo| !plan.messages.contains(&echo.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);
-            let (more, rest) = echoes.into_iter().partition(|echo: &Echo| echo.repeats(&traces));
+            let (more, rest) = echoes.into_iter().partition(|echo: &Copy| echo.repeats(&traces));
             echoes = rest;
             if more.is_empty() {
                 break;
@@ -123,22 +123,23 @@ impl Upkeep<'_> {
             for echo in &more {
                 if echo.is_answer { &mut answers } else { &mut accounts }.insert(echo.id);
             }
-            plan.messages.extend(more.into_iter().map(|echo: Echo| echo.id));
-            plan = self.following(plan.messages, bones)?;
+            plan.messages.extend(more.into_iter().map(|echo: Copy| echo.id));
+            plan = self.following(plan.messages, tombstones)?;
         }
         (plan.answers, plan.accounts) = (answers, accounts);
-        plan.naming = self.keeping_names(&plan, bones)?;
+        plan.naming = self.keeping_names(&plan, tombstones)?;
         self.add_whereabouts(&mut plan)?;
         Ok(plan)
     }
 
     /// What goes with these messages: what is shown of them, and what was made from them.
-    fn following(&self, messages: BTreeSet<MessageId>, bones: &[Tombstone]) -> Result<PurgePlan> {
+    fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
         let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
-        let renditions =
-            bones.iter().filter(|bone| bone.kind == MessageKind::Edited && is_among(bone.parent));
-        let renditions: BTreeSet<MessageId> = renditions.map(|bone| MessageId(bone.id)).collect();
-        let mut summaries = self.told_of(&messages, bones)?;
+        let renditions = tombstones
+            .iter()
+            .filter(|tombstone| tombstone.kind == MessageKind::Edited && is_among(tombstone.parent));
+        let renditions: BTreeSet<MessageId> = renditions.map(|tombstone| MessageId(tombstone.id)).collect();
+        let mut summaries = self.summaries_naming(&messages, tombstones)?;
         for message in messages.iter().chain(&renditions) {
             summaries.extend(Summaries::new(self.connection).leaves_over(*message)?);
         }
@@ -171,10 +172,15 @@ impl Upkeep<'_> {
 
     /// Leaf summaries whose model was told of one of these messages as what came before: the last few messages, and up to the
     /// last request.
-    fn told_of(&self, messages: &BTreeSet<MessageId>, bones: &[Tombstone]) -> Result<BTreeSet<SummaryId>> {
+    fn summaries_naming(
+        &self,
+        messages: &BTreeSet<MessageId>,
+        tombstones: &[Tombstone],
+    ) -> Result<BTreeSet<SummaryId>> {
         /// A little more than any version has told of.
         const BEFORE: usize = 8;
-        let bones: HashMap<i64, &Tombstone> = bones.iter().map(|bone| (bone.id, bone)).collect();
+        let tombstones: HashMap<i64, &Tombstone> =
+            tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
         let mut query = (self.connection)
             .prepare_cached("SELECT id, first_message FROM summaries WHERE depth = 0")
             .map_err(reading)?;
@@ -182,21 +188,22 @@ impl Upkeep<'_> {
         let mut told = BTreeSet::new();
         for leaf in leaves {
             let (leaf, first): (SummaryId, i64) = leaf.map_err(reading)?;
-            let said = bones.get(&first).filter(|bone| bone.kind == MessageKind::Edited);
-            let mut at =
-                bones.get(&said.and_then(|bone| bone.parent).unwrap_or(first)).and_then(|bone| bone.parent);
+            let said = tombstones.get(&first).filter(|tombstone| tombstone.kind == MessageKind::Edited);
+            let mut at = tombstones
+                .get(&said.and_then(|tombstone| tombstone.parent).unwrap_or(first))
+                .and_then(|tombstone| tombstone.parent);
             let (mut passed, mut requested) = (0, false);
-            while let Some(bone) = at.and_then(|id| bones.get(&id)) {
-                if messages.contains(&MessageId(bone.id)) {
+            while let Some(tombstone) = at.and_then(|id| tombstones.get(&id)) {
+                if messages.contains(&MessageId(tombstone.id)) {
                     told.insert(leaf);
                     break;
                 }
-                passed += usize::from(bone.kind == MessageKind::Conversation);
-                requested |= bone.is_request && bone.kind == MessageKind::Conversation;
+                passed += usize::from(tombstone.kind == MessageKind::Conversation);
+                requested |= tombstone.is_request && tombstone.kind == MessageKind::Conversation;
                 if passed >= BEFORE && requested {
                     break;
                 }
-                at = bone.parent;
+                at = tombstone.parent;
             }
         }
         Ok(told)
@@ -294,8 +301,8 @@ impl UpkeepWriter<'_> {
     /// # Errors
     /// When the database can't be written.
     pub fn purge(&self, purge: Purge) -> Result<PurgePlan> {
-        let bones = self.bones()?;
-        let plan = self.plan_over(purge, &bones)?;
+        let tombstones = self.tombstones()?;
+        let plan = self.plan_over(purge, &tombstones)?;
         if plan.messages.is_empty() {
             return Ok(plan);
         }
@@ -323,7 +330,7 @@ impl UpkeepWriter<'_> {
             )?;
             nonces.insert(message.0, nonce);
         }
-        self.rebase(&bones, &plan.renditions, &nonces)?;
+        self.rebase(&tombstones, &plan.renditions, &nonces)?;
         // What is claimed is named by a hash of what it is made from.
         self.run("DELETE FROM claims", params![])?;
         for index in ["messages_fts", "summaries_fts"] {

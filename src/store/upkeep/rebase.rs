@@ -36,29 +36,31 @@ impl Upkeep<'_> {
 
 impl UpkeepWriter<'_> {
     /// Gives new identities to the messages that were `purged`, which now have these numbers, and to all that follows from them.
-    /// `bones` are all messages, those above before those below; of these, `gone` are not there any more.
+    /// `tombstones` are all messages, those above before those below; of these, `gone` are not there any more.
     pub(in crate::store) fn rebase(
         &self,
-        bones: &[Tombstone],
+        tombstones: &[Tombstone],
         gone: &BTreeSet<MessageId>,
         purged: &HashMap<i64, Nonce>,
     ) -> Result<()> {
         let mut changed = Changed::new();
-        for bone in bones.iter().filter(|bone| !gone.contains(&MessageId(bone.id))) {
-            let above = bone.parent.and_then(|parent| changed.get(&parent)).copied();
-            if above.is_none() && !purged.contains_key(&bone.id) {
+        for tombstone in tombstones.iter().filter(|tombstone| !gone.contains(&MessageId(tombstone.id))) {
+            let above = tombstone.parent.and_then(|parent| changed.get(&parent)).copied();
+            if above.is_none() && !purged.contains_key(&tombstone.id) {
                 continue;
             }
-            let old = self.lineage(bone.id)?;
-            let above = match (above, bone.parent) {
+            let old = self.lineage(tombstone.id)?;
+            let above = match (above, tombstone.parent) {
                 (Some(above), _) => above,
                 (None, Some(parent)) => self.lineage(parent).map(|same| (same, same))?,
                 (None, None) => (Hash::ROOT, Hash::ROOT),
             };
             // What can't be read has nothing that a guess could be tried with either.
-            let Some(new) = self.new_lineage(bone, old, above, purged.get(&bone.id))? else { continue };
-            self.run("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![bone.id, new.0])?;
-            changed.insert(bone.id, (old, new));
+            let Some(new) = self.new_lineage(tombstone, old, above, purged.get(&tombstone.id))? else {
+                continue;
+            };
+            self.run("UPDATE messages SET lineage = ?2 WHERE id = ?1", params![tombstone.id, new.0])?;
+            changed.insert(tombstone.id, (old, new));
         }
         self.rename_summaries(&changed)
     }
@@ -66,7 +68,7 @@ impl UpkeepWriter<'_> {
     /// The lineage of a message below `above`, the one it had and the one it has; None where its text can't be read.
     fn new_lineage(
         &self,
-        bone: &Tombstone,
+        tombstone: &Tombstone,
         old: Hash,
         (was, is): (Hash, Hash),
         nonce: Option<&Nonce>,
@@ -74,15 +76,18 @@ impl UpkeepWriter<'_> {
         if let Some(nonce) = nonce {
             return Ok(Some(is.purged(nonce)));
         }
-        if bone.kind == MessageKind::Purged {
-            return Ok(self.nonce(bone.id)?.map(|nonce| is.purged(&nonce)));
+        if tombstone.kind == MessageKind::Purged {
+            return Ok(self.nonce(tombstone.id)?.map(|nonce| is.purged(&nonce)));
         }
-        let Ok(message) = Messages::new(self.connection).message(MessageId(bone.id)) else { return Ok(None) };
-        if bone.kind != MessageKind::Edited {
+        let Ok(message) = Messages::new(self.connection).message(MessageId(tombstone.id)) else {
+            return Ok(None);
+        };
+        if tombstone.kind != MessageKind::Edited {
             return Ok(Some(is.child(&message.json)));
         }
-        let original =
-            bone.parent.and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
+        let original = tombstone
+            .parent
+            .and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
         let Some(original) = original else { return Ok(None) };
         if original.json == message.json {
             // The edit changed nothing that is seen: what it said is not known, and need not be.

@@ -99,7 +99,7 @@ impl UpkeepWriter<'_> {
     ///
     /// # Errors
     /// When the database can't be read.
-    pub fn bereft(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Orphan>> {
+    pub fn orphan(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<Orphan>> {
         self.connection
             .prepare_cached(
                 "SELECT e.id, e.message_id, e.parent_id, above.head_id, m.id AS head
@@ -131,7 +131,7 @@ impl UpkeepWriter<'_> {
     ///
     /// # Errors
     /// When the database can't be written.
-    pub fn bring_back(&self, bereft: &Orphan, message: &NewMessage<'_>) -> Result<bool> {
+    pub fn bring_back(&self, orphan: &Orphan, message: &NewMessage<'_>) -> Result<bool> {
         // What follows a message was mostly stored right after it.
         let after = |id: MessageId| -> rusqlite::Result<Option<i64>> {
             self.connection
@@ -141,16 +141,16 @@ impl UpkeepWriter<'_> {
                 .query_row([id.0], |row| row.get(0))
                 .optional()
         };
-        let next = bereft.message.map_or(Ok(None), after).map_err(mending)?;
+        let next = orphan.message.map_or(Ok(None), after).map_err(mending)?;
         if let Some(next) = next.and_then(|next| Messages::new(self.connection).message(MessageId(next)).ok())
             && message.lineage.child(&next.json) != next.lineage
         {
             return Ok(false);
         }
-        let id = MessageWriter::new(self.connection).add_message_at(bereft.message, message)?;
+        let id = MessageWriter::new(self.connection).add_message_at(orphan.message, message)?;
         self.connection
             .prepare_cached("UPDATE entries SET message_id = ?2, head_id = ?2 WHERE id = ?1")
-            .and_then(|mut update| update.execute([bereft.entry.0, id.0]))
+            .and_then(|mut update| update.execute([orphan.entry.0, id.0]))
             .map_err(mending)?;
         Ok(true)
     }

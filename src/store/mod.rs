@@ -46,7 +46,7 @@ pub use upkeep::audit::{
 };
 pub use upkeep::audit_index::Index;
 pub use upkeep::backup::{BackupFacts, backup_name};
-pub use upkeep::purge::{Purge, PurgePlan};
+pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::beside_purged;
 pub use upkeep::repair::Text;
 pub use upkeep::salvage::{OldSession, OldStore};

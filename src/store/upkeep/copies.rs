@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
 
-use super::purge::{PurgePlan, Tombstone};
+use super::purge_plan::{PurgePlan, Tombstone};
 use crate::dag::Sources;
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, SummaryId};
@@ -31,7 +31,7 @@ pub(in crate::store) struct Copy {
     text: String,
 }
 
-/// What of a purge can be known again in an echo.
+/// What of a purge can be known again in an copy.
 pub(in crate::store) struct Traces {
     beginnings: HashSet<Vec<u8>>,
     names: BTreeSet<String>,
@@ -62,8 +62,8 @@ impl Traces {
 }
 
 impl Upkeep<'_> {
-    /// All echoes.
-    pub(in crate::store) fn echoes(&self) -> Result<Vec<Copy>> {
+    /// All copies.
+    pub(in crate::store) fn copies(&self) -> Result<Vec<Copy>> {
         let rows = self.rows(
             "SELECT id FROM messages
               WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
@@ -74,7 +74,7 @@ impl Upkeep<'_> {
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
-    /// How these messages begin, but for echoes: those begin alike.
+    /// How these messages begin, but for copies: those begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let beginning = |id: &MessageId| {
             let message = Message::parse(&Messages::new(self.connection).json_of(*id).ok()?);

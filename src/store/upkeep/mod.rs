@@ -8,6 +8,7 @@ pub(super) mod audit_index;
 pub(super) mod backup;
 pub(super) mod copies;
 pub(super) mod purge;
+pub(super) mod purge_plan;
 pub(super) mod purged;
 pub(super) mod rebase;
 pub(super) mod repair;

@@ -10,6 +10,7 @@ use rusqlite::{OptionalExtension as _, params};
 use uuid::Uuid;
 
 use super::copies::Copy;
+use super::purge_plan::{Purge, PurgePlan, PurgedSession, Tombstone};
 use super::vacuum;
 use crate::dag::MessageKind;
 use crate::error::{Error, Result};
@@ -17,57 +18,6 @@ use crate::ids::{ConversationId, EntryId, Handle, Hash, MessageId, Nonce, Summar
 use crate::store::columns::{hash_at, kind_from_sql, reading};
 use crate::store::messages::codec;
 use crate::store::{Messages, Summaries, Upkeep, UpkeepWriter};
-
-/// What is to be purged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purge {
-    /// One message.
-    Message(MessageId),
-    /// Everything that a session shows on any branch.
-    Session(ConversationId),
-    /// Everything that was said before this, ms since the epoch.
-    Before(i64),
-}
-
-/// What a purge removes, and where else it stands.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PurgePlan {
-    /// The messages, with those that only repeat them.
-    pub messages: BTreeSet<MessageId>,
-    /// Of these, answers of our tools that repeat or name what is removed.
-    pub answers: BTreeSet<MessageId>,
-    /// Of these, our accounts of branches that were left, where they carry a summary that is removed.
-    pub accounts: BTreeSet<MessageId>,
-    /// Messages that stay and name something by a short id that it loses, from which a guess could be confirmed.
-    pub naming: BTreeSet<MessageId>,
-    /// What is shown of them in place of the original, since an edit.
-    pub renditions: BTreeSet<MessageId>,
-    /// The summaries that were made from them, and those that were made from these.
-    pub summaries: BTreeSet<SummaryId>,
-    /// Time of the first of the messages that were asked for, and of the last, ms.
-    pub times: Option<(i64, i64)>,
-    /// The sessions that show any of them.
-    pub sessions: Vec<PurgedSession>,
-}
-
-/// A session that shows what is purged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PurgedSession {
-    /// Its row.
-    pub conversation: ConversationId,
-    /// Pi's id.
-    pub session_id: String,
-    /// Its file, where it has one.
-    pub file: Option<String>,
-}
-
-/// A message without its text.
-pub(in crate::store) struct Tombstone {
-    pub id: i64,
-    pub parent: Option<i64>,
-    pub kind: MessageKind,
-    is_request: bool,
-}
 
 pub(in crate::store) fn purging(error: rusqlite::Error) -> Error {
     Error::storing("failed to purge the history store", error)
@@ -111,19 +61,19 @@ impl Upkeep<'_> {
         let mut traces = self.beginnings_of(&asked);
         let mut plan = self.following(asked, tombstones)?;
         let (mut answers, mut accounts) = (BTreeSet::new(), BTreeSet::new());
-        let mut echoes = self.echoes()?;
-        echoes.retain(|echo| !plan.messages.contains(&echo.id));
+        let mut copies = self.copies()?;
+        copies.retain(|copy| !plan.messages.contains(&copy.id));
         loop {
             traces = traces.naming(self.names_of(&plan)?);
-            let (more, rest) = echoes.into_iter().partition(|echo: &Copy| echo.repeats(&traces));
-            echoes = rest;
+            let (more, rest) = copies.into_iter().partition(|copy: &Copy| copy.repeats(&traces));
+            copies = rest;
             if more.is_empty() {
                 break;
             }
-            for echo in &more {
-                if echo.is_answer { &mut answers } else { &mut accounts }.insert(echo.id);
+            for copy in &more {
+                if copy.is_answer { &mut answers } else { &mut accounts }.insert(copy.id);
             }
-            plan.messages.extend(more.into_iter().map(|echo: Copy| echo.id));
+            plan.messages.extend(more.into_iter().map(|copy: Copy| copy.id));
             plan = self.following(plan.messages, tombstones)?;
         }
         (plan.answers, plan.accounts) = (answers, accounts);

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use rusqlite::params;
 
-use super::purge::Tombstone;
+use super::purge_plan::Tombstone;
 use crate::dag::{MessageKind, Sources};
 use crate::error::Result;
 use crate::ids::{Hash, MessageId, Nonce, SummaryId};

@@ -31,7 +31,7 @@ async fn a_wrong_value_is_named_with_what_would_be_right() {
         (grep("mode", json!(["regex"])), "mode must be one of text, regex, not [\"regex\"]".into()),
         (
             grep("scope", json!("everything")),
-            "scope must be one of messages, summaries, all, not \"everything\"".into(),
+            "scope must be one of messages, summaries, all, sessions, not \"everything\"".into(),
         ),
         (grep("session", json!({"id": 1})), "session must be a string, not {\"id\":1}".into()),
         (grep("full", json!("yes")), "full must be true or false, not \"yes\"".into()),

@@ -35,7 +35,7 @@ struct Parameters {
     /// text (default): best first. regex: Rust syntax, newest first.
     #[serde(default)]
     mode: Mode,
-    /// Default: messages. sessions: by session.
+    /// Default: messages.
     #[serde(default)]
     scope: Kinds,
     /// this (default), project (earlier sessions too) or a session's id.

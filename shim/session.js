@@ -212,8 +212,15 @@ export class Session {
     caughtUp.catch((error) => this.report(error));
     caughtUp
       .then(() => this.footer.update())
+      .then(() => this.#alsoRead())
       .then(() => this.#offerImport())
       .catch(() => {});
+  }
+
+  /** Takes in, in the background, what other agents have said here, if the user wants that. */
+  async #alsoRead() {
+    const read = (await this.engine).alsoRead(JSON.stringify(sessionFolders(this.manager)));
+    read.then(unwrap).catch((error) => this.report(error));
   }
 
   /** Offers to import older sessions, once per project and only to a user who can answer. */

@@ -238,6 +238,13 @@ impl Engine {
         Ok(answer(self.inner.offer_import(&folders).await))
     }
 
+    /// Imports what the agents of `alsoRead` have said in this project since that was done last; `folders` as for `command`. The
+    /// answer is JSON, `{"ok": null}` or `{"error"}`.
+    #[napi]
+    pub async fn also_read(&self, folders: String) -> napi::Result<String> {
+        Ok(answer(self.inner.also_read(&folders).await))
+    }
+
     /// What the footer shows, as JSON: `{"ok": {text, notice}}` or `{"error"}`. A notice is given once.
     #[napi]
     pub async fn status(&self) -> napi::Result<String> {

@@ -142,6 +142,7 @@ fn commands() -> [Command; 9] {
         of(&tree::COMMAND, &[]),
         of(&export::COMMAND, &[])
             .about("a branch as Markdown; --html: a page; --jsonl: Pi's own file")
+            .arg(chosen(valued(import::FROM, "AGENT", "what another agent wrote, as it wrote it"), AGENTS))
             .arg(path()),
         of(&doctor::COMMAND, &[]),
         of(&import::COMMAND, &["--stop"])

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
+use super::import::FROM;
 use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
+use crate::ingest::foreign::agent;
 use crate::text::{count, megabytes};
 use crate::upkeep::export::{Exported, Exporter, Format};
 
@@ -31,6 +33,10 @@ pub(crate) const COMMAND: Command = Command {
             "this session with all its branches as a web page: timeline, summaries, what the model saw, cost",
         ),
         ("export --html --all [PATH]", "every session of this project in one web page"),
+        (
+            "export --from codex [FOLDER]",
+            "what another agent wrote, as it wrote it: each session of claude-code, codex, gemini or opencode as a file",
+        ),
         ("export … --force", "overwrites existing files"),
     ],
     arguments: &[
@@ -45,16 +51,19 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
-    let (options, path) = args::options(NAME, &asked.rest, &[MARKDOWN, SESSION, VIEWER, ALL, FORCE])?;
+    let (values, rest) = args::values(&asked.rest, &[FROM])?;
+    let agent = values.last().map(|(_, name)| agent(name)).transpose()?;
+    let (options, path) = args::options(NAME, rest, &[MARKDOWN, SESSION, VIEWER, ALL, FORCE])?;
     let has = |option| options.contains(&option);
-    let format = match (has(MARKDOWN), has(SESSION), has(VIEWER)) {
-        (false, true, false) => Format::SessionFile,
-        (false, false, true) => Format::Page,
-        (_, false, false) if has(ALL) => {
+    let format = match (has(MARKDOWN), has(SESSION), has(VIEWER), agent) {
+        (false, false, false, Some(agent)) => Format::Log(agent.name),
+        (false, true, false, None) => Format::SessionFile,
+        (false, false, true, None) => Format::Page,
+        (_, false, false, None) if has(ALL) => {
             return Err(Error::invalid("/lcm export --all needs --jsonl or --html"));
         }
-        (_, false, false) => Format::Markdown,
-        _ => return Err(Error::invalid("/lcm export takes only one of --md, --jsonl and --html")),
+        (_, false, false, None) => Format::Markdown,
+        _ => return Err(Error::invalid("/lcm export takes only one of --md, --jsonl, --html and --from")),
     };
     let exporter = Exporter {
         home: asked.home,

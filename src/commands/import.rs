@@ -14,7 +14,9 @@ use super::{Answer, Command, Sentence, args};
 use crate::error::{Error, Result};
 use crate::ingest::adopt::adopt;
 use crate::ingest::foreign::agent;
-use crate::ingest::import::{Folders, Home, Progress, Report, Source, Unreadable, import, older_sessions};
+use crate::ingest::import::{
+    Folders, Home, Progress, Report, Source, Unreadable, import, import_new, older_sessions,
+};
 use crate::text::{grouped, one_line};
 
 /// Files that could not be read are named up to this many.
@@ -32,7 +34,7 @@ pub(crate) const COMMAND: Command = Command {
         ("import --all", "adds the sessions of every project, each to its own project's history"),
         (
             "import --from codex",
-            "adds another agent's sessions: claude-code or codex; with PATH or --all as above",
+            "adds another agent's sessions: claude-code, codex, gemini or opencode; with PATH or --all as above",
         ),
         (
             "import --history-of FOLDER",
@@ -108,6 +110,19 @@ impl Importer {
         })
     }
 
+    /// Imports what `agents` have written about this project since this was done last.
+    ///
+    /// # Errors
+    /// For an agent that is none, and when the store fails.
+    pub async fn also_read(&self, home: &Home, folders: &Folders, agents: &[String]) -> Result<()> {
+        let _turn = self.turn.lock().await;
+        let cancel = self.cancellable();
+        for name in agents {
+            import_new(home, folders, agent(name)?, &self.progress, &cancel).await?;
+        }
+        Ok(())
+    }
+
     fn under_way(&self) -> Answer {
         Sentence::answer(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
@@ -160,7 +175,12 @@ fn read(rest: &Rest) -> Result<ParsedArgs> {
         let agent = agent(name)?;
         let (flags, path) = args::options(COMMAND.name, rest, &[ALL])?;
         let path = (!path.trim().is_empty()).then(|| args::path(&path));
-        return Ok(ParsedArgs::Import(Source::Agent { agent, path, everything: !flags.is_empty() }));
+        return Ok(ParsedArgs::Import(Source::Agent {
+            agent,
+            path,
+            everything: !flags.is_empty(),
+            since: None,
+        }));
     }
     let (flags, folder) = args::take(&rest, &[HISTORY_OF]);
     if !flags.is_empty() {

@@ -79,7 +79,7 @@ pub(crate) const AGENT: &str = "--agent";
 pub(crate) const VALUED: [&str; 8] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT];
 
 /// Whose sessions are kept.
-pub(crate) const WRITERS: [&str; 3] = [PI, AGENTS[0], AGENTS[1]];
+pub(crate) const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
 
 /// Roles as Pi names them.
 pub(crate) const ROLES: [&str; 6] =

@@ -3,6 +3,9 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
+use super::value::{agent, model};
 use super::{Context, ProjectIdentity, Settings};
 
 /// A setting.
@@ -63,8 +66,12 @@ pub enum Kind {
         /// Where the value is kept.
         field: fn(&mut Settings) -> &mut ProjectIdentity,
     },
-    /// Models, tried in order.
-    Models {
+    /// Names in order.
+    Names {
+        /// What they are, in words that follow "takes".
+        expected: &'static str,
+        /// A name as it is kept; `None` where it can't be one.
+        read: fn(&Value) -> Option<String>,
         /// The default.
         default: &'static [&'static str],
         /// Where the value is kept.
@@ -95,7 +102,7 @@ impl Definition {
             Kind::Folder { .. } => "the path of a folder".into(),
             Kind::Identity { .. } => "\"cwd\" or \"git\"".into(),
             Kind::Context { .. } => "\"lean\" or \"full\"".into(),
-            Kind::Models { .. } => "models as \"provider/id\"".into(),
+            Kind::Names { expected, .. } => (*expected).into(),
         }
     }
 }
@@ -151,7 +158,12 @@ pub const DEFINITIONS: &[Definition] = &[
                know or has no key for are skipped. If all fail, the cheapest suitable model of the session's \
                provider is used, then the session's own model. With an empty list, the session's model writes all \
                summaries. In the environment variable, separate models with commas.",
-        kind: Kind::Models { default: &["anthropic/claude-haiku-4-5"], field: |s| &mut s.compaction_models },
+        kind: Kind::Names {
+            expected: "models as \"provider/id\"",
+            read: model,
+            default: &["anthropic/claude-haiku-4-5"],
+            field: |s| &mut s.compaction_models,
+        },
     },
     Definition {
         key: "leafChunkTokens",
@@ -182,6 +194,19 @@ pub const DEFINITIONS: &[Definition] = &[
                when the newest began, and how to search them. Their content is not included. The text does not \
                change while the session is open.",
         kind: Kind::Switch { default: false, field: |s| &mut s.recall_on_new },
+    },
+    Definition {
+        key: "alsoRead",
+        also: &[],
+        help: "The other agents whose new messages in this project are imported in the background at the start of a \
+               session: `claude-code`, `codex`, `gemini`, `opencode`. In the environment variable, separate them with \
+               commas. See your-data.md.",
+        kind: Kind::Names {
+            expected: "a list of agents: \"claude-code\", \"codex\", \"gemini\", \"opencode\"",
+            read: agent,
+            default: &[],
+            field: |s| &mut s.also_read,
+        },
     },
     Definition {
         key: "condensationThreshold",

@@ -22,7 +22,7 @@ pub fn reference() -> String {
             }
             Kind::Identity { default, .. } => format!("`{}`", default.as_str()),
             Kind::Context { default, .. } => format!("`{}`", default.as_str()),
-            Kind::Models { default, .. } => {
+            Kind::Names { default, .. } => {
                 format!(
                     "`[{}]`",
                     default.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")

@@ -50,6 +50,9 @@ pub struct Settings {
     pub notes: bool,
     /// `recallOnNew`
     pub recall_on_new: bool,
+    /// `alsoRead`: agents as [`AGENTS`](crate::model::AGENTS) calls them
+    #[serde(default)]
+    pub also_read: Vec<String>,
     /// `maxSummaryTokens`
     pub max_summary_tokens: usize,
     /// `minMessagesForCompaction`
@@ -210,7 +213,7 @@ impl Settings {
                 Kind::Text { field } => field(&mut settings).clear(),
                 Kind::Identity { default, field } => *field(&mut settings) = default,
                 Kind::Context { default, field } => *field(&mut settings) = default,
-                Kind::Models { default, field } => {
+                Kind::Names { default, field, .. } => {
                     *field(&mut settings) = default.iter().map(ToString::to_string).collect();
                 }
             }

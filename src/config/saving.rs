@@ -57,8 +57,8 @@ pub enum Takes {
     Text,
     /// A folder.
     Folder,
-    /// A list of models.
-    Models,
+    /// A list of names.
+    Names,
     /// One of the words that `takes` names.
     Word,
 }
@@ -78,7 +78,7 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
             Kind::Number { .. } => Takes::Number,
             Kind::Text { .. } => Takes::Text,
             Kind::Folder { .. } => Takes::Folder,
-            Kind::Models { .. } => Takes::Models,
+            Kind::Names { .. } => Takes::Names,
             Kind::Identity { .. } | Kind::Context { .. } => Takes::Word,
         },
         default: defaults[definition.key].clone(),
@@ -141,7 +141,7 @@ fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value>
         )));
     }
     Ok(match definition.kind {
-        Kind::Models { .. } => serde_json::to_value(settings.compaction_models).unwrap_or_default(),
+        Kind::Names { field, .. } => serde_json::to_value(field(&mut settings)).unwrap_or_default(),
         _ => value,
     })
 }

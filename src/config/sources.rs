@@ -412,7 +412,10 @@ mod tests {
                 }
                 Kind::Identity { .. } => (json!("git"), "Git".into()),
                 Kind::Context { .. } => (json!("full"), "Full".into()),
-                Kind::Models { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
+                Kind::Names { .. } if definition.key == "alsoRead" => {
+                    (json!(["codex", "gemini"]), "codex,gemini".into())
+                }
+                Kind::Names { .. } => (json!(["a/b", "c/d/e"]), "a/b, c/d/e".into()),
             };
             for name in [&[definition.key], definition.also].concat() {
                 let from_file = World::new().global(json!({name: json})).load();

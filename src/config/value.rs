@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Definition, Kind, Settings};
+use crate::model::AGENTS;
 
 /// Where paths begin.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +47,13 @@ pub(super) fn put(
         Kind::Context { field, .. } => {
             *field(settings) = serde_json::from_value(value.clone()).map_err(drop)?;
         }
-        Kind::Models { field, .. } => {
+        Kind::Names { field, read, .. } => {
             let names = match value {
                 // One need not stand in a list.
                 Value::String(names) => listed(names),
                 other => other.as_array().ok_or(())?.clone(),
             };
-            *field(settings) = names.iter().map(model).collect::<Option<_>>().ok_or(())?;
+            *field(settings) = names.iter().map(read).collect::<Option<_>>().ok_or(())?;
         }
     }
     Ok(())
@@ -69,7 +70,7 @@ pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
         },
         Kind::Number { .. } => text.replace('_', "").parse::<u64>().map_or_else(|_| text.into(), Value::from),
         Kind::Identity { .. } | Kind::Context { .. } => text.to_ascii_lowercase().into(),
-        Kind::Text { .. } | Kind::Folder { .. } | Kind::Models { .. } => text.into(),
+        Kind::Text { .. } | Kind::Folder { .. } | Kind::Names { .. } => text.into(),
     }
 }
 
@@ -89,8 +90,14 @@ fn folder(path: &str, places: Places<'_>) -> Option<PathBuf> {
     }
 }
 
+/// An agent whose sessions can be kept.
+pub(super) fn agent(value: &Value) -> Option<String> {
+    let name = value.as_str()?.trim();
+    AGENTS.contains(&name).then(|| name.to_owned())
+}
+
 /// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes itself.
-fn model(value: &Value) -> Option<String> {
+pub(super) fn model(value: &Value) -> Option<String> {
     let (provider, id) = match value {
         Value::String(name) => name.split_once('/')?,
         other => (other["provider"].as_str()?, other["id"].as_str()?),

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::ingest::import::Folders;
 use crate::log::Field;
 use crate::pruning::Live;
+use crate::store::Place;
 
 /// A line of `/lcm`, and where it is asked from.
 #[derive(Clone, Debug, Deserialize)]
@@ -146,6 +147,18 @@ impl Engine {
     #[must_use]
     pub fn import_progress(&self) -> Option<String> {
         self.importer.progress()
+    }
+
+    /// Imports what the agents of `alsoRead` have said in this project since that was done last. `folders` as for [`Self::command`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn also_read(&self, folders: &str) -> Result<()> {
+        let agents = &self.settings().also_read;
+        if agents.is_empty() || *self.home.store.place() == Place::Memory {
+            return Ok(());
+        }
+        self.importer.also_read(&self.home, &read_json("where Pi keeps its sessions", folders)?, agents).await
     }
 
     /// What to tell the user of sessions that could be imported; once in a project's life.

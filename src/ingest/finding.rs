@@ -1,7 +1,8 @@
 //! Which files an import reads, and whose they are.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
 
@@ -19,12 +20,20 @@ pub(super) struct Found {
     pub cwd: Option<String>,
     /// The agent, where it is another than Pi.
     pub agent: Option<&'static Agent>,
+    /// The sessions of the file that are meant, where it has others too.
+    pub sessions: Option<HashSet<String>>,
+}
+
+impl Found {
+    fn new(path: PathBuf, cwd: Option<String>, agent: Option<&'static Agent>) -> Self {
+        Self { path, cwd, agent, sessions: None }
+    }
 }
 
 /// The files to import, those of one project together and its oldest first, and those that are no sessions.
 pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, Vec<Unreadable>)> {
-    if let Source::Agent { agent, path, everything } = source {
-        return find_logs(home, folders, agent, path.as_deref(), *everything);
+    if let Source::Agent { agent, path, everything, since } = source {
+        return find_logs(home, folders, agent, path.as_deref(), *everything, *since);
     }
     let paths = match source {
         Source::Path(path) => {
@@ -41,10 +50,7 @@ pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(V
         Source::Everything | Source::Agent { .. } => everywhere(folders),
     };
     if let Source::Path(_) = source {
-        return Ok((
-            paths.into_iter().map(|path| Found { path, cwd: None, agent: None }).collect(),
-            Vec::new(),
-        ));
+        return Ok((paths.into_iter().map(|path| Found::new(path, None, None)).collect(), Vec::new()));
     }
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     for path in paths {
@@ -60,7 +66,7 @@ pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(V
             continue;
         }
         match &header.cwd {
-            Some(cwd) => found.push(Found { path, cwd: Some(home.project_of(cwd)), agent: None }),
+            Some(cwd) => found.push(Found::new(path, Some(home.project_of(cwd)), None)),
             None => failed.push(Unreadable::new(&path, "it names no project")),
         }
     }
@@ -75,39 +81,64 @@ fn find_logs(
     agent: &'static Agent,
     path: Option<&Path>,
     everything: bool,
+    since: Option<SystemTime>,
 ) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     let path = path.map(|path| Path::new(&home.cwd).join(path));
     if let Some(path) = path.as_ref().filter(|path| !path.exists()) {
         return Err(Error::invalid(format!("there is no {}", path.display())));
     }
     let (mut found, mut failed) = (Vec::new(), Vec::new());
-    let own = project_of(Path::new(&home.cwd), ProjectIdentity::Git);
+    let repository = |folder: &str| project_of(Path::new(folder), ProjectIdentity::Git);
+    let own = repository(&home.cwd);
+    // An agent that notes no more than a folder's hash was started in this one, or in one above it in the repository.
+    let candidates: Vec<&str> = Path::new(&home.cwd)
+        .ancestors()
+        .filter_map(Path::to_str)
+        .take_while(|folder| repository(folder) == own)
+        .collect();
     for log in agent.find(path.as_deref(), folders.home.as_deref()) {
-        if path.is_some() && !everything {
-            found.push(Found { path: log, cwd: None, agent: Some(agent) });
+        if since.is_some_and(|since| written_at(&log).is_some_and(|at| at < since)) {
             continue;
         }
-        let folder = match agent.open(&log, &CancellationToken::new()) {
-            Ok(sessions) => sessions.first().and_then(|session| session.header().cwd.clone()),
+        if path.is_some() && !everything {
+            found.push(Found::new(log, None, Some(agent)));
+            continue;
+        }
+        let sessions = match agent.open(&log, &CancellationToken::new()) {
+            Ok(sessions) => sessions,
             Err(error) => {
                 failed.push(Unreadable::new(&log, &error));
                 continue;
             }
         };
-        match folder {
-            // As the agents see it, worktrees and folders of a repository are one project.
-            Some(cwd) if everything => {
-                found.push(Found { path: log, cwd: Some(home.project_of(&cwd)), agent: Some(agent) });
+        let mut projects: BTreeMap<Option<String>, HashSet<String>> = BTreeMap::new();
+        for session in &sessions {
+            let hashed =
+                || candidates.iter().find(|folder| session.is_about(folder)).map(|&own| own.to_owned());
+            match session.header().cwd.clone().or_else(hashed) {
+                Some(cwd) if everything => projects.entry(Some(home.project_of(&cwd))).or_default(),
+                // As the agents see it, worktrees and folders of a repository are one project.
+                Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
+                None if everything => {
+                    failed.push(Unreadable::new(&log, "it names no project"));
+                    continue;
+                }
+                _ => continue,
             }
-            Some(cwd) if project_of(Path::new(&cwd), ProjectIdentity::Git) == own => {
-                found.push(Found { path: log, cwd: None, agent: Some(agent) });
-            }
-            None if everything => failed.push(Unreadable::new(&log, "it names no project")),
-            _ => {}
+            .insert(session.header().id.clone());
+        }
+        for (cwd, meant) in projects {
+            found.push(Found { sessions: Some(meant), ..Found::new(log.clone(), cwd, Some(agent)) });
         }
     }
     found.sort_by(|one, other| (&one.cwd, &one.path).cmp(&(&other.cwd, &other.path)));
     Ok((found, failed))
+}
+
+/// When a log was written to; a database may have its newest rows in a file of their own.
+fn written_at(log: &Path) -> Option<SystemTime> {
+    let rows = PathBuf::from(format!("{}-wal", log.display()));
+    [log, &rows].iter().filter_map(|path| path.metadata().ok()?.modified().ok()).max()
 }
 
 /// The session files of all projects.

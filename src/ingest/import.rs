@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -70,6 +71,8 @@ pub enum Source {
         path: Option<PathBuf>,
         /// Every project's.
         everything: bool,
+        /// Only logs that were written to since then.
+        since: Option<SystemTime>,
     },
 }
 
@@ -194,6 +197,30 @@ pub async fn import(
     Ok(report)
 }
 
+/// Imports what `agent` has written about this project since this was done last.
+///
+/// # Errors
+/// As for [`import`].
+pub async fn import_new(
+    home: &Home,
+    folders: &Folders,
+    agent: &'static Agent,
+    progress: &Progress,
+    cancel: &CancellationToken,
+) -> Result<()> {
+    let begun = text::now();
+    let last = home.store.read(|view| view.messages().agent_read_at(agent.name)).await?;
+    // Some file systems note whole seconds only.
+    let since = last.and_then(|last| u64::try_from(last - 2_000).ok());
+    let since = since.map(|since| UNIX_EPOCH + Duration::from_millis(since));
+    let source = Source::Agent { agent, path: None, everything: false, since };
+    let report = import(home, folders, &source, progress, cancel).await?;
+    if report.stopped.is_none() {
+        home.store.write(move |batch| batch.messages().note_agent_read(agent.name, begun)).await?;
+    }
+    Ok(())
+}
+
 /// How many sessions of this project the store does not know; asked once in a store's life, afterwards there are none to
 /// tell of.
 ///
@@ -305,7 +332,7 @@ impl Run<'_> {
         let path = &file.path;
         let opened = path.to_owned();
         if let Some(agent) = file.agent {
-            return self.log(agent, opened, store).await;
+            return self.log(agent, file, store).await;
         }
         if is_database(path) {
             return self.database(opened, store).await;
@@ -318,12 +345,15 @@ impl Run<'_> {
         self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
     }
 
-    /// All sessions of another agent's log.
-    async fn log(&mut self, agent: &'static Agent, path: PathBuf, store: &Store) -> Result<Taken> {
-        let cancel = self.cancel.clone();
+    /// The sessions of another agent's log.
+    async fn log(&mut self, agent: &'static Agent, file: &Found, store: &Store) -> Result<Taken> {
+        let (path, cancel) = (file.path.clone(), self.cancel.clone());
         let mut all = Taken::default();
         for session in aside(move || agent.open(&path, &cancel)).await?? {
             let header = session.header().clone();
+            if file.sessions.as_ref().is_some_and(|meant| !meant.contains(&header.id)) {
+                continue;
+            }
             let is_side_chain = session.is_side_chain();
             let mut taken = self.session(header, None, session, store).await?;
             if is_side_chain {

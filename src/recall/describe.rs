@@ -14,7 +14,7 @@ use crate::dag::{Piece, Sources, Span};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::ids::{MessageId, SummaryId};
-use crate::model::{Files, Message, Quote};
+use crate::model::{Files, Message, Quote, agent_of_session};
 use crate::store::{DepthCount, Totals, View};
 
 /// Messages that an end of the history shows.
@@ -27,6 +27,8 @@ const LEAVES_AT_AN_END: usize = 3;
 const HEADLINE: usize = 120;
 /// Other sessions that are named.
 const MOST_SESSIONS: usize = 10;
+/// Other agents' sessions that are named.
+const MOST_OF_AGENTS: usize = 3;
 /// Characters of a session's id that name it in most projects; more where they do not.
 const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
 /// Summaries above one that are named.
@@ -93,6 +95,8 @@ pub struct Sessions {
     pub newest: Vec<SessionCard>,
     /// There are more.
     pub has_more: bool,
+    /// Those of other agents, the last begun first.
+    pub of_agents: Vec<SessionCard>,
 }
 
 /// A session, named.
@@ -240,6 +244,9 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
 /// The other sessions of the project, each in a line; costs the length of those named.
 pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
     let mut ids = view.messages().sessions_beside(scope.conversation, MOST_SESSIONS + 1)?;
+    // Pi's come first.
+    let names = ids.iter().map(|id| view.messages().session_id(*id)).collect::<Result<Vec<_>>>()?;
+    ids.truncate(names.iter().take_while(|name| agent_of_session(name).is_none()).count());
     let has_more = ids.len() > MOST_SESSIONS;
     ids.truncate(MOST_SESSIONS);
     let card = |id| {
@@ -256,12 +263,15 @@ pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
             headline,
         })
     };
-    Ok(Sessions { newest: ids.into_iter().map(card).collect::<Result<_>>()?, has_more })
+    let of_agents = view.messages().sessions_of_agents(MOST_OF_AGENTS)?;
+    let [newest, of_agents] = [ids, of_agents].map(|ids| ids.into_iter().map(card).collect::<Result<_>>());
+    Ok(Sessions { newest: newest?, has_more, of_agents: of_agents? })
 }
 
 /// The beginning of a session's id that no other session has.
 fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
-    for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..*length)) {
+    let agent = session_id.find(':').map_or(0, |colon| colon + 1);
+    for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..agent + *length)) {
         if view.index().conversations_like(prefix)?.len() == 1 {
             return Ok(prefix.to_owned());
         }

@@ -2,22 +2,44 @@
 //! folders are called by the versions that write such logs.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::import::Machine;
 use super::support::Session;
 use crate::commands::import::Importer;
+use crate::ids::ConversationId;
 use crate::model::{AGENTS, original_of};
 use crate::recall::Scope;
 use crate::tools::{Block, call};
+use crate::upkeep::export::{Exporter, Format};
 
-/// The folder of an agent's fixtures.
+/// The folder of an agent's fixtures. A database among them is kept as SQL.
 fn fixtures(agent: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/fixtures").join(agent)
+    static BUILT: LazyLock<TempDir> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let of = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/fixtures");
+        for file in files(&of) {
+            let path = dir.path().join(file.strip_prefix(&of).unwrap());
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::copy(&file, &path).unwrap();
+            if file.extension().is_some_and(|ending| ending == "sql") {
+                fs::remove_file(&path).unwrap();
+                let database = rusqlite::Connection::open(path.with_extension("db")).unwrap();
+                database.execute_batch(&fs::read_to_string(&file).unwrap()).unwrap();
+            }
+        }
+        dir
+    });
+    BUILT.path().join(agent)
 }
 
 /// All files of a folder.
@@ -34,9 +56,11 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What each agent's fixtures come to.
-const REPORTS: [(&str, &str); 2] = [
+const REPORTS: [(&str, &str); 4] = [
     ("claude-code", "3 sessions: 19 messages new, 0 known already, 1 record of unknown kinds kept unread"),
     ("codex", "3 sessions: 16 messages new, 0 known already, 2 records of unknown kinds kept unread"),
+    ("gemini", "3 sessions: 14 messages new, 0 known already, 2 records of unknown kinds kept unread"),
+    ("opencode", "4 sessions: 20 messages new, 0 known already, 2 records of unknown kinds kept unread"),
 ];
 
 #[tokio::test]
@@ -75,6 +99,41 @@ async fn every_line_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn an_export_writes_what_an_agent_wrote() {
+    let machine = Machine::new();
+    machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
+    let folder = machine.at("logs");
+    let export = async |format, path: &Path| {
+        let scope = Scope::at(ConversationId(0), None);
+        let exporter = Exporter {
+            home: &machine.home,
+            scope: &scope,
+            viewer_template: None,
+            cancel: &CancellationToken::new(),
+            all: false,
+            force: false,
+        };
+        exporter.export(format, path.to_owned()).await
+    };
+    let exported = export(Format::Log("codex"), &folder).await.unwrap();
+    let lines = |files: &[PathBuf]| {
+        let mut lines: Vec<String> = (files.iter())
+            .flat_map(|file| {
+                fs::read_to_string(file).unwrap().lines().map(ToOwned::to_owned).collect::<Vec<_>>()
+            })
+            .collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!((exported.files.len(), exported.messages), (3, 16));
+    assert_eq!(lines(&exported.files), lines(&files(&fixtures("codex"))));
+    let refused = export(Format::Log("gemini"), &folder).await.unwrap_err().to_string();
+    assert_eq!(refused, "this project has no sessions of gemini: /lcm import --from gemini adds them");
+    let refused = export(Format::Log("codex"), &exported.files[0]).await.unwrap_err().to_string();
+    assert!(refused.ends_with("is a file: --from needs a folder, for one file per session"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
     let machine = Machine::new();
     let said = Session::new()
@@ -86,7 +145,7 @@ async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
     for (agent, _) in REPORTS {
         machine.run(&format!("--from {agent} \"{}\"", fixtures(agent).display())).await;
     }
-    let ask = async |rest: serde_json::Value| {
+    let ask = async |rest: Value| {
         let mut arguments = json!({"query": "flamingo", "session": "project", "role": "user"});
         arguments.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         let store = machine.home.store.clone();
@@ -104,7 +163,9 @@ async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
         }
     };
     let all = ask(json!({})).await;
-    for who in ["· user · #1", "· claude-code user ·", "· codex user ·"] {
+    for who in
+        ["· user · #1", "· claude-code user ·", "· codex user ·", "· gemini user ·", "· opencode user ·"]
+    {
         assert!(all.contains(who), "{who}: {all}");
     }
     let one = ask(json!({"agent": "codex"})).await;
@@ -157,7 +218,12 @@ async fn what_is_no_log_is_told_in_one_sentence() {
     let machine = Machine::new();
     let path = machine.at("notes.jsonl");
     fs::write(&path, "{\"a\":1}\nnot json\n").unwrap();
-    for (agent, title) in [("claude-code", "Claude Code"), ("codex", "Codex")] {
+    for (agent, title) in [
+        ("claude-code", "Claude Code"),
+        ("codex", "Codex"),
+        ("gemini", "Gemini CLI"),
+        ("opencode", "OpenCode"),
+    ] {
         let report = machine.run(&format!("--from {agent} \"{}\"", path.display())).await;
         let expected = format!("1 file could not be read (notes.jsonl: it is no log of {title}'s)");
         assert!(report.ends_with(&expected), "{report}");
@@ -169,5 +235,226 @@ async fn what_is_no_log_is_told_in_one_sentence() {
         }
     };
     assert_eq!(refused("--from codex /nowhere").await, "there is no /nowhere");
-    assert_eq!(refused("--from clippy").await, "--from takes claude-code, codex, and clippy is none of them");
+    assert_eq!(
+        refused("--from clippy").await,
+        "--from takes claude-code, codex, gemini, opencode, and clippy is none of them"
+    );
+}
+
+/// What the records of a session's messages are, and what its messages say.
+async fn records_and_words(machine: &Machine) -> (Vec<String>, Vec<String>) {
+    let (mut records, mut words) = (Vec::new(), Vec::new());
+    for session in machine.sessions().await {
+        for json in machine.messages(&session).await {
+            records.extend(original_of(&json).map(Cow::into_owned));
+            let message: Value = serde_json::from_str(&json).unwrap();
+            if message["role"] != "system" {
+                words.push(format!("{} {}", message["role"].as_str().unwrap(), message["content"]));
+            }
+        }
+    }
+    (records, words)
+}
+
+#[tokio::test]
+async fn a_record_that_is_written_again_is_kept_in_each_version_and_what_it_says_is_stored_once() {
+    let machine = Machine::new();
+    machine.run(&format!("--from gemini \"{}\"", fixtures("gemini").display())).await;
+    let (mut records, words) = records_and_words(&machine).await;
+    assert_eq!(words.iter().collect::<HashSet<_>>().len(), words.len(), "{words:#?}");
+    for file in files(&fixtures("gemini")) {
+        let whole = fs::read_to_string(&file).unwrap();
+        match file.extension().and_then(OsStr::to_str) {
+            Some("jsonl") => {
+                for line in whole.lines() {
+                    let at = records.iter().position(|record| record == line);
+                    records.swap_remove(at.unwrap_or_else(|| panic!("{line}")));
+                }
+            }
+            Some("json") => records.retain(|record| !whole.contains(record.trim_end_matches('}'))),
+            _ => {}
+        }
+    }
+    // A session that is one object is stored as its messages, and as what is around them.
+    assert_eq!(records.len(), 1, "{records:#?}");
+    assert!(records[0].contains("\"messages\": [\n    \n  ]"), "{records:#?}");
+}
+
+#[tokio::test]
+async fn what_is_new_in_a_session_that_was_written_again_is_added() {
+    let [json, lines] = ["0.6", "0.43"].map(|version| files(&fixtures("gemini").join(version)).remove(0));
+    let lines = files(lines.parent().unwrap())
+        .into_iter()
+        .find(|file| file.to_string_lossy().contains("session-"))
+        .unwrap();
+    let whole: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
+    let mut half = whole.clone();
+    half["messages"].as_array_mut().unwrap().truncate(2);
+    half["messages"][1].as_object_mut().unwrap().remove("toolCalls");
+    let text = fs::read_to_string(&lines).unwrap();
+    let cut = text.match_indices('\n').nth(5).unwrap().0 + 1;
+    for (name, before, after) in [
+        ("session-1.json", half.to_string(), fs::read_to_string(&json).unwrap()),
+        ("session-2.jsonl", text[..cut].to_owned(), text.clone()),
+    ] {
+        let machine = Machine::new();
+        let path = machine.at(name);
+        let line = format!("--from gemini \"{}\"", path.display());
+        fs::write(&path, before).unwrap();
+        machine.run(&line).await;
+        let (_, said) = records_and_words(&machine).await;
+        fs::write(&path, &after).unwrap();
+        assert!(machine.run(&line).await.starts_with("1 session: "));
+        let (records, words) = records_and_words(&machine).await;
+        assert!(said.iter().all(|word| words.contains(word)) && words.len() > said.len(), "{words:#?}");
+        let digest = machine.digest().await;
+        assert!(machine.run(&line).await.contains(": 0 messages new, "));
+        assert_eq!(machine.digest().await, digest);
+
+        let at_once = Machine::new();
+        fs::write(at_once.at(name), &after).unwrap();
+        at_once.run(&format!("--from gemini \"{}\"", at_once.at(name).display())).await;
+        let (all, at_once) = records_and_words(&at_once).await;
+        assert_eq!(words, at_once);
+        assert!(all.iter().all(|record| records.contains(record)), "{records:#?}");
+    }
+}
+
+#[tokio::test]
+async fn opencode_s_database_and_the_files_before_it_are_one_session() {
+    let machine = Machine::new();
+    let database = fixtures("opencode").join("1.2/opencode.db");
+    let own = machine.at("opencode.db");
+    fs::copy(database, &own).unwrap();
+    let line = format!("--from opencode \"{}\"", own.display());
+    machine.run(&line).await;
+    let (_, said) = records_and_words(&machine).await;
+
+    // The tool answers, and another session writes meanwhile.
+    let writer = rusqlite::Connection::open(&own).unwrap();
+    writer.pragma_update(None, "journal_mode", "wal").unwrap();
+    let answered = json!({"type": "tool", "callID": "toolu_4", "tool": "read", "state": {
+        "status": "completed", "input": {"filePath": "src/rates.rs"}, "output": "pub fn rate()", "title": "", "metadata": {},
+        "time": {"start": 1, "end": 2}}});
+    writer.execute("UPDATE part SET data = ?1 WHERE id = 'prt_1221'", [answered.to_string()]).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE; UPDATE session SET title = 'x'").unwrap();
+    let report = machine.run(&line).await;
+    assert!(report.starts_with("2 sessions: 1 message new, "), "{report}");
+    let (records, words) = records_and_words(&machine).await;
+    assert_eq!(words.len(), said.len() + 1, "{words:#?}");
+    assert!(words.iter().any(|words| words.contains("pub fn rate()")));
+    assert!(
+        records.iter().any(|record| record.contains("running")) && records.contains(&answered.to_string())
+    );
+
+    // What was in files before says the same.
+    let storage = machine.at("storage");
+    for (path, json) in [
+        (
+            "session/4b0ea68d/ses_12.json",
+            json!({"id": "ses_12", "version": "1.1.60", "directory": "/home/ada/kontor"}),
+        ),
+        (
+            "message/ses_12/msg_121.json",
+            json!({"id": "msg_121", "role": "user", "time": {"created": 1_771_000_001_000_i64}}),
+        ),
+        (
+            "part/msg_121/prt_1211.json",
+            json!({"id": "prt_1211", "type": "text", "text": "Is the flamingo rule used for exchange rates?"}),
+        ),
+    ] {
+        let path = storage.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, json.to_string()).unwrap();
+    }
+    let report = machine.run(&format!("--from opencode \"{}\"", storage.display())).await;
+    assert_eq!(report, "1 session: 0 messages new, 1 known already");
+    assert_eq!(records_and_words(&machine).await.1.len(), words.len());
+}
+
+#[tokio::test]
+async fn an_agent_s_project_is_found_by_its_path_its_hash_or_a_list() {
+    let machine = {
+        let mut machine = Machine::new();
+        machine.folders.home = Some(machine.at("home"));
+        machine
+    };
+    let cwd = machine.home.cwd.clone();
+    let hash = crate::ids::Hash::plain(cwd.as_bytes()).to_string();
+    for (agent, to, sessions) in
+        [("gemini", "home/.gemini", 3), ("opencode", "home/.local/share/opencode", 4)]
+    {
+        for file in files(&fixtures(agent)) {
+            let path = file.strip_prefix(fixtures(agent)).unwrap();
+            let path: PathBuf = path.components().skip(1).collect();
+            // A folder that is called by the hash of the project's.
+            let path = path
+                .to_string_lossy()
+                .replace("fdbb684a963852a31f334f8be6918aa99544c0b0d3acef740cd0940271d58373", &hash);
+            let path = machine.at(to).join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match fs::read_to_string(&file) {
+                Ok(text) => {
+                    let text = text.replace("/home/ada/kontor", &cwd);
+                    let text = text
+                        .replace("fdbb684a963852a31f334f8be6918aa99544c0b0d3acef740cd0940271d58373", &hash);
+                    fs::write(&path, text).unwrap();
+                }
+                Err(_) => {
+                    fs::copy(&file, &path).unwrap();
+                    let database = rusqlite::Connection::open(&path).unwrap();
+                    database
+                        .execute("UPDATE session SET directory = ?1 WHERE id = 'ses_12'", [&cwd])
+                        .unwrap();
+                }
+            }
+        }
+        // One of OpenCode's sessions is another project's.
+        let own = if agent == "opencode" { 3 } else { sessions };
+        let report = machine.run(&format!("--from {agent}")).await;
+        assert!(report.starts_with(&format!("{own} sessions: ")), "{report}");
+        let report = machine.run(&format!("--from {agent} --all")).await;
+        let projects = if agent == "opencode" { 2 } else { 1 };
+        assert!(report.starts_with(&format!("{sessions} sessions of {projects} project")), "{report}");
+    }
+}
+
+#[tokio::test]
+async fn what_other_agents_said_since_is_read_at_the_start_of_a_session_and_described() {
+    let mut machine = Machine::new();
+    machine.folders.home = Some(machine.at("home"));
+    let fixture = files(&fixtures("codex").join("0.44")).remove(0);
+    let whole = fs::read_to_string(&fixture).unwrap().replace("/home/ada/kontor", &machine.home.cwd);
+    let log = machine.at("home/.codex/sessions").join(fixture.file_name().unwrap());
+    fs::create_dir_all(log.parent().unwrap()).unwrap();
+    let cut = whole.find("apply_patch").unwrap();
+    fs::write(&log, &whole[..cut]).unwrap();
+    let importer = Importer::default();
+    let agents = ["codex".to_owned(), "gemini".to_owned()];
+    let read = async || {
+        importer.also_read(&machine.home, &machine.folders, &agents).await.unwrap();
+        records_and_words(&machine).await.1.len()
+    };
+    assert_eq!(read().await, 1);
+    // What was not written to since is not opened.
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let touch = |at| fs::File::options().append(true).open(&log).unwrap().set_modified(at).unwrap();
+    fs::write(&log, &whole).unwrap();
+    touch(long_ago);
+    assert_eq!(read().await, 1);
+    touch(SystemTime::now());
+    assert_eq!(read().await, 4);
+
+    let said = Session::new().user("Tell me the flamingo rule.").assistant("It rounds half to even.");
+    machine.write("a.jsonl", "pi-session", &said.entries);
+    machine.run("").await;
+    let store = machine.home.store.clone();
+    let scope =
+        store.read(|view| Ok(Scope::at(view.messages().conversation("pi-session")?.unwrap().id, None)));
+    let cancel = CancellationToken::new();
+    let answer =
+        call(&store, &scope.await.unwrap(), "lcm_describe", "{}", None, &cancel).await.unwrap().remove(0);
+    let Block::Text(text) = answer else { panic!("a picture") };
+    let (before, after) = text.split_once("Other agents here, the last begun first:\n- codex:").unwrap();
+    assert!(!before.contains("codex:") && after.contains("messages"), "{text}");
 }

@@ -114,6 +114,10 @@ fn of_all(overview: &Overview, sessions: &Sessions) -> String {
         let more = if sessions.has_more { vec!["…".to_owned()] } else { Vec::new() };
         out.push_str(&sessions.newest.iter().map(session).chain(more).collect::<Vec<_>>().join("\n"));
     }
+    if !sessions.of_agents.is_empty() {
+        out.push_str("\n\nOther agents here, the last begun first:\n");
+        out.push_str(&sessions.of_agents.iter().map(session).collect::<Vec<_>>().join("\n"));
+    }
     out
 }
 

@@ -48,7 +48,7 @@ struct Parameters {
     /// Only its results, e.g. bash.
     #[serde(default, deserialize_with = "parameters::word")]
     tool: Option<String>,
-    /// Only what it said, with session project.
+    /// Only with session project.
     agent: Option<Wrote>,
     /// Only what names this file.
     #[serde(default, deserialize_with = "parameters::word")]
@@ -82,6 +82,8 @@ enum Wrote {
     Pi,
     ClaudeCode,
     Codex,
+    Gemini,
+    Opencode,
 }
 
 impl Wrote {
@@ -90,6 +92,8 @@ impl Wrote {
             Self::Pi => PI,
             Self::ClaudeCode => AGENTS[0],
             Self::Codex => AGENTS[1],
+            Self::Gemini => AGENTS[2],
+            Self::Opencode => AGENTS[3],
         }
     }
 }

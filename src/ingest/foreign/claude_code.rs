@@ -20,6 +20,7 @@ pub(super) static AGENT: Agent = Agent {
     is_log: |path| path.extension().is_some_and(|ending| ending == "jsonl") && stem(path) != "journal",
     open,
     read,
+    rewrites: false,
 };
 
 /// Kinds that say nothing.
@@ -69,6 +70,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let log = Log {
         session,
         cwd,
+        cwd_hash: None,
         parent: None,
         prefix: if is_side_chain { format!("{name}:") } else { String::new() },
         version: version.unwrap_or_default(),
@@ -101,6 +103,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
         time: record.time("timestamp"),
         is_unknown: shown.is_empty() && !SILENT.contains(&kind.as_str()),
         shown,
+        ..Reading::default()
     }
 }
 

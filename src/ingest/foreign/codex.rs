@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, text, thinking};
+use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, text, thinking};
 use crate::error::Result;
 use crate::model::{AGENTS, Fields, read_json};
 
@@ -23,6 +23,7 @@ pub(super) static AGENT: Agent = Agent {
     },
     open,
     read,
+    rewrites: false,
 };
 
 /// What a user's message begins with that Codex itself put there.
@@ -52,6 +53,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         prefix: if above.is_some() { format!("{own}:") } else { String::new() },
         session: above.unwrap_or(own),
         cwd,
+        cwd_hash: None,
         parent: said(&meta["forked_from_id"]),
         version: said(&meta["cli_version"]).unwrap_or_default(),
         records: Box::new(records),
@@ -153,10 +155,7 @@ fn parts(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(parts) => (parts.iter())
             .filter_map(|part| match part["image_url"].as_str() {
-                Some(url) => {
-                    let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
-                    Some(json!({"type": "image", "data": data, "mimeType": kind}))
-                }
+                Some(url) => image(url),
                 None => part["text"].as_str().map(text),
             })
             .collect(),

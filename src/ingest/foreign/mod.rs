@@ -6,6 +6,8 @@
 
 mod claude_code;
 mod codex;
+mod gemini;
+mod opencode;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -19,7 +21,8 @@ use super::fold::Handover;
 use super::order::Order;
 use super::stringify::stringify;
 use crate::error::{Error, Result};
-use crate::model::{AGENTS, Content, Entry, Fields, foreign};
+use crate::ids::Hash;
+use crate::model::{AGENTS, Content, Entry, Fields, foreign, read_json};
 use crate::text::parse_iso;
 
 /// Records that are looked through for what a log says of itself.
@@ -35,7 +38,7 @@ pub struct Agent {
     pub title: &'static str,
     /// The variable that names its folder, and where that is without it, below the home folder.
     home: (&'static str, &'static str),
-    /// The folders in there that have logs.
+    /// The folders in there that have logs, or logs themselves.
     logs: &'static [&'static str],
     /// Is a file one of its logs?
     is_log: fn(&Path) -> bool,
@@ -43,10 +46,12 @@ pub struct Agent {
     open: fn(&Path, &CancellationToken) -> Result<Vec<Log>>,
     /// Reads a record.
     read: fn(&mut Context, &Record<'_>) -> Reading,
+    /// Does it write records again when they change? Then each version of a record is kept, and what it says is stored once.
+    rewrites: bool,
 }
 
 /// All of them.
-static ALL: [&Agent; 2] = [&claude_code::AGENT, &codex::AGENT];
+static ALL: [&Agent; AGENTS.len()] = [&claude_code::AGENT, &codex::AGENT, &gemini::AGENT, &opencode::AGENT];
 
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -99,6 +104,9 @@ impl Agent {
     }
 
     fn look_into(&self, folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+        if folder.is_file() && (self.is_log)(folder) {
+            found.push(folder.to_owned());
+        }
         for entry in folder.read_dir().into_iter().flatten().flatten() {
             let path = entry.path();
             // A link may lead back to where it lies.
@@ -137,6 +145,8 @@ struct Log {
     session: String,
     /// The folder it was about.
     cwd: Option<String>,
+    /// The SHA-256 of that folder's path, in hex, where the agent notes no more.
+    cwd_hash: Option<String>,
     /// The session that it was forked from.
     parent: Option<String>,
     /// What stands in front of the ids of a side chain's entries.
@@ -154,6 +164,12 @@ trait Records: Send {
 /// A record, as it stands in a log.
 enum Raw {
     Text(String),
+    /// A record whose kind and id are told by where it lies.
+    Row {
+        kind: &'static str,
+        id: String,
+        json: String,
+    },
     /// What could not be read: the end is still to be written, or it is too long.
     Broken,
 }
@@ -199,6 +215,8 @@ struct Record<'a> {
     fields: Option<Fields<'a>>,
     /// Which record of its log it is, from 1.
     number: usize,
+    /// Its kind and id, where it does not say them itself.
+    row: Option<(&'static str, String)>,
 }
 
 impl Record<'_> {
@@ -218,6 +236,11 @@ impl Record<'_> {
         self.text("type").unwrap_or_default()
     }
 
+    /// All of it, `null` where it is no JSON.
+    fn whole(&self) -> Value {
+        read_json(self.json).unwrap_or_default()
+    }
+
     /// The time of an ISO date in a field.
     fn time(&self, name: &str) -> Option<i64> {
         self.text(name).and_then(|iso| parse_iso(&iso))
@@ -228,8 +251,19 @@ impl Record<'_> {
 #[derive(Default)]
 struct Context {
     version: String,
+    /// The message that the next records are parts of.
+    message: Message,
     /// The tools that were called, by the ids of the calls.
     tools: HashMap<String, String>,
+}
+
+/// A message whose parts are records of their own.
+#[derive(Default)]
+struct Message {
+    role: &'static str,
+    time: Option<i64>,
+    /// What an agent wrote to go on with after it compacted.
+    is_summary: bool,
 }
 
 impl Context {
@@ -240,7 +274,7 @@ impl Context {
     /// The result of a call.
     fn result(&self, call: &str, is_error: bool, content: Vec<Value>) -> Shown {
         let tool = self.tools.get(call).cloned().unwrap_or_default();
-        Shown { role: "toolResult", result: Some((call.to_owned(), tool, is_error)), content }
+        Shown { result: Some((call.to_owned(), tool, is_error)), ..Shown::said("toolResult", content) }
     }
 }
 
@@ -257,6 +291,8 @@ struct Reading {
     shown: Vec<Shown>,
     /// The reader does not know its kind.
     is_unknown: bool,
+    /// What follows takes the place of this message and of all after it; of everything where there is no such message.
+    rewinds_to: Option<String>,
 }
 
 /// Where a record hangs.
@@ -272,6 +308,8 @@ enum Place {
 /// A message in Pi's words.
 struct Shown {
     role: &'static str,
+    /// The agent's own id of the message, where it is not the record's.
+    id: Option<String>,
     /// Of a tool's result: the call, the tool, whether it failed.
     result: Option<(String, String, bool)>,
     content: Vec<Value>,
@@ -279,7 +317,7 @@ struct Shown {
 
 impl Shown {
     fn said(role: &'static str, content: Vec<Value>) -> Self {
-        Self { role, result: None, content }
+        Self { role, id: None, result: None, content }
     }
 
     /// What no search reads.
@@ -313,6 +351,17 @@ fn call(id: &str, name: &str, arguments: &Value) -> Value {
     json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments})
 }
 
+/// An image that is given as a `data:` URL.
+fn image(url: &str) -> Option<Value> {
+    let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    kind.starts_with("image/").then(|| json!({"type": "image", "data": data, "mimeType": kind}))
+}
+
+/// What is enough of a SHA-256 to tell the versions of one record apart, in hex.
+fn digest(of: &str) -> String {
+    Hash::plain(of.as_bytes()).to_string()[..16].to_owned()
+}
+
 /// A text of its own, or whatever else it is as JSON.
 fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
@@ -322,6 +371,7 @@ fn as_text(value: &Value) -> String {
 pub(super) struct ForeignSession {
     agent: &'static Agent,
     header: Header,
+    cwd_hash: Option<String>,
     prefix: String,
     records: Box<dyn Records>,
     context: Context,
@@ -333,6 +383,10 @@ pub(super) struct ForeignSession {
     seen: HashSet<String>,
     /// The entries of records that go by another id than their own.
     renamed: HashMap<String, String>,
+    /// The entries that messages hang from, for rewinding to them.
+    above: HashMap<String, Option<String>>,
+    /// What is stored of an agent that rewrites its records.
+    versions: Option<Versions>,
     /// The entry of what was said last, and its time.
     last: (Option<String>, i64),
     broken: usize,
@@ -340,6 +394,29 @@ pub(super) struct ForeignSession {
     /// Messages that were known.
     known: usize,
     ended: bool,
+}
+
+/// What is stored of a session whose records are written again.
+struct Versions {
+    /// The ids of entries, by what they say.
+    entries: HashMap<String, String>,
+    /// The versions of records that an entry carries.
+    records: HashSet<String>,
+}
+
+impl Versions {
+    /// Those that the ids of stored entries tell of.
+    fn of(known: &HashSet<String>) -> Self {
+        let parts =
+            |id: &str| id.rsplit_once('@').map(|(says, version)| (says.to_owned(), version.to_owned()));
+        Self {
+            entries: known
+                .iter()
+                .map(|id| (parts(id).map_or_else(|| id.clone(), |(says, _)| says), id.clone()))
+                .collect(),
+            records: known.iter().filter_map(|id| Some(parts(id)?.1)).collect(),
+        }
+    }
 }
 
 impl ForeignSession {
@@ -350,6 +427,7 @@ impl ForeignSession {
         Self {
             agent,
             header,
+            cwd_hash: log.cwd_hash,
             prefix: log.prefix,
             records: log.records,
             context: Context { version: log.version, ..Context::default() },
@@ -358,6 +436,8 @@ impl ForeignSession {
             repeated: HashMap::new(),
             seen: HashSet::new(),
             renamed: HashMap::new(),
+            above: HashMap::new(),
+            versions: None,
             last: (None, 0),
             broken: 0,
             unknown: 0,
@@ -375,15 +455,28 @@ impl ForeignSession {
         !self.prefix.is_empty()
     }
 
+    /// Was it about this folder?
+    pub fn is_about(&self, folder: &str) -> bool {
+        self.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
+    }
+
     /// Takes a record in; says about how many bytes that are.
-    fn take(&mut self, json: &str, known: &HashSet<String>) -> usize {
+    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &HashSet<String>) -> usize {
         self.number += 1;
-        let record = Record { json, fields: Fields::of(json), number: self.number };
+        let record = Record { json, fields: Fields::of(json), number: self.number, row };
         let reading = (self.agent.read)(&mut self.context, &record);
         self.unknown += usize::from(reading.is_unknown);
         let time = reading.time.unwrap_or(self.last.1);
         self.last.1 = time;
-        let id = self.free_id(reading.id.as_deref(), &record);
+        match self.agent.rewrites {
+            true => self.take_version(&record, reading, known),
+            false => self.take_record(&record, reading, known),
+        }
+    }
+
+    /// Takes in a record that stays as it is: it is called by its id.
+    fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
+        let id = self.free_id(reading.id.as_deref(), record);
         let mut parent = match reading.place {
             Place::Last => self.last.0.clone(),
             Place::Below(name) => {
@@ -394,29 +487,69 @@ impl ForeignSession {
         let is_said = !reading.shown.is_empty();
         let shown = if is_said { reading.shown } else { vec![Shown::aside(Vec::new())] };
         let is_said = is_said && shown.iter().any(|shown| shown.role != "system");
-        let mut size = 0;
         for (n, shown) in shown.iter().enumerate() {
             let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
-            let content = match known.contains(&entry) {
-                true => {
-                    self.known += usize::from(shown.role != "system");
-                    Content::Other
-                }
-                false => Content::Message(self.message(shown, time, (n == 0).then_some(json))),
-            };
-            size += json.len();
-            self.order.push(Entry {
-                id: entry.clone(),
-                parent: parent.replace(entry),
-                timestamp: time,
-                content,
-            });
+            let above = parent.replace(entry.clone());
+            self.push(entry, above, shown, (n == 0).then_some(record.json), known);
         }
         self.name(reading.id, &parent);
         if is_said {
             self.last.0 = parent;
         }
-        size
+        record.json.len() * shown.len()
+    }
+
+    /// Takes in a version of a record. Each thing it says is an entry that is called by what it says, so that the same is the same in the
+    /// next version, and in another file. The first one that is new carries the record; where none is, an entry of its own does.
+    fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
+        let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
+        let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
+        let version = digest(&format!("{}{name} {}", self.prefix, record.json));
+        if let Some(message) = reading.rewinds_to {
+            self.last.0 = self.above.get(&message).cloned().flatten();
+        }
+        for shown in reading.shown {
+            let message = shown.id.as_ref().unwrap_or(&name);
+            let says = format!("{}{message}:{}", self.prefix, digest(&shown.fields(0)));
+            if !self.seen.insert(says.clone()) {
+                continue;
+            }
+            self.above.entry(message.clone()).or_insert_with(|| self.last.0.clone());
+            let stored = versions.entries.get(&says).cloned();
+            let carries = stored.is_none() && versions.records.insert(version.clone());
+            let new = if carries { format!("{says}@{version}") } else { says };
+            let entry = stored.unwrap_or(new);
+            self.push(entry.clone(), self.last.0.clone(), &shown, carries.then_some(record.json), known);
+            if shown.role != "system" {
+                self.last.0 = Some(entry);
+            }
+        }
+        if versions.records.insert(version.clone()) {
+            let own = format!("{}{name}@{version}", self.prefix);
+            self.push(own, self.last.0.clone(), &Shown::aside(Vec::new()), Some(record.json), known);
+        }
+        self.versions = Some(versions);
+        record.json.len()
+    }
+
+    /// Puts in what is shown as an entry, with the record that it is from, if it is to carry that.
+    fn push(
+        &mut self,
+        id: String,
+        parent: Option<String>,
+        shown: &Shown,
+        record: Option<&str>,
+        known: &HashSet<String>,
+    ) {
+        let timestamp = self.last.1;
+        let content = match known.contains(&id) {
+            true => {
+                self.known += usize::from(shown.role != "system");
+                Content::Other
+            }
+            false => Content::Message(self.message(shown, timestamp, record)),
+        };
+        self.order.push(Entry { id, parent, timestamp, content });
     }
 
     fn message(&self, shown: &Shown, time: i64, record: Option<&str>) -> String {
@@ -460,7 +593,8 @@ impl Slices for ForeignSession {
             let mut taken = 0;
             while taken < SLICE && !self.ended {
                 match self.records.next()? {
-                    Some(Raw::Text(json)) => taken += self.take(&json, known),
+                    Some(Raw::Text(json)) => taken += self.take(&json, None, known),
+                    Some(Raw::Row { kind, id, json }) => taken += self.take(&json, Some((kind, id)), known),
                     Some(Raw::Broken) => self.broken += 1,
                     None => self.ended = true,
                 }

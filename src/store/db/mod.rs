@@ -4,6 +4,7 @@
 
 pub(super) mod connection;
 pub(super) mod migrations;
+pub(super) mod opencode;
 pub(super) mod project;
 pub(super) mod read_only;
 pub(super) mod sizes;

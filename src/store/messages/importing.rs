@@ -7,6 +7,8 @@ use crate::ids::MessageId;
 use crate::store::columns::{reading, writing};
 use crate::store::{MessageWriter, Messages};
 
+/// What stands in front of an agent's name in the key under which stands when its logs were read last.
+const READ: &str = "read_at:";
 /// The key under which stands when the user was told of older sessions.
 const OFFERED: &str = "import_offered_at";
 
@@ -38,9 +40,29 @@ impl Messages<'_> {
             .map(|row| row.is_some())
             .map_err(reading)
     }
+
+    /// When the last reading of all logs of `agent` began, ms.
+    pub fn agent_read_at(&self, agent: &str) -> Result<Option<i64>> {
+        self.connection
+            .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = ?1")
+            .and_then(|mut query| query.query_row([format!("{READ}{agent}")], |row| row.get(0)).optional())
+            .map_err(reading)
+    }
 }
 
 impl MessageWriter<'_> {
+    /// Notes when a reading of all logs of `agent` began that came to its end.
+    ///
+    /// # Errors
+    /// When the database can't be written.
+    pub fn note_agent_read(&self, agent: &str, at: i64) -> Result<()> {
+        self.connection
+            .prepare_cached("INSERT OR REPLACE INTO _metadata (key, value) VALUES (?1, ?2)")
+            .and_then(|mut insert| insert.execute((format!("{READ}{agent}"), at.to_string())))
+            .map(drop)
+            .map_err(writing)
+    }
+
     /// Notes that it was looked whether there are older sessions; `false` when another process was faster.
     ///
     /// # Errors

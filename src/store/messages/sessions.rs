@@ -11,7 +11,8 @@ use crate::store::{MessageWriter, Messages};
 
 /// Is the session `c` one of Pi's? What other agents said is searched, and goes into no context.
 pub(in crate::store) const IS_PI_S: &str =
-    "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*')";
+    "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*'
+      AND c.session_id NOT GLOB 'gemini:*' AND c.session_id NOT GLOB 'opencode:*')";
 
 /// A session, as others see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,21 @@ impl Messages<'_> {
             .map_err(reading)?;
         let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(reading)?;
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
+    }
+
+    /// The sessions of other agents in which something was said, the last begun first, `most` at most.
+    pub fn sessions_of_agents(&self, most: usize) -> Result<Vec<ConversationId>> {
+        let mut query = (self.connection)
+            .prepare_cached(&format!(
+                "SELECT id FROM conversations c
+                  WHERE NOT {IS_PI_S}
+                    AND EXISTS (SELECT 1 FROM entries e JOIN messages m ON m.id = e.message_id
+                                 WHERE e.conversation_id = c.id AND m.kind IN (0, 1))
+                  ORDER BY started_at DESC, id DESC LIMIT ?1"
+            ))
+            .map_err(reading)?;
+        let ids = query.query_map([most], |row| row.get(0).map(ConversationId)).map_err(reading)?;
+        ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
     /// The sessions beside one in which something was said, Pi's before other agents', the last opened first, `most` at most.

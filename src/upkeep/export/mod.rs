@@ -14,7 +14,7 @@ use crate::files;
 use crate::ids::{ConversationId, EntryId, Hash};
 use crate::ingest::export::{Lines, header, line, supplement};
 use crate::ingest::import::Home;
-use crate::model::{Message, Part, Role};
+use crate::model::{Content, Message, Part, Role, agent_of_session, original_of, parse_one};
 use crate::recall::Scope;
 use crate::store::{ExportedEntry, ExportedSession, Store, View};
 use crate::text::{grouped, minute, now};
@@ -37,6 +37,8 @@ pub enum Format {
     SessionFile,
     /// Sessions with all their branches as one web page.
     Page,
+    /// Every session of another agent, each as the records that the agent wrote.
+    Log(&'static str),
 }
 
 /// Which history is exported, and how.
@@ -58,7 +60,7 @@ pub struct Exporter<'a> {
 /// What was written.
 #[derive(Debug, Serialize)]
 pub struct Exported {
-    /// `md`, `jsonl` or `html`.
+    /// `md`, `jsonl`, `html` or `log`.
     pub format: &'static str,
     /// The files.
     pub files: Vec<PathBuf>,
@@ -78,6 +80,7 @@ impl Exporter<'_> {
             Format::Markdown => write_branch(self, path).await,
             Format::SessionFile => write_sessions(self, path).await,
             Format::Page => html::write(self, path).await,
+            Format::Log(agent) => write_logs(self, agent, path).await,
         }
     }
 
@@ -99,12 +102,7 @@ async fn sessions(of: &Exporter<'_>) -> Result<Vec<ExportedSession>> {
 async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
     let sessions = sessions(of).await?;
     if of.all {
-        if path.is_file() {
-            let message =
-                format!("{} is a file: --all needs a folder, for one file per session", path.display());
-            return Err(Error::invalid(message));
-        }
-        files::make_private_dir(&path).map_err(|error| unwritable(&path, &error))?;
+        make_folder(&path, "--all")?;
     }
     let mut written = Exported { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
     for session in sessions {
@@ -113,6 +111,39 @@ async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
         let lines = lines_of(of.store(), &session).await?;
         let output = Output::create(&target, of.force)?;
         write_session(of, session, lines, output, &mut written).await?;
+    }
+    Ok(written)
+}
+
+/// Makes the folder that `option` needs for one file per session.
+fn make_folder(path: &Path, option: &str) -> Result<()> {
+    if path.is_file() {
+        let path = path.display();
+        return Err(Error::invalid(format!(
+            "{path} is a file: {option} needs a folder, for one file per session"
+        )));
+    }
+    files::make_private_dir(path).map_err(|error| unwritable(path, &error))
+}
+
+async fn write_logs(of: &Exporter<'_>, agent: &'static str, path: PathBuf) -> Result<Exported> {
+    let sessions = of.store().read(move |view| view.messages().exported_sessions(None)).await?;
+    let sessions: Vec<_> =
+        sessions.into_iter().filter(|session| agent_of_session(&session.session_id) == Some(agent)).collect();
+    if sessions.is_empty() {
+        let how = format!("/lcm import --from {agent} adds them");
+        return Err(Error::invalid(format!("this project has no sessions of {agent}: {how}")));
+    }
+    make_folder(&path, "--from")?;
+    let mut written = Exported { format: "log", files: Vec::new(), messages: 0, bytes: 0 };
+    for session in sessions {
+        let records = Records(Output::create(&path.join(file_name(&session, "log")), of.force)?);
+        let (Records(output), messages) =
+            write_entries(of, session.id, EntryId(i64::MAX), Lines::default(), records).await?;
+        let (file, bytes) = output.finish()?;
+        written.files.push(file);
+        written.messages += messages;
+        written.bytes += bytes;
     }
     Ok(written)
 }
@@ -178,6 +209,20 @@ trait Take: Send + 'static {
 impl Take for Output {
     fn take(&mut self, _entry: &ExportedEntry, line: String) -> Result<()> {
         self.push(&(line + "\n"))
+    }
+}
+
+/// Takes the records of another agent out of the lines that carry them.
+struct Records(Output);
+
+impl Take for Records {
+    fn take(&mut self, _entry: &ExportedEntry, line: String) -> Result<()> {
+        match parse_one(&line).map(|entry| entry.content) {
+            Ok(Content::Message(json)) => {
+                original_of(&json).map_or(Ok(()), |record| self.0.push(&(record.into_owned() + "\n")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

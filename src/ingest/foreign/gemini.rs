@@ -1,0 +1,215 @@
+//! Gemini CLI: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, a message in each line, which is written again when tools have
+//! answered. Before, the session was one JSON object in a `.json` file, written again as a whole. A subagent's messages are in
+//! `chats/<session>/<id>.jsonl`.
+//!
+//! The project's folder is in the file `.project_root`, or in `~/.gemini/projects.json`; older versions note its hash alone. The kinds are
+//! those of `packages/core/src/services/chatRecordingTypes.ts` in google-gemini/gemini-cli.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Agent, Context, Log, Reading, Record, Records, Shown, as_text, call, head, image, text, thinking,
+};
+use crate::error::{Error, Result};
+use crate::files;
+use crate::ingest::file::LINE;
+use crate::model::{AGENTS, Fields, read_json};
+use crate::text::parse_iso;
+
+pub(super) static AGENT: Agent = Agent {
+    name: AGENTS[2],
+    title: "Gemini CLI",
+    home: ("GEMINI_CLI_HOME", ""),
+    logs: &[".gemini/tmp"],
+    is_log,
+    open,
+    read,
+    rewrites: true,
+};
+
+/// What a user's message begins with that Gemini CLI itself put there: the state of the project, what hooks said, and its account of what it
+/// compacted.
+const OWN: [&str; 3] = ["<session_context>", "<hook_context>", "<state_snapshot>"];
+/// Bytes of the files that name a project's folder.
+const MOST: u64 = 1024 * 1024;
+
+fn is_log(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let is_json = name.ends_with(".json") || name.ends_with(".jsonl");
+    (name.starts_with("session-") && is_json && folder(path) == "chats") || is_subagent_s(path)
+}
+
+fn is_subagent_s(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "jsonl")
+        && path.parent().is_some_and(|chat| folder(chat) == "chats")
+}
+
+/// The name of the folder that this lies in.
+fn folder(path: &Path) -> String {
+    path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    let (mut session, mut hash) = (None, None);
+    let mut look = |fields: &Fields<'_>| {
+        session = session.take().or_else(|| fields.text("sessionId"));
+        hash = hash.take().or_else(|| fields.text("projectHash"));
+        session.is_some() && hash.is_some()
+    };
+    let records: Box<dyn Records> = match path.extension().is_some_and(|ending| ending == "json") {
+        true => {
+            let unreadable = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
+            let whole = files::read_text(path, LINE as u64).map_err(unreadable)?;
+            Fields::of(&whole).iter().for_each(|fields| {
+                look(fields);
+            });
+            Box::new(messages(whole).into_iter())
+        }
+        false => Box::new(head(path, cancel, look)?),
+    };
+    let (Some(session), Some(hash)) = (session, hash) else { return Ok(Vec::new()) };
+    let above = is_subagent_s(path).then(|| folder(path));
+    Ok(vec![Log {
+        prefix: if above.is_some() { format!("{session}:") } else { String::new() },
+        session: above.unwrap_or(session),
+        cwd: project(path),
+        cwd_hash: Some(hash),
+        parent: None,
+        version: String::new(),
+        records,
+    }])
+}
+
+/// The records of a session that is one object: what it says of itself, then its messages, each as it stands there.
+fn messages(whole: String) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Session<'a> {
+        #[serde(borrow)]
+        messages: Vec<&'a RawValue>,
+    }
+    let Ok(Session { messages }) = serde_json::from_str(&whole) else { return vec![whole] };
+    let at = |message: &RawValue| message.get().as_ptr().addr() - whole.as_ptr().addr();
+    let mut about = whole.clone();
+    if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
+        about.replace_range(at(first)..at(last) + last.get().len(), "");
+    }
+    std::iter::once(about).chain(messages.iter().map(|message| message.get().to_owned())).collect()
+}
+
+/// The folder that the session was about, where that is noted.
+fn project(path: &Path) -> Option<String> {
+    let chats = path.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "chats"))?;
+    let (own, all) = (chats.parent()?, chats.ancestors().nth(3)?);
+    let read = |path: PathBuf| files::read_text(&path, MOST).ok();
+    let noted = read(own.join(".project_root")).map(|root| root.trim().to_owned());
+    noted.or_else(|| {
+        let projects: Value = read_json(&read(all.join("projects.json"))?).ok()?;
+        let name = own.file_name()?.to_string_lossy();
+        let mut projects = projects["projects"].as_object()?.iter();
+        projects.find(|(_, called)| **called == *name).map(|(root, _)| root.clone())
+    })
+}
+
+fn read(_: &mut Context, record: &Record<'_>) -> Reading {
+    let whole = record.whole();
+    let id = || whole["id"].as_str();
+    let checkpoint = &whole["$set"]["messages"];
+    let messages = match checkpoint {
+        // Gemini CLI has changed its history: what is new in it follows.
+        Value::Array(messages) => messages.iter().collect(),
+        _ if id().is_some() => vec![&whole],
+        _ => Vec::new(),
+    };
+    let read: Vec<(&str, Option<Vec<Shown>>)> = (messages.into_iter())
+        .filter_map(|message| {
+            let id = message["id"].as_str()?;
+            let named = |shown: Shown| Shown { id: Some(id.to_owned()), ..shown };
+            Some((id, shown(message).map(|shown| shown.into_iter().map(named).collect())))
+        })
+        .collect();
+    let set = &whole["$set"];
+    let times =
+        [&whole["timestamp"], &whole["startTime"], &set["lastUpdated"], &set["messages"][0]["timestamp"]];
+    let is_known = !set.is_null() || !whole["$rewindTo"].is_null() || !whole["sessionId"].is_null();
+    Reading {
+        id: id().map(ToOwned::to_owned),
+        time: times.into_iter().find_map(Value::as_str).and_then(parse_iso),
+        is_unknown: read.iter().any(|(_, shown)| shown.is_none()) || (read.is_empty() && !is_known),
+        rewinds_to: whole["$rewindTo"].as_str().map(ToOwned::to_owned),
+        shown: read.into_iter().flat_map(|(_, shown)| shown.unwrap_or_default()).collect(),
+        ..Reading::default()
+    }
+}
+
+/// What a message says, and what its tools answered; `None` for a kind that is not known.
+fn shown(message: &Value) -> Option<Vec<Shown>> {
+    let content = &message["content"];
+    let said = parts(content);
+    let first = said.first().and_then(|part| part["text"].as_str()).unwrap_or_default();
+    // What tools answered stands with their calls.
+    let is_answer = content.as_array().into_iter().flatten().any(|part| !part["functionResponse"].is_null());
+    let is_own = is_answer || OWN.iter().any(|own| first.trim_start().starts_with(own));
+    let thoughts =
+        message["thoughts"].as_array().filter(|_| said.iter().all(|part| part["type"] != "thinking"));
+    let mut shown = match message["type"].as_str()? {
+        "user" if is_own => vec![Shown::aside(said)],
+        "user" => vec![Shown::said("user", said)],
+        "gemini" => {
+            let thoughts = thoughts.into_iter().flatten().map(|thought| {
+                let [subject, description] = ["subject", "description"].map(|name| as_text(&thought[name]));
+                thinking(&format!("{subject}\n{description}"))
+            });
+            vec![Shown::said("assistant", thoughts.chain(said).collect())]
+        }
+        "info" | "error" | "warning" => vec![Shown::aside(said)],
+        _ => return None,
+    };
+    shown.retain(|shown| !shown.content.is_empty());
+    let calls = message["toolCalls"].as_array().into_iter().flatten();
+    shown.extend(calls.flat_map(tool));
+    Some(shown)
+}
+
+/// A tool's call, and its result once it has one.
+fn tool(of: &Value) -> Vec<Shown> {
+    let [id, name, status] = ["id", "name", "status"].map(|field| of[field].as_str().unwrap_or_default());
+    let mut context = Context::default();
+    context.called(id, name);
+    let mut shown = vec![Shown::said("assistant", vec![call(id, name, &of["args"])])];
+    if matches!(status, "success" | "error" | "cancelled") && !of["result"].is_null() {
+        shown.push(context.result(id, status != "success", parts(&of["result"])));
+    }
+    shown
+}
+
+/// What parts of a message say. Calls stand a second time among the message's tools, with what they answered.
+fn parts(content: &Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts.iter().flat_map(self::parts).collect(),
+        Value::String(said) if said.is_empty() => Vec::new(),
+        Value::String(said) => vec![text(said)],
+        Value::Object(part) => {
+            let said = |name: &str| part.get(name).and_then(Value::as_str);
+            if let Some(words) = said("text") {
+                let is_thought = part.get("thought").is_some_and(|thought| thought == true);
+                return vec![if is_thought { thinking(words) } else { text(words) }];
+            }
+            if let Some(data) = part.get("inlineData") {
+                let [kind, bytes] = ["mimeType", "data"].map(|name| data[name].as_str().unwrap_or_default());
+                return image(&format!("data:{kind};base64,{bytes}")).into_iter().collect();
+            }
+            let answer = part.get("functionResponse").map(|response| &response["response"]);
+            answer
+                .map(|answer| answer.get("output").or_else(|| answer.get("error")).unwrap_or(answer))
+                .map(|answer| text(&as_text(answer)))
+                .into_iter()
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}

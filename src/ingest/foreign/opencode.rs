@@ -1,0 +1,324 @@
+//! OpenCode: `~/.local/share/opencode/opencode.db`, with a row for each message and each part of one. Before, these were files below
+//! `storage/`, and before that below `project/<folder>/storage/session/`, where messages had their parts in themselves. All are written again
+//! as a part grows.
+//!
+//! The kinds are those of `packages/opencode/src/session/message-v2.ts` and `packages/schema/src/session-message.ts` in anomalyco/opencode.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Agent, Context, Log, Message, Raw, Reading, Record, Records, Shown, as_text, call, image, text, thinking,
+};
+use crate::error::{Error, Result};
+use crate::files;
+use crate::ingest::file::LINE;
+use crate::ingest::salvage::is_database;
+use crate::model::{AGENTS, read_json};
+use crate::store::{OpenCode, OpenCodeRow};
+
+pub(super) static AGENT: Agent = Agent {
+    name: AGENTS[3],
+    title: "OpenCode",
+    home: ("XDG_DATA_HOME", ".local/share"),
+    logs: &["opencode/opencode.db", "opencode/storage/session", "opencode/project"],
+    is_log,
+    open,
+    read,
+    rewrites: true,
+};
+
+/// Parts and messages that say nothing.
+const SILENT: [&str; 13] = [
+    "step-start",
+    "step-finish",
+    "snapshot",
+    "patch",
+    "agent",
+    "retry",
+    "compaction",
+    "file",
+    "idle",
+    "agent-switched",
+    "model-switched",
+    "location-switched",
+    "skill",
+];
+/// Sessions above one whose subagent it was.
+const MOST_ABOVE: usize = 8;
+
+/// A database, or the file of a session: `session/<project>/<session>.json`.
+fn is_log(path: &Path) -> bool {
+    let name = |path: Option<&Path>| {
+        path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+    };
+    let [own, folder, above] = [Some(path), path.parent(), path.parent().and_then(Path::parent)].map(name);
+    own == "opencode.db"
+        || (own.starts_with("ses_") && own.ends_with(".json") && above == "session" && folder != "share")
+}
+
+fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    if is_database(path) {
+        return in_database(path, cancel);
+    }
+    let Some(folder) = path.parent().and_then(Path::parent) else { return Ok(Vec::new()) };
+    let json = read_file(path)?;
+    let session: Value = read_json(&json).unwrap_or_default();
+    let Some(id) =
+        session["id"].as_str().filter(|id| !id.is_empty() && Path::new(id).components().count() == 1)
+    else {
+        return Ok(Vec::new());
+    };
+    let is_old = path.parent().is_some_and(|folder| folder.ends_with("info"));
+    let (messages, parts) = match is_old {
+        true => (folder.join("message").join(id), folder.join("part").join(id)),
+        false => {
+            let storage = folder.parent().unwrap_or(folder);
+            (storage.join("message").join(id), storage.join("part"))
+        }
+    };
+    let messages = json_files(&messages);
+    // Older versions note it with each answer.
+    let told = || messages.iter().find_map(|file| root(&read_json(&read_file(file).ok()?).ok()?));
+    let cwd = session["directory"].as_str().map(ToOwned::to_owned).or_else(told);
+    let records =
+        Files { next: VecDeque::from([("session", path.to_owned())]), messages: messages.into(), parts };
+    let above = |of: &str| {
+        let session: Value = read_json(&read_file(&path.with_file_name(format!("{of}.json"))).ok()?).ok()?;
+        session["parentID"].as_str().map(ToOwned::to_owned)
+    };
+    let version = session["version"].as_str().unwrap_or_default().to_owned();
+    Ok(vec![log(id, session["parentID"].as_str(), above, cwd, version, Box::new(records))])
+}
+
+/// The log of a session, which is a part of the one that its subagent was begun in.
+fn log(
+    id: &str,
+    parent: Option<&str>,
+    above: impl Fn(&str) -> Option<String>,
+    cwd: Option<String>,
+    version: String,
+    records: Box<dyn Records>,
+) -> Log {
+    let mut session = parent.unwrap_or(id).to_owned();
+    for _ in 0..MOST_ABOVE {
+        let Some(next) = above(&session).filter(|next| *next != session) else { break };
+        session = next;
+    }
+    let prefix = if parent.is_some() { format!("{id}:") } else { String::new() };
+    Log { session, cwd, cwd_hash: None, parent: None, prefix, version, records }
+}
+
+fn read_file(path: &Path) -> Result<String> {
+    files::read_text(path, LINE as u64).map_err(|error| Error::invalid(format!("it can't be read: {error}")))
+}
+
+/// The files in a folder, by their ids, which is by time.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
+    files.sort();
+    files
+}
+
+/// The folder that a message notes.
+fn root(message: &Value) -> Option<String> {
+    let paths = [&message["path"], &message["metadata"]["assistant"]["path"]];
+    paths.iter().find_map(|path| path["cwd"].as_str().or(path["root"].as_str())).map(ToOwned::to_owned)
+}
+
+/// A session whose messages and parts are files.
+struct Files {
+    /// The files to read next, with their kinds.
+    next: VecDeque<(&'static str, PathBuf)>,
+    /// The messages after those.
+    messages: VecDeque<PathBuf>,
+    /// The folder of the folders of parts.
+    parts: PathBuf,
+}
+
+impl Records for Files {
+    fn next(&mut self) -> Result<Option<Raw>> {
+        if self.next.is_empty()
+            && let Some(message) = self.messages.pop_front()
+        {
+            let parts = json_files(&self.parts.join(message.file_stem().unwrap_or_default()));
+            self.next.push_back(("message", message));
+            self.next.extend(parts.into_iter().map(|part| ("part", part)));
+        }
+        let Some((kind, path)) = self.next.pop_front() else { return Ok(None) };
+        let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        // One that is being written is there the next time.
+        let whole = read_file(&path).ok().filter(|json| read_json(json).is_ok());
+        Ok(Some(whole.map_or(Raw::Broken, |json| Raw::Row { kind, id, json })))
+    }
+}
+
+fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
+    let database = OpenCode::open(path, cancel)?;
+    let sessions = database.sessions()?;
+    let database = Arc::new(Mutex::new(database));
+    let above = |of: &str| sessions.iter().find(|session| session.id == of)?.parent.clone();
+    let logs = sessions.iter().map(|session| {
+        let records = Rows {
+            database: Arc::clone(&database),
+            session: session.id.clone(),
+            messages: None,
+            next: VecDeque::from([("session", session.id.clone(), session.json.clone())]),
+        };
+        let cwd = Some(session.directory.clone());
+        log(&session.id, session.parent.as_deref(), above, cwd, session.version.clone(), Box::new(records))
+    });
+    Ok(logs.collect())
+}
+
+/// A session in the database.
+struct Rows {
+    database: Arc<Mutex<OpenCode>>,
+    session: String,
+    /// The messages that are still to be read, once it is known which there are.
+    messages: Option<VecDeque<String>>,
+    next: VecDeque<OpenCodeRow>,
+}
+
+impl Records for Rows {
+    fn next(&mut self) -> Result<Option<Raw>> {
+        if self.next.is_empty() {
+            let database = self.database.lock().unwrap_or_else(PoisonError::into_inner);
+            match &mut self.messages {
+                Some(messages) => {
+                    if let Some(message) = messages.pop_front() {
+                        self.next.extend(database.message(&message)?);
+                    }
+                }
+                None => {
+                    let messages = database.messages(&self.session)?;
+                    if messages.is_empty() {
+                        self.next.extend(database.session_messages(&self.session)?);
+                    }
+                    let mut messages = VecDeque::from(messages);
+                    if let Some(message) = messages.pop_front() {
+                        self.next.extend(database.message(&message)?);
+                    }
+                    self.messages = Some(messages);
+                }
+            }
+        }
+        Ok(self.next.pop_front().map(|(kind, id, json)| Raw::Row { kind, id, json }))
+    }
+}
+
+fn read(context: &mut Context, record: &Record<'_>) -> Reading {
+    let whole = record.whole();
+    let (kind, id) = record.row.clone().unzip();
+    let created = [&whole["time"]["created"], &whole["metadata"]["time"]["created"]];
+    let time = created.iter().find_map(|time| time.as_i64().or(time.as_f64().map(|time| time as i64)));
+    let shown = match kind {
+        Some("session") => Some(Vec::new()),
+        Some("message") => {
+            context.message = Message {
+                role: if whole["role"] == "user" { "user" } else { "assistant" },
+                time,
+                is_summary: whole["summary"] == true,
+            };
+            let parts = whole["parts"].as_array().into_iter().flatten();
+            Some(parts.filter_map(|of| part(context, of)).flatten().collect())
+        }
+        Some("part") => part(context, &whole),
+        _ => message(context, &whole),
+    };
+    let time = if kind == Some("part") { context.message.time } else { time };
+    Reading { id, time, is_unknown: shown.is_none(), shown: shown.unwrap_or_default(), ..Reading::default() }
+}
+
+/// What a part of a message says; `None` for a kind that is not known.
+fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
+    let said = |name: &str| of[name].as_str().unwrap_or_default();
+    let Message { role, is_summary, .. } = context.message;
+    let says = |content: Value| {
+        if is_summary { Shown::aside(vec![content]) } else { Shown::said(role, vec![content]) }
+    };
+    // A part that grows is read when it is done.
+    let is_growing = !of["time"]["start"].is_null() && of["time"]["end"].is_null();
+    Some(match said("type") {
+        "text" | "reasoning" if is_growing || said("text").is_empty() => Vec::new(),
+        // What OpenCode itself puts in, and what the user keeps from the model.
+        "text" if of["synthetic"] == true || of["ignored"] == true => {
+            vec![Shown::aside(vec![text(said("text"))])]
+        }
+        "text" => vec![says(text(said("text")))],
+        "reasoning" => vec![says(thinking(said("text")))],
+        "subtask" => vec![says(text(said("prompt")))],
+        "tool" => tool(context, said("callID"), said("tool"), &of["state"]),
+        "tool-invocation" => {
+            let of = &of["toolInvocation"];
+            let [id, name] = ["toolCallId", "toolName"].map(|name| of[name].as_str().unwrap_or_default());
+            let status = if of["state"] == "result" { "completed" } else { "running" };
+            tool(context, id, name, &json!({"status": status, "input": of["args"], "output": of["result"]}))
+        }
+        "file" if image(said("url")).is_some() => image(said("url")).map(says).into_iter().collect(),
+        kind if SILENT.contains(&kind) => Vec::new(),
+        _ => return None,
+    })
+}
+
+/// A tool's call once it is whole, and its result once there is one.
+fn tool(context: &mut Context, id: &str, name: &str, state: &Value) -> Vec<Shown> {
+    context.called(id, name);
+    let called = Shown::said("assistant", vec![call(id, name, &state["input"])]);
+    let mut answer: Vec<Value> = match &state["content"] {
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str().map(text)).collect(),
+        _ => Vec::new(),
+    };
+    let error = &state["error"];
+    let ended = [&state["output"], error.get("message").unwrap_or(error)];
+    answer.extend(ended.into_iter().filter(|said| !said.is_null()).map(|said| text(&as_text(said))));
+    let attached = state["attachments"].as_array().into_iter().flatten();
+    answer.extend(attached.filter_map(|file| image(file["url"].as_str()?)));
+    match state["status"].as_str() {
+        Some("completed") => vec![called, context.result(id, false, answer)],
+        Some("error") => vec![called, context.result(id, true, answer)],
+        Some("running") => vec![called],
+        _ => Vec::new(),
+    }
+}
+
+/// What a message that is one row says; `None` for a kind that is not known.
+fn message(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
+    let said = |name: &str| of[name].as_str().unwrap_or_default();
+    let content = vec![text(said("text"))];
+    Some(match said("type") {
+        "user" => vec![Shown::said("user", content)],
+        "synthetic" | "system" => vec![Shown::aside(content)],
+        "compaction" => vec![Shown::aside(vec![text(said("summary"))])],
+        "assistant" => {
+            context.message = Message { role: "assistant", ..Message::default() };
+            let parts = of["content"].as_array().into_iter().flatten();
+            let shown = parts.filter_map(|of| match of["type"].as_str() {
+                Some("tool") => {
+                    let [id, name] = ["id", "name"].map(|name| of[name].as_str().unwrap_or_default());
+                    Some(tool(context, id, name, &of["state"]))
+                }
+                _ => part(context, of),
+            });
+            shown.flatten().collect()
+        }
+        "shell" => {
+            let [id, status] = ["shellID", "status"].map(said);
+            let output =
+                of["output"].get("text").or_else(|| of["output"].get("output")).unwrap_or(&of["output"]);
+            let state = json!({
+                "status": if status == "running" { "running" } else { "completed" },
+                "input": {"command": of["command"]}, "output": output
+            });
+            tool(context, id, "shell", &state)
+        }
+        kind if SILENT.contains(&kind) => Vec::new(),
+        _ => return None,
+    })
+}

@@ -63,8 +63,13 @@ impl OpenCode {
 
     /// A message, and its parts.
     pub fn message(&self, id: &str) -> Result<Vec<OpenCodeRow>> {
-        let mut rows = self.rows("message", "SELECT id, data FROM message WHERE id = ?1", id)?;
-        rows.extend(self.rows("part", "SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id", id)?);
+        let mut rows =
+            self.rows("message", "SELECT id, CAST(data AS TEXT) FROM message WHERE id = ?1", id)?;
+        rows.extend(self.rows(
+            "part",
+            "SELECT id, CAST(data AS TEXT) FROM part WHERE message_id = ?1 ORDER BY id",
+            id,
+        )?);
         Ok(rows)
     }
 
@@ -73,7 +78,7 @@ impl OpenCode {
         if !self.0.table_exists(None, "session_message").map_err(unreadable)? {
             return Ok(Vec::new());
         }
-        let sql = "SELECT id, json_insert(data, '$.type', type) FROM session_message WHERE session_id = ?1 ORDER BY time_created, id";
+        let sql = "SELECT id, iif(json_valid(data), json_insert(data, '$.type', type), CAST(data AS TEXT)) FROM session_message WHERE session_id = ?1 ORDER BY time_created, id";
         self.rows("session_message", sql, session)
     }
 

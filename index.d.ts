@@ -154,6 +154,11 @@ export declare class Engine {
    * or null}` or `{"error"}`; there is a text once in a project's life at most.
    */
   offerImport(folders: string): Promise<string>;
+  /**
+   * Imports what the agents of `alsoRead` have said in this project since that was done last; `folders` as for `command`. The
+   * answer is JSON, `{"ok": null}` or `{"error"}`.
+   */
+  alsoRead(folders: string): Promise<string>;
   /** What the footer shows, as JSON: `{"ok": {text, notice}}` or `{"error"}`. A notice is given once. */
   status(): Promise<string>;
   /** Stops an operation, under way or yet to begin. */

@@ -1,0 +1,263 @@
+//! A session of another agent, made of its records: each becomes an entry, and what was said makes the tree.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Agent, Context, Log, Place, Raw, Reading, Record, Records, Shown, digest};
+use crate::error::Result;
+use crate::ids::Hash;
+use crate::ingest::file::{Header, SLICE, Slices};
+use crate::ingest::fold::Handover;
+use crate::ingest::order::Order;
+use crate::ingest::stringify::stringify;
+use crate::model::{Content, Entry, Fields, foreign};
+
+/// A session of another agent, read up to somewhere.
+pub(in crate::ingest) struct ForeignSession {
+    agent: &'static Agent,
+    header: Header,
+    cwd_hash: Option<String>,
+    prefix: String,
+    records: Box<dyn Records>,
+    context: Context,
+    order: Order,
+    /// Records so far.
+    number: usize,
+    /// How often an id came that came more than once.
+    repeated: HashMap<String, usize>,
+    seen: HashSet<String>,
+    /// The entries of records that go by another id than their own.
+    renamed: HashMap<String, String>,
+    /// The entries that messages hang from, for rewinding to them.
+    above: HashMap<String, Option<String>>,
+    /// What is stored of an agent that rewrites its records.
+    versions: Option<Versions>,
+    /// The entry of what was said last, and its time.
+    last: (Option<String>, i64),
+    broken: usize,
+    unknown: usize,
+    /// Messages that were known.
+    known: usize,
+    ended: bool,
+}
+
+/// What is stored of a session whose records are written again.
+struct Versions {
+    /// The ids of entries, by what they say.
+    entries: HashMap<String, String>,
+    /// The versions of records that an entry carries.
+    records: HashSet<String>,
+}
+
+impl Versions {
+    /// Those that the ids of stored entries tell of.
+    fn of(known: &HashSet<String>) -> Self {
+        let parts =
+            |id: &str| id.rsplit_once('@').map(|(says, version)| (says.to_owned(), version.to_owned()));
+        Self {
+            entries: known
+                .iter()
+                .map(|id| (parts(id).map_or_else(|| id.clone(), |(says, _)| says), id.clone()))
+                .collect(),
+            records: known.iter().filter_map(|id| Some(parts(id)?.1)).collect(),
+        }
+    }
+}
+
+impl ForeignSession {
+    pub(super) fn new(agent: &'static Agent, log: Log) -> Self {
+        let named = |id: &str| format!("{}:{id}", agent.name);
+        let header =
+            Header { id: named(&log.session), cwd: log.cwd, parent: log.parent.as_deref().map(named) };
+        Self {
+            agent,
+            header,
+            cwd_hash: log.cwd_hash,
+            prefix: log.prefix,
+            records: log.records,
+            context: Context { version: log.version, ..Context::default() },
+            order: Order::default(),
+            number: 0,
+            repeated: HashMap::new(),
+            seen: HashSet::new(),
+            renamed: HashMap::new(),
+            above: HashMap::new(),
+            versions: None,
+            last: (None, 0),
+            broken: 0,
+            unknown: 0,
+            known: 0,
+            ended: false,
+        }
+    }
+
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Is it a part of the session that it names?
+    pub fn is_side_chain(&self) -> bool {
+        !self.prefix.is_empty()
+    }
+
+    /// Was it about this folder?
+    pub fn is_about(&self, folder: &str) -> bool {
+        self.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
+    }
+
+    /// Takes a record in; says about how many bytes that are.
+    fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &HashSet<String>) -> usize {
+        self.number += 1;
+        let record = Record { json, fields: Fields::of(json), number: self.number, row };
+        let reading = (self.agent.read)(&mut self.context, &record);
+        self.unknown += usize::from(reading.is_unknown);
+        let time = reading.time.unwrap_or(self.last.1);
+        self.last.1 = time;
+        match self.agent.rewrites {
+            true => self.take_version(&record, reading, known),
+            false => self.take_record(&record, reading, known),
+        }
+    }
+
+    /// Takes in a record that stays as it is: it is called by its id.
+    fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
+        let id = self.free_id(reading.id.as_deref(), record);
+        let mut parent = match reading.place {
+            Place::Last => self.last.0.clone(),
+            Place::Below(name) => {
+                let name = format!("{}{name}", self.prefix);
+                Some(self.renamed.get(&name).cloned().unwrap_or(name))
+            }
+        };
+        let is_said = !reading.shown.is_empty();
+        let shown = if is_said { reading.shown } else { vec![Shown::aside(Vec::new())] };
+        let is_said = is_said && shown.iter().any(|shown| shown.role != "system");
+        for (n, shown) in shown.iter().enumerate() {
+            let entry = if n == 0 { id.clone() } else { format!("{id}/{n}") };
+            let above = parent.replace(entry.clone());
+            self.push(entry, above, shown, (n == 0).then_some(record.json), known);
+        }
+        self.name(reading.id, &parent);
+        if is_said {
+            self.last.0 = parent;
+        }
+        record.json.len() * shown.len()
+    }
+
+    /// Takes in a version of a record. Each thing it says is an entry that is called by what it says, so that the same is the same in the
+    /// next version, and in another file. The first one that is new carries the record; where none is, an entry of its own does.
+    fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
+        let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
+        let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
+        let version = digest(&format!("{}{name} {}", self.prefix, record.json));
+        if let Some(message) = reading.rewinds_to {
+            self.last.0 = self.above.get(&message).cloned().flatten();
+        }
+        for shown in reading.shown {
+            let message = shown.id.as_ref().unwrap_or(&name);
+            let says = format!("{}{message}:{}", self.prefix, digest(&shown.fields(0)));
+            if !self.seen.insert(says.clone()) {
+                continue;
+            }
+            self.above.entry(message.clone()).or_insert_with(|| self.last.0.clone());
+            let stored = versions.entries.get(&says).cloned();
+            let carries = stored.is_none() && versions.records.insert(version.clone());
+            let new = if carries { format!("{says}@{version}") } else { says };
+            let entry = stored.unwrap_or(new);
+            self.push(entry.clone(), self.last.0.clone(), &shown, carries.then_some(record.json), known);
+            if shown.role != "system" {
+                self.last.0 = Some(entry);
+            }
+        }
+        if versions.records.insert(version.clone()) {
+            let own = format!("{}{name}@{version}", self.prefix);
+            self.push(own, self.last.0.clone(), &Shown::aside(Vec::new()), Some(record.json), known);
+        }
+        self.versions = Some(versions);
+        record.json.len()
+    }
+
+    /// Puts in what is shown as an entry, with the record that it is from, if it is to carry that.
+    fn push(
+        &mut self,
+        id: String,
+        parent: Option<String>,
+        shown: &Shown,
+        record: Option<&str>,
+        known: &HashSet<String>,
+    ) {
+        let timestamp = self.last.1;
+        let content = match known.contains(&id) {
+            true => {
+                self.known += usize::from(shown.role != "system");
+                Content::Other
+            }
+            false => Content::Message(self.message(shown, timestamp, record)),
+        };
+        self.order.push(Entry { id, parent, timestamp, content });
+    }
+
+    fn message(&self, shown: &Shown, time: i64, record: Option<&str>) -> String {
+        let is_canonical = record.is_some_and(|json| stringify(json).as_deref() == Some(json));
+        foreign(self.agent.name, &self.context.version, &shown.fields(time), record, is_canonical)
+    }
+
+    /// An id that no other entry of the session has: the record's own, or its number.
+    fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
+        let id = own.map_or_else(|| format!("L{}", record.number), ToOwned::to_owned);
+        let id = format!("{}{id}", self.prefix);
+        if self.seen.insert(id.clone()) {
+            return id;
+        }
+        let times = self.repeated.entry(id.clone()).or_insert(1);
+        *times += 1;
+        format!("{id}~{times}")
+    }
+
+    /// Remembers what hangs below a record hangs below the last of its entries.
+    fn name(&mut self, own: Option<String>, entry: &Option<String>) {
+        let own = own.map(|own| format!("{}{own}", self.prefix));
+        if let (Some(own), Some(entry)) = (own, entry)
+            && own != *entry
+        {
+            self.renamed.insert(own, entry.clone());
+        }
+    }
+}
+
+impl Slices for ForeignSession {
+    fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>> {
+        loop {
+            let slice = self.order.take(SLICE);
+            if !slice.entries.is_empty() {
+                return Ok(Some(slice));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let mut taken = 0;
+            while taken < SLICE && !self.ended {
+                match self.records.next()? {
+                    Some(Raw::Text(json)) => taken += self.take(&json, None, known),
+                    Some(Raw::Row { kind, id, json }) => taken += self.take(&json, Some((kind, id)), known),
+                    Some(Raw::Broken) => self.broken += 1,
+                    None => self.ended = true,
+                }
+            }
+            if self.ended {
+                self.order.end();
+            }
+        }
+    }
+
+    fn broken(&self) -> usize {
+        self.broken
+    }
+
+    fn unknown(&self) -> usize {
+        self.unknown
+    }
+
+    fn known(&self) -> Option<usize> {
+        Some(self.known)
+    }
+}

@@ -3,7 +3,7 @@
 mod adopted;
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -65,6 +65,8 @@ pub(crate) const FROM: &str = "--from";
 pub struct Importer {
     /// Held by the one that runs.
     turn: tokio::sync::Mutex<()>,
+    /// The one that runs is of [`Importer::also_read`]: a command waits for it.
+    in_background: AtomicBool,
     progress: Progress,
     /// Stops the one that runs.
     cancel: Mutex<CancellationToken>,
@@ -86,7 +88,8 @@ impl Importer {
     /// What the user should read.
     pub async fn run(&self, home: &Home, folders: &Folders, rest: impl Into<Rest>) -> Result<Answer> {
         let wish = read(&rest.into())?;
-        let turn = self.turn.try_lock();
+        let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ParsedArgs::Stop);
+        let turn = if waits { Ok(self.turn.lock().await) } else { self.turn.try_lock() };
         let source = match (wish, turn.is_ok()) {
             (ParsedArgs::Stop, true) => return Ok(Sentence::answer("No import is running.")),
             (ParsedArgs::Stop, false) => {
@@ -115,12 +118,16 @@ impl Importer {
     /// # Errors
     /// For an agent that is none, and when the store fails.
     pub async fn also_read(&self, home: &Home, folders: &Folders, agents: &[String]) -> Result<()> {
+        let agents: Vec<_> = agents.iter().map(|name| agent(name)).collect::<Result<_>>()?;
         let _turn = self.turn.lock().await;
         let cancel = self.cancellable();
-        for name in agents {
-            import_new(home, folders, agent(name)?, &self.progress, &cancel).await?;
+        self.in_background.store(true, Ordering::Relaxed);
+        let mut outcome = Ok(());
+        for agent in agents {
+            outcome = outcome.and(import_new(home, folders, agent, &self.progress, &cancel).await);
         }
-        Ok(())
+        self.in_background.store(false, Ordering::Relaxed);
+        outcome
     }
 
     fn under_way(&self) -> Answer {

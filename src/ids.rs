@@ -11,6 +11,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 
+/// The other agents whose sessions can be kept, as they are called in commands and in front of their sessions' ids.
+pub const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini", "opencode"];
+
 /// Digits of a hash that the model sees; any unique prefix is accepted back.
 const SHORT: usize = 10;
 

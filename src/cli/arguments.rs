@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::commands::rest::{Given, Rest};
 use crate::commands::{self, args, backup, doctor, export, import, search, sessions, show, stats, tree};
 use crate::error::{Error, Result};
-use crate::model::AGENTS;
+use crate::ids::AGENTS;
 use crate::text::one_line;
 
 /// Found, or all is well.

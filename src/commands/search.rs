@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::style::{Ink, Style};
 use super::{Answer, Command, CommandContext, args};
 use crate::error::{Error, Result};
-use crate::model::AGENTS;
+use crate::ids::AGENTS;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_RESULTS, Mode, PI, Place, Question, Sessions,
     Sort, grep,

@@ -50,7 +50,7 @@ pub struct Settings {
     pub notes: bool,
     /// `recallOnNew`
     pub recall_on_new: bool,
-    /// `alsoRead`: agents as [`AGENTS`](crate::model::AGENTS) calls them
+    /// `alsoRead`: agents as [`AGENTS`](crate::ids::AGENTS) calls them
     #[serde(default)]
     pub also_read: Vec<String>,
     /// `maxSummaryTokens`

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Definition, Kind, Settings};
-use crate::model::AGENTS;
+use crate::ids::AGENTS;
 
 /// Where paths begin.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,7 @@
 
 use std::borrow::Cow;
 
-/// The agents whose sessions can be kept, as they are called in commands and in front of their sessions' ids.
-pub const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini", "opencode"];
+use crate::ids::AGENTS;
 
 const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;

@@ -10,7 +10,7 @@ mod raw;
 mod searchable;
 mod summary;
 
-pub use agents::{AGENTS, agent_of, agent_of_session, foreign, original_of};
+pub use agents::{agent_of, agent_of_session, foreign, original_of};
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
 pub use message::{FILE_TOOLS, Files, Message, NOTE_TOOL, Part, Role, read_json};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};

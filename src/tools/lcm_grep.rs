@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::parameters::{self, read, schema};
 use super::{Block, lines};
 use crate::error::{Error, Result};
-use crate::model::AGENTS;
+use crate::ids::AGENTS;
 use crate::recall::grep::{
     Branches, DEFAULT_LIMIT, Findings, Found, Hit, Kinds, MOST_COUNTED, Mode, PI, Place, Question, Searched,
     Sessions, Sort, grep,

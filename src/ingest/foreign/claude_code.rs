@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Agent, Context, Log, Place, Reading, Record, Shown, as_text, call, head, text, thinking};
 use crate::error::Result;
-use crate::model::AGENTS;
+use crate::ids::AGENTS;
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[0],

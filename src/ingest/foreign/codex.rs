@@ -10,7 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Agent, Context, Log, Reading, Record, Shown, as_text, call, head, image, text, thinking};
 use crate::error::Result;
-use crate::model::{AGENTS, Fields, read_json};
+use crate::ids::AGENTS;
+use crate::model::{Fields, read_json};
 
 pub(super) static AGENT: Agent = Agent {
     name: AGENTS[1],

@@ -17,8 +17,9 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::files;
+use crate::ids::AGENTS;
 use crate::ingest::file::LINE;
-use crate::model::{AGENTS, Fields, read_json};
+use crate::model::{Fields, read_json};
 use crate::text::parse_iso;
 
 pub(super) static AGENT: Agent = Agent {

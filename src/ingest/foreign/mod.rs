@@ -20,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 use super::file::{LINE, Line, Lines};
 use super::stringify::stringify;
 use crate::error::{Error, Result};
+use crate::ids::AGENTS;
 use crate::ids::Hash;
-use crate::model::{AGENTS, Fields, read_json};
+use crate::model::{Fields, read_json};
 use crate::text::parse_iso;
 use session::ForeignSession;
 

@@ -16,9 +16,10 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::files;
+use crate::ids::AGENTS;
 use crate::ingest::file::LINE;
 use crate::ingest::salvage::is_database;
-use crate::model::{AGENTS, read_json};
+use crate::model::read_json;
 use crate::store::{OpenCode, OpenCodeRow};
 
 pub(super) static AGENT: Agent = Agent {

@@ -253,7 +253,7 @@ impl MessageWriter<'_> {
 #[cfg(test)]
 mod tests {
     use super::IS_PI_S;
-    use crate::model::AGENTS;
+    use crate::ids::AGENTS;
 
     #[test]
     fn no_agent_is_taken_for_pi() {

@@ -1,4 +1,4 @@
-//! The sessions of a project, each in a few facts.
+//! The sessions of a project and their key facts.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use crate::ids::{ConversationId, MessageId};
 use crate::store::columns::{reading, writing};
 use crate::store::{MessageWriter, Messages};
 
-/// Is the session `c` one of Pi's? What other agents said is searched, and goes into no context.
+/// Whether the session `c` is one of Pi's. Other agents' messages can be searched, but never enter a context.
 pub(in crate::store) const IS_PI_S: &str =
     "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*')";
 
-/// A session, as others see it.
+/// A session, as other sessions see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
     /// Pi's id.
     pub session_id: String,
-    /// Messages that were said in it.
+    /// The number of its messages.
     pub messages: usize,
-    /// Time of the first of them, ms.
+    /// Time of its first message, in ms.
     pub from_time: i64,
-    /// Time of the last of them, ms.
+    /// Time of its last message, in ms.
     pub to_time: i64,
-    /// The first thing that the person said.
+    /// The user's first message.
     pub first_request: Option<MessageId>,
 }
 
@@ -35,7 +35,7 @@ pub struct Conversation {
     pub id: ConversationId,
     /// Pi's id.
     pub session_id: String,
-    /// When the store first saw it, ms.
+    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 
@@ -51,7 +51,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// When each session was last opened, ms, by Pi's id.
+    /// When each session was last opened, in ms, by Pi's id.
     pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT session_id, seen_at FROM conversations")
@@ -60,7 +60,7 @@ impl Messages<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The sessions beside one in which something was said, Pi's before other agents', the last opened first, `most` at most.
+    /// At most `most` other sessions that have messages: Pi's before other agents', the last opened first.
     pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
             .prepare_cached(&format!(
@@ -77,8 +77,8 @@ impl Messages<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// How many sessions in which something was said were there before this one, and the newest `most` of them. What a fork goes
-    /// on from, which the file `parent` has, counts as the fork itself, so that both are told the same.
+    /// The number of earlier sessions that have messages, and the newest `most` of them. A fork, whose origin
+    /// has the file `parent`, counts as its origin, so that both get the same answer.
     pub fn sessions_before(
         &self,
         conversation: ConversationId,
@@ -108,7 +108,7 @@ impl Messages<'_> {
         Ok((count, ids))
     }
 
-    /// Pi's id of the entry that was stored last of a session: Pi goes on below it when it opens the session again.
+    /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again.
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
         (self.connection)
             .prepare_cached(
@@ -118,7 +118,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// What is known of a session; costs its length. What the person kept from the model is not counted.
+    /// The facts of a session; costs its length. Messages hidden from the model are not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
         let session_id = self.session_id(conversation)?;
         (self.connection)
@@ -162,7 +162,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// How many sessions the project has.
+    /// The number of the project's sessions.
     pub fn conversations(&self) -> Result<usize> {
         self.connection
             .prepare_cached("SELECT count(*) FROM conversations")
@@ -179,7 +179,7 @@ impl Messages<'_> {
         sessions.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Has the project anything compacted, or sessions beside this one with something said?
+    /// Whether the project has summaries, or other sessions with messages.
     pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
         (self.connection)
             .prepare_cached(&format!(
@@ -193,7 +193,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// Pi's ids of all sessions that are stored.
+    /// Pi's ids of all stored sessions.
     pub fn session_ids(&self) -> Result<Vec<String>> {
         let mut query =
             self.connection.prepare_cached("SELECT session_id FROM conversations").map_err(reading)?;
@@ -203,7 +203,7 @@ impl Messages<'_> {
 }
 
 impl MessageWriter<'_> {
-    /// The row of a session, made if it is new; its file and the time it was seen are brought up to date.
+    /// The row of a session, created if it is new. Updates its file and when it was last seen.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -240,7 +240,7 @@ mod tests {
     use crate::model::AGENTS;
 
     #[test]
-    fn no_agent_is_taken_for_pi() {
+    fn no_other_agents_session_counts_as_pis() {
         assert!(AGENTS.iter().all(|agent| IS_PI_S.contains(&format!("NOT GLOB '{agent}:*'"))));
     }
 }

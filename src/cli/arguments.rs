@@ -41,11 +41,11 @@ const COMPLAINT: usize = 300;
 /// How a command uses the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// It reads it.
+    /// Reads the history.
     Reads,
-    /// It changes existing data.
+    /// Changes existing data.
     Changes,
-    /// It adds to it, and creates it if needed.
+    /// Adds to the history, and creates it if needed.
     Adds,
 }
 

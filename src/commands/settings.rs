@@ -65,7 +65,7 @@ struct OneSetting {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
-    // It reads and writes files.
+    // Reads and writes files, which may block.
     let done = tokio::task::spawn_blocking(move || look_or_change(&sources, &rest)).await;
     done.map_err(|error| Error::storing("failed to read the settings", error))?
 }

@@ -52,7 +52,7 @@ pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>>
 /// the next message. `None` if everything stays.
 ///
 /// # Errors
-/// Those of `size`.
+/// When `size` fails.
 fn first_kept(
     visible: &[Visible],
     keep: usize,

@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_healed_leaf_supersedes_what_was_condensed_from_the_extract() {
+    fn a_remade_leaf_supersedes_what_was_condensed_from_the_extract() {
         let extract = Node { degraded: true, ..leaf(1, 0..4) };
         let nodes = vec![extract, leaf(2, 4..8), condensed(3, 1, [1, 2])];
         let before = Forest::new(&messages(0..8), nodes.clone());

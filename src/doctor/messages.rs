@@ -166,7 +166,7 @@ impl Walk {
         let right = Facts {
             role: parsed.role.as_str().to_owned(),
             tool: parsed.tool.clone(),
-            // A message without a time has its entry's.
+            // A message without a time takes its entry's.
             timestamp: parsed.timestamp.unwrap_or(message.timestamp),
             tokens,
         };
@@ -181,7 +181,7 @@ impl Walk {
             return;
         }
         self.check.find(Remedy::Fix, "role, tool, tokens or time do not match the text", || name(message));
-        // Its summaries have the right time.
+        // Check its summaries against the right time.
         if let Some(tombstone) = self.tombstones.get_mut(&message.id) {
             tombstone.time = right.timestamp;
         }

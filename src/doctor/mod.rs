@@ -281,11 +281,11 @@ impl Doctor {
 
 /// The outcome of comparing a session file.
 enum Held {
-    /// It no longer exists.
+    /// The file no longer exists.
     Gone,
-    /// It is not a session, or another one.
+    /// The file is not a session, or a different one.
     Other,
-    /// It was compared.
+    /// The file was compared.
     Compared {
         /// Whether it has what the store lacks.
         lacks: bool,

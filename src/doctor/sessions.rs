@@ -156,7 +156,7 @@ impl Stored {
             Some(parent) => (self.entries.get(parent))
                 .filter(|above| !self.doubts.heads.contains(&above.id))
                 .and_then(|above| match above.head {
-                    // There is none above the first message.
+                    // The first message follows the root.
                     None => Some(Hash::ROOT),
                     Some(_) => above.head_lineage,
                 }),
@@ -194,7 +194,7 @@ impl Stored {
             }
             Content::Compaction(_) | Content::OtherCompaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
-            // No file contains one.
+            // Session files contain no placeholders.
             Content::Purged(_) => is_purged(stored),
         };
         if same && let Some(message) = stored.message.filter(|message| self.doubts.damaged.contains(message))

@@ -118,7 +118,7 @@ impl Engine {
             session_id: options.session_id.clone(),
         };
         let memory = Memory::of(Path::new(&home.cwd));
-        // It is only a notice, not worth losing the session for.
+        // A missing notice is not worth losing the session for.
         let elsewhere = elsewhere::notice(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
@@ -405,7 +405,7 @@ impl Engine {
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
-        // A failure to record it is the store's, and reported as such.
+        // If it can't be recorded, the store reports its failure itself.
         let size = size::warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })
     }

@@ -14,7 +14,7 @@ use super::words::{
 /// The shortest and the longest quote in characters; those of scripts that write a word with one or two count
 /// double.
 const LENGTH: (usize, usize) = (8, LONGEST);
-/// The longest.
+/// The longest quote in characters.
 pub(super) const LONGEST: usize = 400;
 
 /// The sentences of `text` that state a lasting rule, or revoke one.

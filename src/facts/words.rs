@@ -56,7 +56,7 @@ const NAMED: [(&str, &str); 12] = [
     ("{VERB_DE}", VERB_DE),
     ("{NOUN_DE}", NOUN_DE),
     ("{LANG}", LANG),
-    // At most this many words.
+    // Up to this many words.
     ("{W1}", "[^ ,:?]+ )?(?:"),
     ("{W3}", "[^ ,:?]+ ){0,3}(?:"),
     ("{W6}", "[^ ,:?]+ ){0,6}(?:"),

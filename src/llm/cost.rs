@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_pi_reports() {
+    fn the_cost_equals_pis_own_report() {
         let used = Used { input: 900, output: 50, cache_read: 100, cache_write: 20, ..Used::default() };
         let report =
             used.report(&rates(json!({"input": 1, "output": 5, "cacheRead": 0.1, "cacheWrite": 1.25})));

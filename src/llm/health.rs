@@ -1,8 +1,8 @@
 //! Decides which models are worth asking: a circuit breaker per model, for the lifetime of a session.
 //!
-//! Not every question, nor the next compaction, should wait for a dead model. After several consecutive
-//! questions that reached nobody, it is skipped for a while; then one question retries it, and others wait
-//! for that outcome. If a provider says when to retry, it is skipped until then.
+//! No later question or compaction should wait for a dead model. After several consecutive questions that did
+//! not reach it, it is skipped for a while; then one question retries it, and others wait for that outcome.
+//! If a provider says when to retry, it is skipped until then.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,7 +30,7 @@ pub(super) struct Health {
 
 #[derive(Default)]
 struct State {
-    /// Consecutive questions that reached nobody.
+    /// Consecutive questions that did not reach it.
     failures: u32,
     /// How often it was found dead since its last answer.
     deaths: u32,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_several_failures_it_is_skipped_and_retried_once() {
+    async fn a_model_is_skipped_after_several_failures_and_retried_once() {
         let health = Health::default();
         fail(&health).await;
         fail(&health).await;

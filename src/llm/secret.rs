@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_show_itself() {
+    fn a_secret_never_shows_itself() {
         assert!(!format!("{:?}", Secret::from(KEY)).contains("sk-"));
         let read: Secret = serde_json::from_str("17").unwrap();
         assert_eq!(read.reveal(), "");

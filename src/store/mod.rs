@@ -58,7 +58,7 @@ use crate::error::{Error, Result};
 /// Runs work that opens or looks for a database on a thread that may wait for the disk.
 ///
 /// # Errors
-/// Those of `work`, and when it panics.
+/// When `work` fails or panics.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await

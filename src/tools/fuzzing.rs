@@ -89,7 +89,7 @@ struct History {
     runtime: Runtime,
     store: Store,
     scope: Scope,
-    /// Of its messages and its summary.
+    /// Ids of its messages and its summary.
     ids: Vec<String>,
 }
 

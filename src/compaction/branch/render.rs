@@ -19,7 +19,7 @@ const CERTAINLY: usize = 4;
 
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
-        // Far too much text need not be rendered to know.
+        // Text that is far too long need not be rendered.
         if self.frontier_tokens() > 2 * budget {
             return false;
         }

@@ -195,7 +195,7 @@ fn nearly_all_secrets_of_the_third_halves_are_masked_and_little_else() {
 }
 
 #[test]
-fn there_are_many_labelled_lines_of_many_vendors() {
+fn there_are_many_labeled_lines_of_many_vendors() {
     let (seen, unseen) = (half!("seen"), half!("unseen"));
     for half in [&seen, &unseen] {
         assert!(half.secrets.len() >= 150 && half.harmless.len() >= 150);

@@ -174,7 +174,7 @@ fn a_rule_is_present_if_a_sentence_is_about_the_same() {
     ] {
         assert!(lost(&[Said::User(rule)], same).is_empty(), "{rule}");
         assert_eq!(lost(&[Said::User(rule)], other).len(), 1, "{rule}");
-        assert_eq!(lost(&[Said::Assistant(rule)], other), [""; 0], "what the model says is no rule");
+        assert_eq!(lost(&[Said::Assistant(rule)], other), [""; 0], "the model's words are not rules");
     }
 }
 
@@ -218,7 +218,7 @@ fn codes_names_and_files_of_many_tools_are_anchors() {
         assert!(lost(&[said], "").iter().any(|lost| lost == anchor), "{said:?} {:?}", lost(&[said], ""));
     }
     let value = Said::Edit { path: "a.ts", old: "", new: "const BLOCK_BYTES = 4096;\n" };
-    assert_eq!(lost(&[value], "a.ts"), [""; 0], "a value that nobody speaks of");
+    assert_eq!(lost(&[value], "a.ts"), [""; 0], "a value that is never mentioned");
     let ticks = Said::Edit { path: "src/OrderService.java", old: "", new: "" };
     assert_eq!(lost(&[ticks], "customers of OrderService").len(), 1);
 }

@@ -374,7 +374,7 @@ impl Candidate {
 /// Waits as long as the provider asks, otherwise for `rest`.
 ///
 /// # Errors
-/// What the provider asks, if that is too long.
+/// The delay that the provider asks for, if that is too long.
 async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
     if pass.pause().is_none() {
         tokio::time::sleep(rest).await;

@@ -371,7 +371,7 @@ async fn a_useless_answer_is_an_answer() {
 }
 
 #[tokio::test]
-async fn the_session_s_model_is_the_last() {
+async fn the_sessions_own_model_is_asked_last() {
     let script = Script::new(|name| (name == "own/model").then(|| facts(name)), reply);
     assert_eq!(chain(&script).ask(request("q")).await.unwrap().model, None);
 }

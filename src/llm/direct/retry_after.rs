@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_parsed() {
+    fn every_form_of_retry_after_is_parsed() {
         let now: Timestamp = "2026-11-06T08:49:37Z".parse().unwrap();
         let cases = [
             (vec![("retry-after", "2")], Some(2_000)),

@@ -72,7 +72,7 @@ impl<'a> Narrowing<'a> {
     /// The messages that may contain one of the literals, newest first; `None` if the index can't tell.
     ///
     /// # Errors
-    /// When the store can't be read, and those of `go_on`.
+    /// When the store can't be read or `go_on` fails.
     pub fn candidates(mut self, required: &Required) -> Result<Option<Vec<MessageId>>> {
         let mut rows = Vec::new();
         for literal in &required.0 {

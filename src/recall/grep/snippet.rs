@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_pieces_and_ideographs_are_pointed_out() {
+    fn forms_pieces_and_ideographs_are_highlighted() {
         assert_eq!(shown("It compacts\n\n the cache", "compaction cached"), "It [compacts] the [cache]");
         assert_eq!(shown("let x = getUserName();", "user name"), "let x = get[UserName]();");
         assert_eq!(shown("昨天构建失败了", "构建失败"), "昨天[构建失败]了");

@@ -70,7 +70,7 @@ minimum min
 quick fast rapid
 ";
 
-/// The other words of the groups that have `word` or a form of it.
+/// The synonyms of `word` in any of its forms.
 pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
     let groups = GROUPS.lines().map(|line| line.split(' '));
     let of_word = groups.filter(|group| group.clone().any(|one| are_kin(one, word)));

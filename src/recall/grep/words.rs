@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_one_word_are_kin_and_lookalikes_are_not() {
+    fn forms_of_one_word_match_and_lookalikes_do_not() {
         for (one, other) in
             [("compact", "compaction"), ("cached", "caches"), ("query", "queries"), ("x", "x")]
         {

@@ -210,7 +210,8 @@ impl DatabaseWriter<'_> {
 }
 
 impl Store {
-    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without one.
+    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without
+    /// one.
     ///
     /// # Errors
     /// As [`Store::open`].

@@ -148,7 +148,7 @@ pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
         looked_into(connection)
     });
     match opened {
-        // Or when there is no room for SQLite's auxiliary files.
+        // Also when there is no room for SQLite's auxiliary files.
         Err(error) if is_out_of_reach(&error) || is_of_the_disk(&error) => {
             let opened = open_unchanged(path).and_then(looked_into);
             // An attempt to write may have left an empty log.
@@ -251,7 +251,7 @@ mod tests {
                 "{craft}"
             );
         }
-        // Reading it without this check runs none of it either.
+        // Even without this check, reading runs no code in the file.
         let seen = open_unchanged(&dir.path().join("1.db")).unwrap();
         assert!(seen.query_row("SELECT * FROM more", [], |_| Ok(())).is_err());
     }

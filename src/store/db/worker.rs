@@ -29,9 +29,9 @@ use crate::store::{Batch, View};
 /// Work for the writer.
 struct Job {
     work: Box<dyn FnOnce(&mut Connection) + Send>,
-    /// Nobody waits for it.
+    /// Whether no caller waits for it.
     unhurried: bool,
-    /// It is a writing transaction.
+    /// Whether it is a write transaction.
     writes: bool,
 }
 
@@ -41,7 +41,7 @@ pub(in crate::store) type Opens = Box<dyn Fn(&Path) -> rusqlite::Result<Connecti
 /// Tries to open for writing a file that could not be written.
 type Reopen = Box<dyn Fn() -> Result<Connection> + Send>;
 
-/// How long the writer pauses before a job nobody waits for. A thread that is woken may take over the core of
+/// How long the writer pauses before a job that no caller waits for. A woken thread may take over the core of
 /// the thread that woke it, which would block Pi's thread for a whole transaction.
 const BREATH: Duration = Duration::from_millis(1);
 
@@ -97,10 +97,11 @@ impl Shared {
 }
 
 impl Store {
-    /// Opens the store of the project `cwd`, a file called `<name>.db` in `dir`, or one in memory if `dir` is `None`.
+    /// Opens the store of the project `cwd`, a file called `<name>.db` in `dir`, or one in memory if `dir` is
+    /// `None`.
     ///
     /// # Errors
-    /// When the folder or the file can't be made or read.
+    /// When the folder or the file can't be created or read.
     pub fn open(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
         Self::open_past(dir, name, cwd, Vec::new())
     }
@@ -209,7 +210,7 @@ impl Store {
     /// Runs one write transaction: all of `work`, or none of it.
     ///
     /// # Errors
-    /// Those of `work` or the database.
+    /// When `work` or the database fails.
     ///
     /// # Cancel safety
     /// Dropping the future does not stop queued work.
@@ -241,7 +242,7 @@ impl Store {
     /// Runs `work` on a consistent view, on a thread that may wait for the disk.
     ///
     /// # Errors
-    /// Those of `work` or the database.
+    /// When `work` or the database fails.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,

@@ -61,7 +61,7 @@ impl Messages<'_> {
     /// given, until it returns `false`.
     ///
     /// # Errors
-    /// When the database can't be read, and those of `visit`.
+    /// When the database can't be read or `visit` fails.
     pub fn messages_in_turn(
         &self,
         turn: Turn,

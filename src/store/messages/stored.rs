@@ -83,7 +83,7 @@ impl Messages<'_> {
     /// Calls `visit` with the JSON of each of `messages`, in order.
     ///
     /// # Errors
-    /// Also when a row does not exist, and those of `visit`.
+    /// Also when a row does not exist or `visit` fails.
     pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
         let mut query = (self.connection)
             .prepare_cached(

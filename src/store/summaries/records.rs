@@ -207,7 +207,7 @@ impl Summaries<'_> {
     /// [`FullTextIndex::search_summaries`](crate::store::FullTextIndex::search_summaries).
     ///
     /// # Errors
-    /// Also those of `visit`.
+    /// Also when `visit` fails.
     pub fn summaries_in_turn(
         &self,
         turn: Turn,

@@ -294,7 +294,7 @@ impl Upkeep<'_> {
     /// Calls `visit` with the messages after `after` up to `last`, in order, until it returns `false`.
     ///
     /// # Errors
-    /// Also those of `visit`.
+    /// Also when `visit` fails.
     pub fn audit_messages(
         &self,
         after: MessageId,

@@ -21,7 +21,7 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
 /// replaces.
 pub(super) struct Output {
     writer: BufWriter<File>,
-    /// Where it is written.
+    /// The path being written to.
     at: PathBuf,
     target: PathBuf,
     bytes: u64,

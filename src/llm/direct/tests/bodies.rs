@@ -33,7 +33,7 @@ fn completion_requests_follow_each_providers_rules() {
     let cases = [
         (glm(), completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
         (cerebras, completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
-        // It thinks, and does not know the role that thinking models use for instructions.
+        // A thinking model that does not know the role such models use for instructions.
         (thinking(Value::Null), completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
         (
             thinking(json!("none")),

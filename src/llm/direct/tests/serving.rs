@@ -144,7 +144,7 @@ async fn a_wrong_key_is_reported_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_says_when_to_come_back() {
+async fn a_busy_provider_says_when_to_retry() {
     let said = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#;
     let failed = failure("429 Too Many Requests", "retry-after: 7\r\n", said).await;
     assert_eq!((failed.reason.as_str(), failed.answered()), ("429: slow down", false));

@@ -7,6 +7,7 @@
 mod checks;
 pub mod disk;
 mod files;
+mod folding;
 pub mod gate;
 mod related;
 mod sentences;

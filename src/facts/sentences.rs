@@ -160,7 +160,7 @@ fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
         }
         _ if bare.starts_with("/*") && !bare.contains("*/") => (Kind::Pasted, Within::Comment),
         _ if pasted => (Kind::Pasted, Within::Nothing),
-        _ if bare.ends_with([':', '：']) && bare.len() <= 300 && CUE.is_in(&super::words::folded(bare)) => {
+        _ if bare.ends_with([':', '：']) && bare.len() <= 300 && CUE.is_in(&super::folding::folded(bare)) => {
             (Kind::Said, Within::Announced(false))
         }
         _ => (Kind::Said, Within::Nothing),
@@ -251,7 +251,7 @@ fn goes_on(text: &str, line: &Line, next: &Line) -> bool {
     let wrapped = (60..=110).contains(&above.len()) && above.len() + word > 72;
     let hangs = below.starts_with("  ") && !matches!(bare(above).1, Bullet::None);
     matches!(bare(below).1, Bullet::None)
-        && (wrapped || hangs || above.ends_with(',') || super::words::LINKS.contains(&last.as_str()))
+        && (wrapped || hangs || above.ends_with(',') || super::folding::LINKS.contains(&last.as_str()))
 }
 
 /// Abbreviations whose period does not end a sentence.

@@ -4,11 +4,12 @@
 //! answers` is a story. So sentences are split into clauses, whose beginnings are matched; a few phrases
 //! count anywhere.
 
+use super::folding::{clauses, folded};
 use super::sentences::{Piece, Place, pieces};
 use super::words::{
     ABOUT_WORK, BECAUSE, CHOICES, CHOSEN, CLOSED, DECIDED, DESCRIBED, HEADINGS, NOT_SAID, NOT_TASKS, ORDERS,
     PERSISTENT, REASONS, REPORTED, REQUESTS, REVOKED, STORIES, TASK_HEADINGS, TASKS, TASKS_ANYWHERE,
-    WEAK_ORDERS, Words, asks, clauses, folded,
+    WEAK_ORDERS, Words, asks,
 };
 
 /// The shortest and the longest quote in characters; those of scripts that write a word with one or two count

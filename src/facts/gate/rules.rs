@@ -11,8 +11,9 @@ use regex::Regex;
 
 use super::patterns::is_among;
 use super::{Anchor, Kind};
+use crate::facts::folding::folded;
 use crate::facts::sentences::sentences;
-use crate::facts::words::{asks, folded};
+use crate::facts::words::asks;
 
 /// The most rules; the fewest words that describe one; the share of their weight that must recur.
 const MOST: usize = 100;

@@ -4,6 +4,7 @@
 mod background;
 mod boundary;
 mod commands;
+mod compacting;
 mod elsewhere;
 mod preamble;
 
@@ -18,14 +19,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::{import::Importer, size};
-use crate::compaction::{
-    self, Ahead, LeftBranch, LeftOutcome, Memory, Outcome, Prepared, Progress, Request, Work,
-};
+use crate::compaction::{self, Memory, Progress};
 use crate::config::{self, Settings, Sources};
 use crate::error::{Code, Error, Result};
 use crate::ingest::import::Home;
 use crate::ingest::{Persistor, PiSession};
-use crate::llm::{Chain, Host, ProviderState};
+use crate::llm::ProviderState;
 use crate::log::{Field, Log};
 use crate::recall::Scope;
 use crate::store::{Place, Store, View, aside, project_of, real_path};
@@ -217,136 +216,9 @@ impl Engine {
         compaction::changed(&self.store, &self.memory, self.persistor.conversation(), leaf).await
     }
 
-    /// Compacts, including everything handed over before.
-    ///
-    /// # Errors
-    /// When the store fails; then Pi should compact by itself.
-    pub async fn compact(&self, operation: u32, request: &str, host: Arc<dyn Host>) -> Result<Outcome> {
-        let started = Instant::now();
-        let request: Request = read_json("the compaction request", request)?;
-        self.flush().await?;
-        if self.persistor.is_behind() {
-            return Err(Error::store("the history could not be stored, so Pi compacts by itself"));
-        }
-        let operation = self.begin(operation);
-        let progress = self.show_progress();
-        self.background.give_way(&operation.cancel).await;
-        let settings = self.settings();
-        let work = self.work(&settings, host, true, operation.cancel.clone(), Arc::clone(&progress.0));
-        let outcome = compaction::run(work, &request).await;
-        drop((operation, progress));
-        self.log_compaction(&outcome, started);
-        let outcome = outcome?;
-        if let Outcome::Compacted { compaction, .. } = &outcome {
-            if let Some(usage) = &compaction.usage {
-                lock(&self.lean).pay(usage);
-            }
-            lock(&self.lean).pi_compacts(request.reason.as_deref());
-            self.has_history.store(true, Ordering::Relaxed);
-            // The block is ready and need not wait for this.
-            let store = self.store.clone();
-            tokio::spawn(async move { store.checkpoint().await });
-        }
-        Ok(outcome)
-    }
-
-    /// Summarizes in advance what the next compaction will need, if it is time. `ahead` is [`Ahead`] as JSON.
-    /// Returns when that is done, or at once.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn prepare(&self, ahead: &str, host: Arc<dyn Host>) -> Result<()> {
-        let mut ahead: Ahead = read_json("the request for work ahead", ahead)?;
-        let settings = self.settings();
-        let asked = lock(&self.lean).summarize.clone();
-        ahead.fold_before = asked.filter(|(leaf, _)| *leaf == ahead.leaf_id).map(|(_, before)| before);
-        if ahead.fold_before.is_none() && !background::is_soon(&settings, &ahead) {
-            return Ok(());
-        }
-        let Some(turn) = self.background.begin(&ahead.leaf_id) else { return Ok(()) };
-        self.flush().await?;
-        if self.persistor.is_behind() {
-            return Ok(());
-        }
-        let started = Instant::now();
-        let stop = turn.running.stop.clone();
-        // What the policy requests also pays off with the session's own model.
-        let own_model = ahead.fold_before.is_some();
-        let work = self.work(&settings, host, own_model, stop, Arc::default());
-        let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
-        let (outcome, failed) = match &prepared {
-            Ok(Prepared { failed: false, .. }) => ("prepared", false),
-            Ok(Prepared { failed: true, .. }) => ("failed", true),
-            Err(error) => (error.code().as_str(), true),
-        };
-        turn.end(failed);
-        if let Ok(Prepared { usage: Some(usage), .. }) = &prepared {
-            lock(&self.lean).pay(usage);
-        }
-        let fields = [("outcome", Field::Name(outcome)), ("took", Field::Took(started.elapsed()))];
-        self.log.event("background", &fields);
-        prepared.map(drop)
-    }
-
-    /// The progress of a running compaction.
-    #[must_use]
-    pub fn compaction_progress(&self) -> Option<String> {
-        lock(&self.progress).as_ref().map(|progress| progress.line())
-    }
-
     /// The current settings.
     fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn work<'a>(
-        &'a self,
-        settings: &'a Settings,
-        host: Arc<dyn Host>,
-        own_model: bool,
-        cancel: CancellationToken,
-        progress: Arc<Progress>,
-    ) -> Work<'a> {
-        let providers = Arc::clone(&self.providers);
-        let chain = Chain::new(host, settings, own_model, providers, self.log.clone());
-        Work {
-            store: &self.store,
-            conversation: self.persistor.conversation(),
-            memory: Arc::clone(&self.memory),
-            settings,
-            model: Arc::new(chain),
-            cancel,
-            progress,
-        }
-    }
-
-    fn show_progress(&self) -> ProgressGuard<'_> {
-        let progress = Arc::<Progress>::default();
-        *lock(&self.progress) = Some(Arc::clone(&progress));
-        ProgressGuard(progress, self)
-    }
-
-    /// Summarizes a branch that the user leaves, including everything handed over before.
-    ///
-    /// # Errors
-    /// When the store fails; then Pi should summarize it by itself.
-    pub async fn summarize_left(
-        &self,
-        operation: u32,
-        left: &str,
-        host: Arc<dyn Host>,
-    ) -> Result<LeftOutcome> {
-        let left: LeftBranch = read_json("the branch that is left", left)?;
-        self.flush().await?;
-        if self.persistor.is_behind() {
-            return Err(Error::store(
-                "the history could not be stored, so Pi summarizes the branch by itself",
-            ));
-        }
-        let operation = self.begin(operation);
-        let settings = self.settings();
-        let work = self.work(&settings, host, true, operation.cancel.clone(), Arc::default());
-        compaction::summarize_left(work, left).await
     }
 
     /// Answers a tool call from the branch that ends at `leaf`. `newer_request` means that the user has since
@@ -426,24 +298,6 @@ impl Engine {
         self.log.event("close", &[]);
     }
 
-    fn log_compaction(&self, outcome: &Result<Outcome>, started: Instant) {
-        let (name, covered, new) = match outcome {
-            Ok(Outcome::Compacted { compaction, .. }) => {
-                ("compacted", compaction.details.covered, compaction.details.summaries.len())
-            }
-            Ok(Outcome::Declined) => ("declined", 0, 0),
-            Ok(Outcome::Cancelled) => ("cancelled", 0, 0),
-            Err(error) => (error.code().as_str(), 0, 0),
-        };
-        let fields = [
-            ("outcome", Field::Name(name)),
-            ("covered", Field::Count(covered)),
-            ("new", Field::Count(new)),
-            ("took", Field::Took(started.elapsed())),
-        ];
-        self.log.event("compaction", &fields);
-    }
-
     fn scope(&self, leaf: Option<String>) -> Scope {
         Scope::at(self.persistor.conversation(), leaf)
     }
@@ -468,15 +322,6 @@ struct Operation<'a> {
 impl Drop for Operation<'_> {
     fn drop(&mut self) {
         lock(&self.engine.operations).remove(&self.number);
-    }
-}
-
-/// A compaction whose progress is shown until this is dropped.
-struct ProgressGuard<'a>(Arc<Progress>, &'a Engine);
-
-impl Drop for ProgressGuard<'_> {
-    fn drop(&mut self) {
-        *lock(&self.1.progress) = None;
     }
 }
 

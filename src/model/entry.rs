@@ -6,7 +6,7 @@
 
 use serde_json::value::RawValue;
 
-use super::message::read_json;
+use super::json::read_json;
 use super::{CompactionDetails, Files, Message, Part, Role};
 use crate::error::{Error, Result};
 use crate::ids::Nonce;

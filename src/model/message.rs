@@ -3,28 +3,22 @@
 //! It yields three texts: for search, for a reader of the message, and for the summarizer. Thinking and
 //! system messages are stored, but appear only in the second.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Files;
 use super::agents::without_original;
+use super::base64::without_base64;
+use super::json::read_json;
 use crate::{text, tokens};
 
 /// The tool that changes notes, and the type of messages about the user's changes.
 pub const NOTE_TOOL: &str = "lcm_note";
 /// Pi's own tools whose calls have a file path.
 pub const FILE_TOOLS: [&str; 3] = ["read", "write", "edit"];
-/// serde_json stops at 128 levels; those around a value count too.
-const DEEPEST: usize = 100;
-/// The start of serde_json's own keys, for numbers and for raw values, when such a key comes first in an
-/// object.
-const SERDE_KEY: &str = r#"{"$serde_json::private::"#;
 /// The characters that Pi counts for an image.
 const PI_IMAGE: usize = 4_800;
-/// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
-const LONGEST_WORD: usize = 200;
 
 /// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,55 +117,6 @@ pub struct Message {
     pub listed: Files,
     /// The content, in order.
     pub parts: Vec<Part>,
-}
-
-/// Files that tool calls read and modified.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Files {
-    /// Read, and possibly modified too.
-    pub read: BTreeSet<String>,
-    /// Written or edited.
-    pub modified: BTreeSet<String>,
-}
-
-impl Files {
-    /// Adds what `other` touched.
-    pub fn extend(&mut self, other: Self) {
-        self.read.extend(other.read);
-        self.modified.extend(other.modified);
-    }
-
-    /// Adds what `other` touched, when most of it is already known.
-    pub fn add(&mut self, other: &Self) {
-        for (all, new) in [(&mut self.read, &other.read), (&mut self.modified, &other.modified)] {
-            for path in new {
-                if !all.contains(path) {
-                    all.insert(path.clone());
-                }
-            }
-        }
-    }
-
-    /// The lists in the `details` of a compaction or a branch summary, in Pi's format.
-    #[must_use]
-    pub fn listed(details: &Value) -> Self {
-        let list = |key: &str| -> BTreeSet<String> {
-            let names = details[key].as_array().into_iter().flatten().filter_map(Value::as_str);
-            names.map(ToOwned::to_owned).collect()
-        };
-        Self { read: list("readFiles"), modified: list("modifiedFiles") }
-    }
-
-    /// Whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.read.is_empty() && self.modified.is_empty()
-    }
-
-    /// Files that were read but never modified, which is what Pi lists as read.
-    pub fn only_read(&self) -> impl Iterator<Item = &String> {
-        self.read.difference(&self.modified)
-    }
 }
 
 impl Message {
@@ -443,19 +388,6 @@ impl Message {
     }
 }
 
-/// Parses JSON as `JSON.stringify` writes it, including what serde_json rejects: a lone surrogate becomes
-/// U+FFFD, a value nested too deeply becomes a string of its JSON, and a key that has a meaning for
-/// serde_json itself gets a space.
-///
-/// # Errors
-/// When it is not JSON.
-pub fn read_json(json: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(json).or_else(|_| {
-        let json = without_lone_surrogates(json).replace(SERDE_KEY, &format!("{SERDE_KEY} "));
-        serde_json::from_str(&shallow(&json))
-    })
-}
-
 /// The words of a path or a command in lowercase, without the separators, which differ between systems.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -509,118 +441,6 @@ fn part_of(block: &Value) -> Part {
         // An unknown kind of block, kept readable.
         _ => Part::Text(block.to_string()),
     }
-}
-
-/// `json` with every lone `\uD8xx`–`\uDFxx` escape replaced by U+FFFD.
-fn without_lone_surrogates(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let length = match surrogate(rest) {
-            Some(high @ 0xd800..0xdc00) => match surrogate(&rest[6..]) {
-                Some(0xdc00..0xe000) if high < 0xdc00 => 12,
-                _ => 0,
-            },
-            Some(_) => 0,
-            // Any other escape: keep the backslash and the next character together.
-            None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
-        };
-        if length == 0 {
-            out.push_str("\\ufffd");
-            rest = &rest[6..];
-        } else {
-            out.push_str(&rest[..length]);
-            rest = &rest[length..];
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-/// `json` with each value nested deeper than [`DEEPEST`] replaced by a string of its JSON.
-fn shallow(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    let (mut depth, mut copied) = (0_usize, 0);
-    let mut bytes = json.bytes().enumerate();
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'"' => {
-                let mut escaped = false;
-                // To the end of the string.
-                bytes.find(|(_, byte)| {
-                    let was_escaped = escaped;
-                    escaped = !was_escaped && *byte == b'\\';
-                    !was_escaped && *byte == b'"'
-                });
-            }
-            b'[' | b'{' => {
-                if depth == DEEPEST {
-                    out.push_str(&json[copied..at]);
-                    copied = at;
-                }
-                depth += 1;
-            }
-            b']' | b'}' => {
-                depth = depth.saturating_sub(1);
-                if depth == DEEPEST {
-                    out.push_str(&Value::from(&json[copied..=at]).to_string());
-                    copied = at + 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    out.push_str(&json[copied..]);
-    out
-}
-
-fn is_of_base64(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
-}
-
-/// Whether there is a run longer than any word. Scanning backward from the end of a window skips most bytes.
-fn has_long_run(mut text: &[u8]) -> bool {
-    while let Some(window) = text.get(..LONGEST_WORD) {
-        match window.iter().rposition(|byte| !is_of_base64(*byte)) {
-            Some(end) => text = &text[end + 1..],
-            None => return true,
-        }
-    }
-    false
-}
-
-/// `text` with an ellipsis for each run of base64.
-pub(super) fn without_base64(text: String) -> String {
-    // Almost no text contains any, and this check is fast.
-    if !has_long_run(text.as_bytes()) && !text.contains(";base64,") {
-        return text;
-    }
-    let mut out = String::new();
-    let (mut copied, mut run) = (0, 0);
-    for (at, byte) in text.bytes().chain([b' ']).enumerate() {
-        if is_of_base64(byte) {
-            continue;
-        }
-        if at - run >= LONGEST_WORD || (at > run && text.as_bytes()[..run].ends_with(b";base64,")) {
-            out.push_str(&text[copied..run]);
-            out.push('…');
-            copied = at;
-        }
-        run = at + 1;
-    }
-    if copied == 0 {
-        return text;
-    }
-    out.push_str(&text[copied..]);
-    out
-}
-
-/// The surrogate that `text` starts with as a `\uXXXX` escape.
-fn surrogate(text: &str) -> Option<u32> {
-    let digits = text.strip_prefix("\\u")?.get(..4)?;
-    u32::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 //! and these types are views of it.
 
 mod agents;
+mod base64;
 mod entry;
+mod files;
+mod json;
 mod message;
 mod notes;
 mod passages;
@@ -12,7 +15,9 @@ mod summary;
 
 pub use agents::{agent_of, agent_of_session, foreign, original_of};
 pub use entry::{Content, Entry, Fields, Stub, parse_batch, parse_one, replacements, with_replacement};
-pub use message::{FILE_TOOLS, Files, Message, NOTE_TOOL, Part, Role, read_json};
+pub use files::Files;
+pub use json::read_json;
+pub use message::{FILE_TOOLS, Message, NOTE_TOOL, Part, Role};
 pub use notes::{Change, MOST_TOKENS, Note, Notes, is_noting};
 pub use passages::{bigrams, humps, is_ideograph, parts, passages};
 pub use searchable::searchable;

@@ -4,7 +4,8 @@
 //! It knows the forms that make up nearly all of a history. Everything else is parsed like any other message.
 
 use super::Message;
-use super::message::{is_recall_tool, push_line, without_base64};
+use super::base64::without_base64;
+use super::message::{is_recall_tool, push_line};
 use super::raw::Raw;
 
 /// Arguments nested more deeply are parsed like any other message …

@@ -32,6 +32,8 @@ fn moment(items: &[Item]) -> Moment<'_> {
         folds: Folds::Now,
         allowance: ENOUGH,
         behind: 0,
+        lag: 0.0,
+        is_in_step: false,
     }
 }
 
@@ -79,6 +81,13 @@ fn a_stub_is_made_once_carrying_has_cost_what_it_costs() {
         let decision = decide(Moment { is_cold: true, ..results(&few) });
         assert_eq!(((decision.action, decision.reason), decision.frees), (done, frees));
     }
+}
+
+#[test]
+fn what_follows_the_last_request_is_new() {
+    assert_eq!(new_tokens(&[text(5, 2), text(7, 0), text(9, 1), text(20, 0), result(30, 0)]), 50);
+    assert_eq!(new_tokens(&[text(5, 1)]), 0);
+    assert_eq!(new_tokens(&[text(5, 0), text(7, 0)]), 0, "the context has just been folded");
 }
 
 #[test]
@@ -187,10 +196,26 @@ fn a_fold_waits_until_carrying_has_cost_as_much() {
 #[test]
 fn a_fold_is_due_where_pi_alone_would_carry_less() {
     let items = past(1, text(8_000, 1));
-    let at = |behind| decide(Moment { largest_block: 2_198, behind, ..moment(&items) }).action;
-    assert_eq!([3_999, 4_000].map(at), [Action::Leave, Action::Fold(8)]);
-    let poor = Moment { behind: 4_000, allowance: 0.0, ..moment(&items) };
+    let costs = 4.0 * 2_198.0 + 3.0 * 8_000.0 - 16_000.0;
+    let at = |lag| decide(Moment { largest_block: 2_198, behind: 4_000, lag, ..moment(&items) }).action;
+    assert_eq!([costs - 1.0, costs].map(at), [Action::Leave, Action::Fold(8)]);
+    let poor = Moment { behind: 4_000, lag: costs, allowance: 0.0, ..moment(&items) };
     assert_eq!(decide(poor).action, Action::Leave);
+}
+
+#[test]
+fn in_step_with_pi_alone_only_summaries_are_made() {
+    fn in_step(moment: Moment<'_>) -> Decision {
+        decide(Moment { is_in_step: true, ..moment })
+    }
+    let due = [request(), result(8_000, 3), text(7_900, 1), text(300, 0)];
+    assert_eq!(decide(results(&due)).action, Action::Stub(1));
+    assert!(leaves(in_step(results(&due)), Reason::NotAffordable));
+    let mut items = past(5, text(4_000, 1));
+    assert_eq!(decide(moment(&items)).action, Action::Fold(8));
+    assert!(leaves(in_step(moment(&items)), Reason::NotAffordable));
+    items[0].unread = 2_000;
+    assert_eq!(in_step(moment(&items)).action, Action::Summarize(8));
 }
 
 #[test]
@@ -198,7 +223,7 @@ fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
     let unread_from = |first: usize| {
         let mut items = vec![text(2_000, 9); 10];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items)
+        cut(&items, false)
     };
     // 4,000 tokens stay, or up to 8,000 where those before them are not summarized yet.
     assert_eq!([9, 8, 7, 6].map(unread_from), [Some(8), Some(8), Some(7), Some(6)]);
@@ -207,22 +232,29 @@ fn a_fold_takes_what_is_summarized_if_little_more_than_the_tail_stays() {
     let of_twenty = |first: usize| {
         let mut items = vec![text(2_000, 9); 20];
         items[first..].iter_mut().for_each(|item| item.unread = item.shown);
-        cut(&items)
+        cut(&items, false)
     };
     assert_eq!([14, 13].map(of_twenty), [Some(14), Some(18)]);
+    // Behind Pi alone, half is enough.
+    let behind = |first: usize| {
+        let mut items = vec![text(2_000, 9); 20];
+        items[first..].iter_mut().for_each(|item| item.unread = item.shown);
+        cut(&items, true)
+    };
+    assert_eq!([9, 8].map(behind), [Some(9), Some(18)]);
     // A result does not stay without its call.
     let mut items = vec![text(2_000, 9); 10];
     items[8].can_begin = false;
-    assert_eq!(cut(&items), Some(7));
+    assert_eq!(cut(&items, false), Some(7));
     items[6].unread = 1;
     items[6].can_begin = false;
-    assert_eq!(cut(&items), Some(5));
-    assert_eq!(cut(&[text(3_999, 9)]), None);
+    assert_eq!(cut(&items, false), Some(5));
+    assert_eq!(cut(&[text(3_999, 9)], false), None);
     let first = [Item { unread: 1, ..text(2_000, 9) }, text(2_000, 9), text(2_000, 9)];
-    assert_eq!(cut(&first), Some(1));
+    assert_eq!(cut(&first, false), Some(1));
     // Nothing but the tail: there is nothing to fold.
     let small = [text(2_000, 9), Item { unread: 1, ..text(2_000, 9) }];
-    assert_eq!(cut(&small), Some(0));
+    assert_eq!(cut(&small, false), Some(0));
 }
 
 #[test]

@@ -9,12 +9,14 @@ use std::collections::VecDeque;
 use serde::Serialize;
 
 use super::prices::Prices;
-use super::{RISK, tokens};
+use super::{LEAST_FOLD, RISK, tokens};
 
 /// Tokens of the summary that Pi writes, as real models do.
 const SUMMARY: usize = 2_500;
 /// What Pi gives its summarizer of a tool's result, in tokens.
 pub const SUMMARIZED_RESULT: usize = 500;
+/// Pi alone is about to compact where so many requests as large as the largest of as many before reach its threshold.
+const REACH: usize = 3;
 
 /// A request that was answered. All in tokens.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +54,20 @@ pub struct Alone {
     pub prompt: usize,
 }
 
+/// What is known of the next request, see [`Ledger::outlook`].
+#[derive(Clone, Copy, Debug)]
+pub struct Outlook {
+    /// What an action may cost at most, in millionths of the prices' unit.
+    pub allowance: f64,
+    /// Tokens by which the prompt exceeds what Pi alone will send.
+    pub behind: usize,
+    /// What it has cost since Pi alone's last compaction that prompts were larger than its own; 0 where hardly any are.
+    pub lag: f64,
+    /// The context is as large as Pi alone's, which is about to compact: left as it is, both compact with the same request. What
+    /// has been saved does not make up for missing that.
+    pub is_in_step: bool,
+}
+
 /// Costs are in millionths of the prices' unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,15 +85,22 @@ pub struct Ledger {
     /// Tokens that Pi alone would have given its summarizer.
     #[serde(skip)]
     summarizable: usize,
+    /// What it has cost since Pi alone's last compaction that prompts were larger than its own.
+    #[serde(skip)]
+    lag: f64,
     /// Tokens of the last prompt.
     #[serde(skip)]
     prompt: usize,
     /// What unchanged prompts have grown by: as we think, and as the provider counts.
     #[serde(skip)]
     growth: (usize, usize),
-    /// What the newest requests have grown by, oldest first: what Pi alone would keep of them.
+    /// What the newest requests have grown by, oldest first, and what of that is the answer it begins with: what Pi alone would
+    /// keep of them.
     #[serde(skip)]
-    newest: VecDeque<usize>,
+    newest: VecDeque<(usize, usize)>,
+    /// Tokens of the last answer.
+    #[serde(skip)]
+    answer: usize,
 }
 
 impl Ledger {
@@ -103,6 +126,7 @@ impl Ledger {
             + prices.output * tokens(output);
         self.prompt = prompt;
         self.requests += 1;
+        let answer = std::mem::replace(&mut self.answer, output);
         let share = tokens(own.min(prompt)) / tokens(prompt.max(1));
         self.own += share * (prices.read * tokens(cached) + prices.write * tokens(prompt - cached));
         self.paid += cost;
@@ -110,14 +134,11 @@ impl Ledger {
         if is_first {
             self.alone_tokens = prompt + hidden;
             self.summarizable = summarizable;
+            self.lag = 0.0;
             return;
         }
-        self.alone_tokens += grown;
         self.summarizable += summarizable;
-        self.newest.push_back(grown);
-        while self.newest.iter().skip(1).sum::<usize>() >= alone.kept {
-            self.newest.pop_front();
-        }
+        self.grow(grown, answer, alone);
         let again = (prompt - cached).saturating_sub(grown);
         // A provider may forget sooner than the clock says, or keep it longer.
         let is_cold = read.is_some() && again > cached && (is_cold || !is_changed);
@@ -129,8 +150,18 @@ impl Ledger {
         }
         let price = if is_cold { prices.write } else { prices.read };
         self.alone += price * (tokens(self.alone_tokens) - tokens(prompt));
+        self.lag += price * tokens(self.behind());
         if is_changed {
             self.alone -= rewriting * tokens(again);
+        }
+    }
+
+    /// What Pi alone's context grows by with a request, of which `answer` is the answer before it.
+    fn grow(&mut self, grown: usize, answer: usize, alone: Alone) {
+        self.alone_tokens += grown;
+        self.newest.push_back((grown, answer.min(grown)));
+        while self.newest.iter().skip(1).map(|(grown, _)| grown).sum::<usize>() >= alone.kept {
+            self.newest.pop_front();
         }
     }
 
@@ -149,29 +180,39 @@ impl Ledger {
         let summarized = std::mem::replace(&mut self.summarizable, SUMMARY + still) - still;
         self.alone += prices.input * tokens(summarized) + prices.output * tokens(SUMMARY);
         self.alone += rewriting * tokens(SUMMARY + kept - grown);
+        self.lag = 0.0;
         self.alone_tokens = self.alone_tokens.min(alone.prompt + SUMMARY + kept);
     }
 
-    /// What Pi alone keeps: it begins with an answer, so that of a request which does not fit nothing stays. What was there
-    /// before the first request is as if it were of small messages.
+    /// What Pi alone keeps: it begins with an answer, so that of a request whose results do not fit nothing stays, and one whose
+    /// answer does not fit stays whole. What was there before the first request is as if it were of small messages.
     fn kept(&self, alone: Alone) -> usize {
-        let [sum, oldest] = [self.newest.iter().sum(), self.newest.front().copied().unwrap_or_default()];
-        let fits = if sum >= alone.kept { sum - oldest } else { alone.kept };
-        fits.max(self.newest.back().copied().unwrap_or_default())
+        let sum: usize = self.newest.iter().map(|(grown, _)| grown).sum();
+        let (oldest, answer) = self.newest.front().copied().unwrap_or_default();
+        let fits = match () {
+            () if sum - answer >= alone.kept => sum - oldest,
+            () => sum.max(alone.kept),
+        };
+        fits.max(self.newest.back().map(|(grown, _)| *grown).unwrap_or_default())
     }
 
     /// What a prompt has grown by as the provider counts tokens, where `estimated` is what we think. Where the prompt has been
     /// changed, that is told by how far off we were before.
     fn counted(&mut self, estimated: usize, prompt: usize, is_changed: bool) -> usize {
         if is_changed {
-            let (estimates, counts) = self.growth;
-            return (estimated * counts).checked_div(estimates).unwrap_or(estimated);
+            return self.scaled(estimated);
         }
         let grown = prompt.saturating_sub(self.prompt);
         if estimated > 0 {
             self.growth = (self.growth.0 + estimated, self.growth.1 + grown);
         }
         grown
+    }
+
+    /// What we think, in the provider's tokens.
+    fn scaled(&self, estimated: usize) -> usize {
+        let (estimates, counts) = self.growth;
+        (estimated * counts).checked_div(estimates).unwrap_or(estimated)
     }
 
     /// Adds what was paid beside the requests.
@@ -190,15 +231,45 @@ impl Ledger {
         self.alone - self.own
     }
 
-    /// Tokens by which the last prompt exceeded what Pi alone would have sent.
+    /// What is known before a request with `new` tokens that no prompt had yet, as we think. `alone` is none where it is not
+    /// known how Pi alone compacts.
     #[must_use]
-    pub fn behind(&self) -> usize {
+    pub fn outlook(&self, new: usize, is_cold: bool, prices: Prices, alone: Option<Alone>) -> Outlook {
+        let grown = self.scaled(new);
+        let mut next = self.clone();
+        let mut is_in_step = false;
+        if let Some((alone, threshold)) = alone.and_then(|alone| Some((alone, alone.threshold?))) {
+            let before = self.newest.iter().rev().take(REACH).map(|(grown, _)| *grown);
+            let largest = before.max().unwrap_or_default().max(grown);
+            let is_beyond = |context: usize| context + grown > threshold;
+            if !is_beyond(self.alone_tokens) {
+                // The price of missing it: the whole prompt, written once more.
+                let is_affordable = self.allowance() >= prices.write * tokens(self.prompt + grown);
+                is_in_step = !is_affordable
+                    && is_beyond(self.alone_tokens + REACH * largest)
+                    && self.prompt.abs_diff(self.alone_tokens) < LEAST_FOLD;
+            } else if !is_beyond(self.prompt) {
+                // Pi alone compacts before this request, and we do not.
+                next.grow(grown, self.answer, alone);
+                next.prompt += grown;
+                let rewriting = if is_cold { 0.0 } else { prices.write - prices.read };
+                next.compact(prices, alone, grown, rewriting);
+            }
+        }
+        let behind = next.behind();
+        let lag = if behind >= LEAST_FOLD { next.lag } else { 0.0 };
+        // The way back to where Pi alone is may always cost what it has cost not to go it.
+        let allowance = if lag > 0.0 { next.allowance().max(lag) } else { next.allowance() };
+        Outlook { allowance, behind, lag, is_in_step }
+    }
+
+    /// Tokens by which the last prompt exceeded what Pi alone would have sent.
+    fn behind(&self) -> usize {
         self.prompt.saturating_sub(self.alone_tokens)
     }
 
     /// What an action may cost at most.
-    #[must_use]
-    pub fn allowance(&self) -> f64 {
+    fn allowance(&self) -> f64 {
         RISK * self.alone + self.alone - self.paid
     }
 }
@@ -339,6 +410,67 @@ mod tests {
         }
     }
 
+    /// A session of one request, of whose 90,000 tokens stubs hide some.
+    fn opened(hidden: usize) -> Ledger {
+        let mut ledger = Ledger::default();
+        let prompt = 90_000 - hidden;
+        let summarizable = 50_000;
+        let first = Request { prompt, read: Some(0), hidden, summarizable, ..Request::default() };
+        ledger.add(first, PRICES, ALONE);
+        ledger
+    }
+
+    #[test]
+    fn the_outlook_knows_that_pi_alone_compacts_next() {
+        let ledger = opened(40_000);
+        let outlook = |new, is_cold| ledger.outlook(new, is_cold, PRICES, Some(ALONE));
+        let before = ledger.allowance();
+        let not_yet = outlook(10_000, false);
+        assert!(not_yet.behind == 0 && nearly(not_yet.allowance, before) && !not_yet.is_in_step);
+        let [warm, cold] = [false, true].map(|is_cold| outlook(10_001, is_cold));
+        assert_eq!([warm.behind, cold.behind], [60_001 - 25_500; 2]);
+        let rewritten = 3.45 * (2_500.0 + 20_000.0 - 10_001.0);
+        assert!(nearly(warm.allowance - cold.allowance, (1.0 + RISK) * rewritten), "{warm:?} {cold:?}");
+        assert!(cold.allowance > before && nearly(cold.lag, 0.0));
+        // Nobody knows how, or we compact too.
+        assert_eq!(ledger.outlook(10_001, false, PRICES, None).behind, 0);
+        assert_eq!(opened(0).outlook(10_001, false, PRICES, Some(ALONE)).behind, 0);
+    }
+
+    #[test]
+    fn in_step_is_what_compacts_with_pi_alone_and_soon() {
+        let is_in_step = |ledger: &Ledger, new| ledger.outlook(new, false, PRICES, Some(ALONE)).is_in_step;
+        // Three more requests of the kind exceed 100,000 tokens.
+        assert_eq!([2_500, 2_501].map(|new| is_in_step(&opened(0), new)), [false, true]);
+        assert_eq!([3_999, 4_000].map(|hidden| is_in_step(&opened(hidden), 3_000)), [true, false]);
+        let mut ledger = opened(0);
+        let large = Request { prompt: 93_000, read: Some(90_000), grown: 3_000, ..Request::default() };
+        ledger.add(large, PRICES, ALONE);
+        assert!(is_in_step(&ledger, 10), "a request before was as large");
+        // What was saved makes up for a prompt that is written once more.
+        ledger.paid -= 3.75 * 93_010.0 - ledger.allowance();
+        assert!(is_in_step(&ledger, 11) && !is_in_step(&ledger, 9));
+    }
+
+    #[test]
+    fn the_way_back_may_cost_what_it_has_cost_not_to_go_it() {
+        let mut ledger = opened(40_000);
+        let mut prompt = 50_000;
+        for (grown, lag) in [(10_001, 0.3 * 34_501.0), (1_000, 0.3 * 2.0 * 34_501.0)] {
+            prompt += grown;
+            let request = Request { prompt, read: Some(prompt - grown), grown, ..Request::default() };
+            ledger.add(request, PRICES, ALONE);
+            let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
+            assert!(nearly(outlook.lag, lag), "{outlook:?}");
+        }
+        ledger.add_paid(1e6);
+        let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
+        assert!(nearly(outlook.allowance, outlook.lag) && outlook.behind == 34_501, "{outlook:?}");
+        ledger.prompt = ledger.alone_tokens + 3_999;
+        let outlook = ledger.outlook(0, false, PRICES, Some(ALONE));
+        assert!(nearly(outlook.lag, 0.0) && outlook.allowance < 0.0, "{outlook:?}");
+    }
+
     #[test]
     fn pi_alone_keeps_only_requests_that_fit() {
         let kept = |sizes: &[usize]| {
@@ -357,6 +489,22 @@ mod tests {
         assert_eq!(kept(&[9_000, 10_000]), 20_000, "what was there before is of small messages");
         assert_eq!(kept(&[1_000, 9_000, 10_000]), 19_000);
         assert_eq!(kept(&[30_000]), 30_000, "what is new");
+    }
+
+    #[test]
+    fn pi_alone_keeps_a_request_whose_answer_alone_does_not_fit() {
+        let kept = |output| {
+            let mut ledger = Ledger::default();
+            let mut prompt = 80_000;
+            ledger.add(Request { prompt, output, read: Some(0), ..Request::default() }, PRICES, ALONE);
+            for grown in [11_000, 10_000] {
+                prompt += grown;
+                let request = Request { prompt, grown, read: Some(prompt), ..Request::default() };
+                ledger.add(request, PRICES, ALONE);
+            }
+            ledger.alone_tokens - ALONE.prompt - SUMMARY
+        };
+        assert_eq!([1_000, 1_001].map(kept), [10_000, 21_000]);
     }
 
     #[test]

@@ -9,6 +9,10 @@
 //!
 //! The session may end right after the policy has acted. So an action must also be affordable: what all of them have cost may
 //! exceed what they have saved by no more than [`RISK`] of the bill.
+//!
+//! Pi alone compacts too, and saves by it what a change would have saved from then on. As long as our context is as large as
+//! Pi alone's, both compact with the same request, and nothing is lost. A change ends that, so shortly before that request there
+//! is none; and where Pi alone carries less than we do, the way back is always affordable.
 
 #[cfg(test)]
 mod examples;
@@ -17,7 +21,7 @@ mod prices;
 #[cfg(test)]
 mod simulation;
 
-pub use ledger::{Alone, Ledger, Request, SUMMARIZED_RESULT};
+pub use ledger::{Alone, Ledger, Outlook, Request, SUMMARIZED_RESULT};
 pub use prices::{Cost, Prices};
 
 use serde::Serialize;
@@ -87,10 +91,14 @@ pub struct Moment<'a> {
     pub is_cold: bool,
     /// Whether the past may be folded.
     pub folds: Folds,
-    /// What an action may cost at most, see [`Ledger::allowance`].
+    /// What an action may cost at most, see [`Ledger::outlook`], as for the rest.
     pub allowance: f64,
-    /// Tokens by which the last prompt exceeded what Pi alone would have sent, see [`Ledger::behind`].
+    /// Tokens by which the prompt exceeds what Pi alone would send.
     pub behind: usize,
+    /// What it has cost since Pi alone's compaction that prompts are larger than its own.
+    pub lag: f64,
+    /// Left alone, we compact with the same request as Pi alone, and soon.
+    pub is_in_step: bool,
 }
 
 /// Whether the past may be folded.
@@ -128,7 +136,7 @@ pub enum Reason {
     NothingToGain,
     /// Carrying has cost less so far than writing the rest again.
     NotYet,
-    /// It would pay, but the session has not saved enough yet to afford that it might end now.
+    /// It would pay, but the session has not saved enough yet to afford that it might end now, or that Pi alone compacts.
     NotAffordable,
     /// Carrying has cost as much as the change.
     Due,
@@ -171,9 +179,16 @@ pub struct Decided {
 #[must_use]
 pub fn decide(moment: Moment<'_>) -> Decision {
     let stub = stub(moment);
-    match fold(moment).filter(|_| moment.folds != Folds::Never) {
+    let decision = match fold(moment).filter(|_| moment.folds != Folds::Never) {
         Some(fold) if !(matches!(stub.action, Action::Stub(_)) && worth(stub) > worth(fold)) => fold,
         _ => stub,
+    };
+    match decision.action {
+        // Summaries may be made: they are of use when Pi alone compacts.
+        Action::Stub(_) | Action::Fold(_) if moment.is_in_step => {
+            Decision { action: Action::Leave, reason: Reason::NotAffordable, ..decision }
+        }
+        _ => decision,
     }
 }
 
@@ -195,9 +210,8 @@ fn stub(moment: Moment<'_>) -> Decision {
 
 /// A fold that is due, or nearly.
 fn fold(moment: Moment<'_>) -> Option<Decision> {
-    let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, behind } =
-        moment;
-    let cut = cut(items)?;
+    let Moment { items, block, largest_block, prices, summarizer, is_cold, folds, allowance, .. } = moment;
+    let cut = cut(items, moment.behind >= LEAST_FOLD)?;
     let (old, tail) = items.split_at(cut);
     let sent =
         |items: &[Item]| items.iter().filter(|item| item.sent > 0).map(|item| item.shown).sum::<usize>();
@@ -213,8 +227,8 @@ fn fold(moment: Moment<'_>) -> Option<Decision> {
     let carried = old.iter().map(|item| prices.read * tokens(item.shown) * tokens(item.sent)).sum();
     let saves = prices.read * tokens(frees);
     let found = Decision { frees, costs: change + summaries, carried, saves, ..Decision::default() };
-    // Pi alone has compacted: a larger context than its own is a loss that grows with each request.
-    let is_due = |share: f64| carried >= share * found.costs || behind >= LEAST_FOLD;
+    // Where Pi alone has compacted, a larger context than its own is a loss that grows with each request.
+    let is_due = |share: f64| carried.max(moment.lag) >= share * found.costs;
     let act = |action, reason| Some(Decision { action, reason, ..found });
     match () {
         () if !is_due(AHEAD) => None,
@@ -234,13 +248,15 @@ fn next_block(block: usize, old: &[Item]) -> usize {
 }
 
 /// Where the tail begins that a fold leaves: what is summarized goes, if little more than [`TAIL`] is left, or if it is by far the
-/// most: where each request brings more than a tail, there is always something that is not summarized yet.
-fn cut(items: &[Item]) -> Option<usize> {
+/// most: where each request brings more than a tail, there is always something that is not summarized yet. Where Pi alone carries
+/// less, each request that waits for summaries is a loss, and half is enough.
+fn cut(items: &[Item], is_behind: bool) -> Option<usize> {
     let newest = tail(items)?;
     let oldest = begins(items, TAIL + SLACK).unwrap_or_default();
     let ready = items.iter().position(|item| item.unread > 0).unwrap_or(items.len() - 1);
     let ready = items[..=ready].iter().rposition(|item| item.can_begin)?;
-    let is_most = |ready| shown(&items[..ready]) >= MOST * shown(&items[ready..newest]);
+    let most = if is_behind { 1 } else { MOST };
+    let is_most = |ready| shown(&items[..ready]) >= most * shown(&items[ready..newest]);
     let is_enough = 0 < ready && ready < newest && (oldest <= ready || is_most(ready));
     Some(if is_enough { ready } else { newest })
 }
@@ -311,6 +327,13 @@ fn stubs(moment: Moment<'_>) -> Option<(usize, Decision)> {
         }
     }
     best
+}
+
+/// Tokens that no prompt had yet; none where all were sent, or where the context has just been folded.
+#[must_use]
+pub fn new_tokens(items: &[Item]) -> usize {
+    let last = items.iter().rposition(|item| item.sent > 0);
+    last.map_or(0, |last| shown(&items[last + 1..]))
 }
 
 fn shown(items: &[Item]) -> usize {

@@ -5,7 +5,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 use super::ledger::{Alone, Ledger, Request};
 use super::prices::{Cost, Prices};
-use super::{Action, Folds, Item, Moment, SUMMARIZED_RESULT, decide, shown, stub_places, tokens};
+use super::{Action, Folds, Item, Moment, SUMMARIZED_RESULT, decide, new_tokens, shown, stub_places, tokens};
 use crate::tests::extent::cases;
 
 const PROMPT: usize = 3_000;
@@ -140,6 +140,7 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             items.iter_mut().for_each(|item| item.sent = 0);
             (cached, is_changed) = (PROMPT, true);
         }
+        let outlook = ledger.outlook(new_tokens(&items), step.is_late, prices, Some(alone));
         let moment = Moment {
             items: &items,
             block,
@@ -148,8 +149,10 @@ fn cost(shape: Shape<'_>, world: World, is_lean: bool) -> f64 {
             summarizer,
             is_cold: step.is_late,
             folds: Folds::Now,
-            allowance: ledger.allowance(),
-            behind: ledger.behind(),
+            allowance: outlook.allowance,
+            behind: outlook.behind,
+            lag: outlook.lag,
+            is_in_step: outlook.is_in_step,
         };
         let action = if is_lean { decide(moment).action } else { Action::Leave };
         if let Action::Summarize(at) = action {

@@ -61,6 +61,9 @@ impl Lean {
         let prices = Prices::of(live.cost);
         self.summarizer = Some(live.summarizer.map_or(prices, Prices::of));
         let summarizer = live.summarizer.map_or_else(|| prices.in_session(), Prices::of);
+        let new = policy::new_tokens(&shown.items);
+        let alone = self.terms.map(|(_, alone)| alone);
+        let outlook = self.ledger.outlook(new, live.is_cold, prices, alone);
         policy::decide(Moment {
             items: &shown.items,
             block: live.block_tokens,
@@ -69,8 +72,10 @@ impl Lean {
             summarizer,
             is_cold: live.is_cold,
             folds,
-            allowance: self.ledger.allowance(),
-            behind: self.ledger.behind(),
+            allowance: outlook.allowance,
+            behind: outlook.behind,
+            lag: outlook.lag,
+            is_in_step: outlook.is_in_step,
         })
     }
 

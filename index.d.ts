@@ -24,24 +24,25 @@ export interface Native {
   /** The version of the addon; a package of another version must not load it. */
   version(): string;
   /**
-   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `parameters` (a
-   * JSON Schema). Guidance for the model stands in the preamble, which is there only when there is something to find. With
-   * `notes`, as the setting says, there is `lcm_note` too.
+   * The tools as Pi registers them, a JSON array: `name`, `label`, `description`, `parameters` (a JSON
+   * Schema). The preamble has guidance for the model, and exists only if there is something to find. With
+   * `notes`, a setting, `lcm_note` is included.
    */
   toolSpecs(notes?: boolean | undefined | null): string;
   /**
-   * The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value, help}`, what may be
-   * completed behind the name; nobody should have to wait for one that is `long`.
+   * The sub-commands of `/lcm`, a JSON array of `{name, help, arguments, long}`: `arguments` are `{value,
+   * help}`, completions after the name; a `long` one takes time and should not block the user.
    */
   commandSpecs(): string;
   /**
-   * Reads the settings. `sources` is JSON: `agentDir`, `cwd`, `projectTrusted`, `environment` (the `LCM_*` variables). The
-   * answer is JSON: `{"ok": {"settings", "notice"}}`, the notice naming what could not be right, or `{"error"}`.
+   * Reads the settings. `sources` is JSON: `agentDir`, `cwd`, `projectTrusted`, `environment` (the `LCM_*`
+   * variables). Returns JSON: `{"ok": {"settings", "notice"}}`, where `notice` lists invalid settings, or
+   * `{"error"}`.
    */
   loadSettings(sources: string): string;
   /**
-   * Runs a line of `/lcm settings` where no session is open. `request` is JSON: `line`, what stands behind `/lcm`, and `sources` as for
-   * `loadSettings`. The answer is as that of `Engine.command`.
+   * Runs a line of `/lcm settings` without an open session. `request` is JSON: `line`, the text after `/lcm`,
+   * and `sources` as for `loadSettings`. Returns the same as `Engine.command`.
    */
   settingsCommand(request: string): string;
 }
@@ -50,135 +51,142 @@ export interface Native {
 export declare class Engine {
   private constructor();
   /**
-   * Opens a session. `options` is JSON: `cwd`, `sessionId`, `settings` as `loadSettings` gave them, and where there are
-   * any `sessionFile`, `parentSession`. Without `sessionFile` the history stays in memory.
-   * Rejects with a sentence for the user when the store can't be opened.
+   * Opens a session. `options` is JSON: `cwd`, `sessionId`, `settings` from `loadSettings`, and if any
+   * `sessionFile`, `parentSession`. Without `sessionFile` the history stays in memory. Rejects with a
+   * sentence for the user when the store can't be opened.
    */
   static open(options: string): Promise<Engine>;
-  /** What the user should know about where the history lies, or null. */
+  /** What the user should know about where the history is kept, or null. */
   notice(): string | null;
-  /** What to add to the system prompt, or null. Changes only when a compaction succeeds. */
+  /** The addition to the system prompt, or null. Changes only when a compaction succeeds. */
   preamble(): string | null;
   /**
-   * Which entries are neither stored nor on their way. `ids` is a JSON array of entry ids: all of the session's, or part of
-   * them after part. The answer is JSON: `{"ok": [places in ids]}` or `{"error"}`.
+   * Which entries are neither stored nor queued. `ids` is a JSON array of entry ids: all of the session's,
+   * or one part of them per call. Returns JSON: `{"ok": [indexes into ids]}` or `{"error"}`.
    */
   missing(ids: string): Promise<string>;
   /**
-   * Is the entry with this id stored or on its way? What `missing` was not asked about, and what was not handed over, is
-   * taken for unknown.
+   * Whether the entry with this id is stored or queued. An entry that was neither passed to `missing` nor
+   * handed over counts as unknown.
    */
   knows(entryId: string): boolean;
-  /** How many entries that were named to `missing` or handed over are stored or on their way. */
+  /** How many entries that were passed to `missing` or handed over are stored or queued. */
   known(): number;
-  /** Is it worth while to hand over now? Not for a while after the store failed. */
+  /** Whether handing over is worthwhile now. Not for a while after the store failed. */
   accepts(): boolean;
   /**
-   * Takes a JSON array of session entries, parents before children, and returns before they are stored. `orphans` are
-   * the ids of those whose parent the session itself does not have: Pi shows them as roots. The answer is JSON,
-   * `{"ok": null}` or `{"error"}`.
+   * Takes a JSON array of session entries, parents before children, and returns before they are stored.
+   * `orphans` are the ids of those whose parent is missing in the session itself: Pi shows them as roots.
+   * Returns JSON, `{"ok": null}` or `{"error"}`.
    */
   handOver(entries: string, orphans?: Array<string> | undefined | null): string;
   /**
-   * Takes the one entry `id`, as JSON, that the session goes on with below the one that was handed over last, and returns
-   * before it is stored. False, and nothing is taken, where it must be handed over in the other way: nothing was said in
-   * the session yet, something was lost on its way, the store does not accept.
+   * Takes one entry `id`, as JSON, that continues the session below the last one handed over, and returns
+   * before it is stored. Returns false, and takes nothing, if the entry must go through `handOver`: before
+   * the session's first message, after an entry was lost, or when the store does not accept.
    */
   append(id: string, entry: string): boolean;
-  /** Resolves when everything handed over before stands on the disk. */
+  /** Resolves when everything handed over before is on disk. */
   flush(): Promise<string>;
   /**
-   * What to tell the model of files that changed on disk since the branch that ends with the entry `leafId` showed them. The answer
-   * is JSON: `{"ok": text or null}` or `{"error"}`.
+   * A message for the model about files that changed on disk since the branch that ends at the entry
+   * `leafId` showed them. Returns JSON: `{"ok": text or null}` or `{"error"}`.
    */
   changedFiles(leafId: string): Promise<string>;
   /**
-   * Compacts. `operation` is a number of the caller's for `cancel`; `request` is JSON: `leafId`, `firstKeptEntryId`,
-   * `tokensBefore`, and where known `customInstructions`, `reason`, `contextWindow`, `reserveTokens`, `model`, `failure`, what the
-   * provider said when it failed last, `promptTokens`, those of system prompt and tools, `shownFrom` as for
-   * `boundary`. `pi` is asked about
-   * models, `model` being `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind": "resolve", "model"}` promises what Pi
-   * knows of it, `{"model", "auth", "oauth", "ownStream"}` or `{"error"}`; `{"kind": "ask", "model", "request": {"system",
-   * "prompt", "maxTokens", "timeoutMs"}}` promises the assistant message. All of that is JSON.
-   * The answer is JSON: `{"ok": {"kind": "compacted" | "declined" | "cancelled", …}}` or `{"error"}`.
+   * Compacts. `operation` is a number chosen by the caller for `cancel`. `request` is JSON: `leafId`,
+   * `firstKeptEntryId`, `tokensBefore`, and if known `customInstructions`, `reason`, `contextWindow`,
+   * `reserveTokens`, `model`, `failure` (the provider's last error message), `promptTokens` (of system
+   * prompt and tools), `shownFrom` as for `boundary`. `pi` is called about models, where `model` is
+   * `provider/id`, `cheapest` for the sibling of the session's, or null for the session's own: `{"kind":
+   * "resolve", "model"}` promises what Pi knows about it, `{"model", "auth", "oauth", "ownStream"}` or
+   * `{"error"}`; `{"kind": "ask", "model", "request": {"system", "prompt", "maxTokens", "timeoutMs"}}`
+   * promises the assistant message. All of these are JSON. Returns JSON: `{"ok": {"kind": "compacted" |
+   * "declined" | "cancelled", …}}` or `{"error"}`.
    */
   compact(operation: number, request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * Summarizes ahead, while the agent works, what the next compaction will ask for, and resolves when that is done; at once
-   * while the context is not full enough. `request` is JSON: `leafId`, and where known `contextTokens`, `contextWindow`, `model`; `pi`
-   * as for `compact`. The answer is JSON: `{"ok": null}` or `{"error"}`.
+   * Summarizes in advance, while the agent works, what the next compaction will need, and resolves when
+   * that is done, or at once if the context is not full enough. `request` is JSON: `leafId`, and if known
+   * `contextTokens`, `contextWindow`, `model`; `pi` as for `compact`. Returns JSON: `{"ok": null}` or
+   * `{"error"}`.
    */
   prepare(request: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * What is to be appended now, from what is there already: no model is asked. `live` is JSON: `leafId`, and where known
-   * `contextTokens`, `contextWindow`, `model`, `shownFrom`, the first entry that the branch's last compaction left raw, `edited`,
-   * entries that others edit, `cost` and `summarizer`, prices of the session's model and of the one that writes summaries,
-   * `usage` of the request that was just answered, `blockTokens`, those of the block, `promptTokens`, `ownTokens`, those of our tools,
-   * `isCold`, whether the provider's cache has expired, `canFold`, and `isLate`, whether what is appended misses the next request.
-   * The answer is JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text, degraded}}}` or `{"error"}`.
+   * What to append now, from what exists already: no model is asked. `live` is JSON: `leafId`, and if
+   * known `contextTokens`, `contextWindow`, `model`, `shownFrom` (the first entry that the branch's last
+   * compaction left raw), `edited` (entries that others edit), `cost` and `summarizer` (prices of the
+   * session's model and of the one that writes summaries), `usage` of the request just answered,
+   * `blockTokens` (of the block), `promptTokens`, `ownTokens` (of our tools), `isCold` (whether the
+   * provider's cache has expired), `canFold`, and `isLate` (whether appended entries miss the next
+   * request). Returns JSON: `{"ok": {"entries": [what Pi takes at a boundary], "report"?: {text,
+   * degraded}}}` or `{"error"}`.
    */
   boundary(live: string): Promise<string>;
-  /** How far the compaction is that is under way, in a line for the footer, or null. */
+  /** The progress of a running compaction, as a line for the footer, or null. */
   compactionProgress(): string | null;
   /**
-   * Tells of a branch that the person leaves for another. `left` is JSON: `leafId`, the entry it ends with,
-   * `commonAncestorId`, the last entry that the other has in common with it, or null, and where known
-   * `customInstructions`, `contextWindow`, `model`; all else as for `compact`. The answer is JSON:
-   * `{"ok": {"kind": "summarized" | "declined" | "cancelled", "summary"?: {summary, details, usage}}}` or `{"error"}`.
+   * Summarizes a branch that the user leaves for another. `left` is JSON: `leafId` (its last entry),
+   * `commonAncestorId` (the last entry shared with the other branch, or null), and if known
+   * `customInstructions`, `contextWindow`, `model`; everything else as for `compact`. Returns JSON:
+   * `{"ok": {"kind": "summarized" | "declined" | "cancelled", "summary"?: {summary, details, usage}}}` or
+   * `{"error"}`.
    */
   summarizeLeft(operation: number, left: string, pi: (call: string) => Promise<string>): Promise<string>;
   /**
-   * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the asking branch, and `newerRequest` says that the user has
-   * sent a request since. The answer is JSON: `{"ok": [content blocks]}` or `{"error"}`, whose message is for the model.
+   * Calls a tool. `args` is JSON; `leafId` is the last stored entry of the calling branch, and
+   * `newerRequest` means that the user has since sent a request. Returns JSON: `{"ok": [content blocks]}`
+   * or `{"error"}`, whose message is for the model.
    */
   callTool(operation: number, name: string, args: string, leafId?: string | undefined | null, newerRequest?: boolean | undefined | null): Promise<string>;
   /**
-   * Runs a line of `/lcm` to its end. `request` is JSON: `line`, what stands behind `/lcm`; `folders`, `{"sessionDir",
-   * "allSessions"}`, where this project's sessions lie, and the folders of all projects' sessions; `sources` as for
-   * `loadSettings`; and where known `leafId`, `contextWindow`, that of the session's model in tokens, `columns` of the screen, `live`, the
-   * context as for `boundary`, and `viewerTemplate`, the file that `export --html` fills. The answer is JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or
-   * `{"error"}`. `text` is for the user, `answer` the same as data; with `confirm`, `{"title", "message", "line"}`, nothing was
-   * done yet, and `line` is to be run once the user agrees; `told`, `{"customType", "content", "details"}`, is for Pi's
-   * `sendMessage`.
+   * Runs a line of `/lcm`. `request` is JSON: `line`, the text after `/lcm`; `folders`, `{"sessionDir",
+   * "allSessions"}`, the folder of this project's sessions, and that of all projects' sessions; `sources`
+   * as for `loadSettings`; and if known `leafId`, `contextWindow` (of the session's model in tokens),
+   * `columns` of the screen, `live` (the context as for `boundary`), and `viewerTemplate`, the file that
+   * `export --html` fills. Returns JSON: `{"ok": {"text", "answer", "confirm"?, "told"?}}` or `{"error"}`.
+   * `text` is for the user, `answer` the same as data. With `confirm`, `{"title", "message", "line"}`,
+   * nothing was done yet, and `line` is to be run once the user agrees. `told`, `{"customType", "content",
+   * "details"}`, is for Pi's `sendMessage`.
    */
   command(request: string): Promise<string>;
   /**
-   * Works by other settings from here on: those of `loadSettings`, as JSON. `enabled` and `dbDir` hold for sessions that are opened
-   * afterwards. The answer is JSON: `{"ok": null}` or `{"error"}`.
+   * Switches to other settings: those of `loadSettings`, as JSON. `enabled` and `dbDir` apply to sessions
+   * opened later. Returns JSON: `{"ok": null}` or `{"error"}`.
    */
   reconfigure(settings: string): string;
-  /** How far the import is that is under way, or null. */
+  /** The progress of a running import, or null. */
   importProgress(): string | null;
   /**
-   * What to tell the user of sessions that could be imported; `folders` as for `command`. The answer is JSON, `{"ok": text
-   * or null}` or `{"error"}`; there is a text once in a project's life at most.
+   * A message for the user about sessions that could be imported; `folders` as for `command`. Returns
+   * JSON, `{"ok": text or null}` or `{"error"}`; there is a text at most once per project.
    */
   offerImport(folders: string): Promise<string>;
   /**
-   * Imports what the agents of `alsoRead` have said in this project since that was done last; `folders` as for `command`. The
-   * answer is JSON, `{"ok": null}` or `{"error"}`.
+   * Imports what the agents in `alsoRead` have written in this project since the last time; `folders` as for
+   * `command`. Returns JSON, `{"ok": null}` or `{"error"}`.
    */
   alsoRead(folders: string): Promise<string>;
-  /** What the footer shows, as JSON: `{"ok": {text, notice}}` or `{"error"}`. A notice is given once. */
+  /** The footer, as JSON: `{"ok": {text, notice}}` or `{"error"}`. Each notice is given once. */
   status(): Promise<string>;
-  /** Stops an operation, under way or yet to begin. */
+  /** Cancels an operation, running or not yet started. */
   cancel(operation: number): void;
-  /** Stores what was handed over and lets go of the database. */
+  /** Stores everything handed over and closes the database. */
   close(): Promise<void>;
 }
 
-/** Somebody in a shell who asks about a history. */
+/** A shell user's access to a history. */
 export declare class Cli {
   private constructor();
-  /** Nothing is opened before something is asked. */
+  /** Opens nothing until a request comes. */
   static begin(): Cli;
   /**
-   * Answers a line of `pi-lcm`. `request` is JSON: `arguments`, everything behind the program's name, `cwd`, `agentDir`,
-   * `environment` (the variables `LCM_*`, `PI_*`, `NO_COLOR` and `TERM`), and where there are any `viewerTemplate` as for
-   * `Engine.command` and `columns`, those of the terminal that reads it. The answer
-   * is JSON: `{"ok": {"output", "complaint", "code"}}`, for stdout, stderr and the end of the process, or `{"error"}`.
+   * Answers a line of `pi-lcm`. `request` is JSON: `arguments` (everything after the program's name),
+   * `cwd`, `agentDir`, `environment` (the variables `LCM_*`, `PI_*`, `NO_COLOR` and `TERM`), and if any
+   * `viewerTemplate` as for `Engine.command` and `columns` of the terminal. Returns JSON: `{"ok":
+   * {"output", "complaint", "code"}}`, for stdout, stderr and the exit code, or `{"error"}`.
    */
   run(request: string): Promise<string>;
-  /** Stops what is under way, and resolves when nothing of it is left half-written. */
+  /** Stops what is running, and resolves when nothing is left half-written. */
   stop(): Promise<void>;
 }

@@ -1,17 +1,17 @@
-//! The one error type: what went wrong, named with its operand, and a code a caller can branch on.
+//! The one error type: a message that names the operand, and a code that callers can branch on.
 //!
-//! Messages are lower case, without a full stop, and end where the next `: cause` would begin. What a user or a
-//! model did wrong ([`Code::Invalid`]) is written for them: what is wrong and what would be right.
+//! Messages are lower case, without a full stop, and ready for `: cause` to follow. Mistakes of a user or a
+//! model ([`Code::Invalid`]) get a message for them: what is wrong and what would be right.
 
 use std::fmt;
 
-/// What the engine's functions return.
+/// The result type of the engine's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What kind of failure it was; everything a caller may decide upon.
+/// The kind of failure: all that a caller may branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// Input that cannot be right; the message says what would be.
+    /// Invalid input; the message says what would be valid.
     Invalid,
     /// Stopped on request.
     Cancelled,
@@ -19,11 +19,12 @@ pub enum Code {
     Foreign,
     /// The database file was written by a newer version of this program.
     Newer,
-    /// The database file can't be read any more, or not all of it.
+    /// The database file can't be read any more, or not completely.
     Damaged,
-    /// The disk, the database or its content failed us.
+    /// The disk, the database or its content is at fault.
     Store,
-    /// What this builds upon is not stored, because an earlier write failed; that one is to be told of, not this.
+    /// What this builds on is not stored because an earlier write failed. Report that write's error, not this
+    /// one.
     Gap,
     /// The engine was closed before the call.
     Closed,
@@ -46,7 +47,7 @@ impl Code {
     }
 }
 
-/// A failure with its code, its sentence, and its cause if another crate gave one.
+/// A failure with its code, its message, and its cause if another crate reported one.
 #[derive(Debug)]
 pub struct Error {
     code: Code,
@@ -55,22 +56,22 @@ pub struct Error {
 }
 
 impl Error {
-    /// Input that cannot be right.
+    /// Invalid input.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { code: Code::Invalid, message: message.into(), source: None }
     }
 
-    /// A database that is not ours to write.
+    /// Another program's database, which we must not write to.
     pub fn foreign(message: impl Into<String>) -> Self {
         Self { code: Code::Foreign, message: message.into(), source: None }
     }
 
-    /// A database that a later version of this program made, which this one can't understand.
+    /// A database made by a later version of this program, which this one can't understand.
     pub fn newer(message: impl Into<String>) -> Self {
         Self { code: Code::Newer, message: message.into(), source: None }
     }
 
-    /// A database that can't be read any more, or not all of it.
+    /// A database that can't be read any more, or not completely.
     pub fn damaged(
         message: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -78,17 +79,17 @@ impl Error {
         Self { code: Code::Damaged, message: message.into(), source: Some(source.into()) }
     }
 
-    /// A stored thing that is not as it must be.
+    /// Invalid stored data.
     pub fn store(message: impl Into<String>) -> Self {
         Self { code: Code::Store, message: message.into(), source: None }
     }
 
-    /// Something that cannot be stored before what it builds upon.
+    /// Something that can't be stored before what it builds on.
     pub fn gap(message: impl Into<String>) -> Self {
         Self { code: Code::Gap, message: message.into(), source: None }
     }
 
-    /// A failure of disk or database while doing what `message` says.
+    /// A failure of the disk or the database while doing what `message` says.
     pub fn storing(
         message: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -108,13 +109,13 @@ impl Error {
         Self { code: Code::Closed, message: "the history store is closed".into(), source: None }
     }
 
-    /// What is behind it, without the sentence made of that; the sentence where nothing is.
+    /// Returns the cause without our message, or the message if there is no cause.
     #[must_use]
     pub fn cause(&self) -> String {
         self.source.as_ref().map_or_else(|| self.message.clone(), ToString::to_string)
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code

@@ -1,5 +1,6 @@
-//! Files whose paths come from elsewhere. A database, a setting or a session may name a device or a pipe, and to read such a one
-//! never ends; where others may write, another user may have put one there first.
+//! Files whose paths come from outside. A path from a database, a setting or a session may name a device or a
+//! pipe, and reading that may never end. In a folder that others can write to, another user may have planted
+//! the file.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Opens a regular file, or what a link to one points at.
+/// Opens a regular file, or the one a link points at.
 ///
 /// # Errors
 /// When it can't be opened, or is a folder, a device, a pipe or a socket.
@@ -16,14 +17,14 @@ pub fn open(path: &Path) -> io::Result<File> {
         true => Ok(()),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     };
-    // Opening a device may do something, so this comes first; by then it may be another file.
+    // Opening a device can have effects, so check first; check again because the file may have been replaced.
     regular(fs::metadata(path)?)?;
     let file = open_at_once(path)?;
     regular(file.metadata()?)?;
     Ok(file)
 }
 
-/// Without waiting for a pipe's writer, or for what the files in `/proc` that call themselves regular have to say.
+/// Does not wait for a pipe's writer, or for those files in `/proc` that claim to be regular.
 #[cfg(unix)]
 fn open_at_once(path: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
@@ -37,13 +38,13 @@ fn open_at_once(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// The bytes of a regular file.
+/// Returns the bytes of a regular file.
 ///
 /// # Errors
-/// When it can't be read, is no regular file, or has more than `most` bytes.
+/// When it can't be read, is not a regular file, or has more than `most` bytes.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One that grows while it is read has no end either.
+    // A file that grows while it is read might never end.
     open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let larger = format!("it is larger than {most} bytes");
@@ -52,7 +53,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same as text.
+/// Like [`read`], as text.
 ///
 /// # Errors
 /// As with [`read`], and when it is not UTF-8.
@@ -61,11 +62,12 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
 }
 
-/// Sees to it that what lies at `path`, if anything does, is the user's alone: it and, for a link, what that leads to belong to this user or to
-/// root, and nobody else may write to it. Root may work in the folders of another user. Systems without such owners are not asked.
+/// Checks that whatever exists at `path` is the user's alone: it, and the target of a link, belong to this
+/// user or to root, and no other user may write to it. Root may work in another user's folders. Systems
+/// without such owners are not checked.
 ///
 /// # Errors
-/// When it is not; the sentence says what would be.
+/// When it is not; the message says how to fix it.
 pub fn check_own(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {
@@ -73,7 +75,7 @@ pub fn check_own(path: &Path) -> Result<()> {
 
         let own = rustix::process::geteuid().as_raw();
         let (link, real) = (fs::symlink_metadata(path).ok(), fs::metadata(path).ok());
-        // In a container root works in the folders of somebody else.
+        // In a container, root works in another user's folders.
         let host = path.parent().and_then(|parent| fs::metadata(parent).ok()).filter(|_| own == 0);
         let host = host.map(|parent| parent.uid());
         let mut owners = link.iter().chain(&real).map(fs::Metadata::uid);
@@ -96,10 +98,10 @@ pub fn check_own(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes a folder, and those above it that are missing, for their owner only.
+/// Creates a folder and its missing parents, accessible to their owner only.
 ///
 /// # Errors
-/// When it can't be made. One that is there already is left as it is.
+/// When it can't be created. An existing folder is left as it is.
 pub fn make_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_own_or_may_write_to_is_not_ours() {
+    fn files_that_others_own_or_can_write_are_refused() {
         use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
 
         let dir = tempfile::tempdir().unwrap();
@@ -149,7 +151,7 @@ mod tests {
             assert!([&file, &link].iter().all(|path| refused(path).contains(&told)), "{}", refused(&file));
         }
         mode(0o644);
-        // Only root may give something away.
+        // Only root can give files away.
         if lchown(&link, Some(4321), None).is_ok() {
             assert!(
                 refused(&link).contains("link belongs to another user (uid 4321): set dbDir to a folder")

@@ -1,22 +1,23 @@
-//! Frames: what tells our words from those of others. Fences with names that nobody can guess stand around texts that are shown
-//! as they are; elsewhere a backslash breaks what only looks like a tag or a header of ours.
+//! Frames tell our text from other people's. Fences with unguessable names enclose text that is shown
+//! verbatim. Elsewhere a backslash breaks whatever looks like one of our tags or headers.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use uuid::Uuid;
 
-/// Hexadecimal digits of something random.
+/// Hexadecimal digits of a UUID.
 const MOST: usize = 32;
-/// Digits by which an id is known; a word has fewer.
+/// Digits that mark an id; a word has fewer.
 const FEWEST: usize = 4;
 
-/// The name of a fence around texts of others.
+/// The name of a fence around foreign text.
 #[derive(Clone, Debug)]
 pub struct Fence(String);
 
 impl Fence {
-    /// Returns a fence that is called `kind` and so many random digits, or more where one of `texts` says that.
+    /// Returns a fence named `kind` plus `digits` random digits, or more if one of `texts` contains that
+    /// name.
     #[must_use]
     pub fn around(kind: &str, mut digits: usize, texts: &[&str]) -> Self {
         loop {
@@ -28,7 +29,7 @@ impl Fence {
         }
     }
 
-    /// Returns `text` inside the fence, byte for byte, on lines of its own.
+    /// Returns `text` unchanged inside the fence, on lines of its own.
     #[must_use]
     pub fn enclose(&self, text: &str) -> String {
         format!("<{self}>\n{text}\n</{self}>")
@@ -41,29 +42,29 @@ impl fmt::Display for Fence {
     }
 }
 
-/// Tags that are ours to write. What a careless reader would take for one counts as one: other brackets, slashes, dashes and
-/// letters, and characters in between that can't be seen.
+/// Tags that only we may write. Look-alikes count too: other brackets, slashes, dashes and letters, with
+/// invisible characters in between.
 pub struct Tags {
-    /// Names, in small letters and dashes, of elements whose end is ours.
+    /// Names, in lower case with dashes, of elements whose closing tag is ours.
     pub closing: &'static [&'static str],
-    /// Names of elements whose beginning is ours too.
+    /// Names of elements whose opening tag is ours too.
     pub both: &'static [&'static str],
 }
 
 impl Tags {
-    /// Returns `text` with a backslash behind the bracket of each.
+    /// Returns `text` with a backslash after the bracket of each such tag.
     #[must_use]
     pub fn broken<'t>(&self, text: &'t str) -> Cow<'t, str> {
         broken_at(text, self.brackets(text))
     }
 
-    /// Is there one in `text`?
+    /// Whether `text` contains one.
     #[must_use]
     pub fn are_in(&self, text: &str) -> bool {
         self.brackets(text).next().is_some()
     }
 
-    /// Where in `text` their brackets end.
+    /// The positions after their brackets in `text`.
     fn brackets(&self, text: &str) -> impl Iterator<Item = usize> {
         let ends = text.match_indices(is_angle).map(|(at, bracket)| at + bracket.len());
         ends.filter(|end| self.follows(&text[*end..]))
@@ -80,7 +81,7 @@ impl Tags {
     }
 }
 
-/// Returns `text` with a backslash in every line that begins as the header of a message or a summary does:
+/// Returns `text` with a backslash in every line that begins like the header of a message or a summary:
 /// `[m-1a2b3c4d5e user …]`.
 #[must_use]
 pub fn without_headers(text: &str) -> Cow<'_, str> {
@@ -97,7 +98,7 @@ pub fn without_headers(text: &str) -> Cow<'_, str> {
     broken_at(text, brackets.into_iter())
 }
 
-/// Does `text` begin as an id does, whatever it is written with?
+/// Whether `text` begins like an id, in any script.
 #[must_use]
 pub fn begins_with_id(text: &str) -> bool {
     let mut seen = seen(text);
@@ -106,8 +107,8 @@ pub fn begins_with_id(text: &str) -> bool {
     dash && seen.take(FEWEST).filter(char::is_ascii_hexdigit).count() == FEWEST
 }
 
-/// Does `text` read as `phrase`, to somebody who looks at letters and digits alone? A foreign letter may look like any, as long
-/// as most are what they look like.
+/// Whether `text` reads as `phrase`, comparing letters and digits only. A foreign letter may pass for any
+/// letter, as long as most letters are the real ones.
 #[must_use]
 pub fn reads_as(text: &str, phrase: &str) -> bool {
     let (mut said, mut meant) = (letters(text), letters(phrase));
@@ -126,7 +127,7 @@ fn letters(text: &str) -> impl Iterator<Item = char> {
     text.chars().filter(|c| c.is_alphanumeric()).map(narrow)
 }
 
-/// `text` with a backslash at each of `places`.
+/// Returns `text` with a backslash inserted at each of `places`.
 fn broken_at(text: &str, places: impl Iterator<Item = usize>) -> Cow<'_, str> {
     let mut broken = String::new();
     let mut from = 0;
@@ -138,12 +139,12 @@ fn broken_at(text: &str, places: impl Iterator<Item = usize>) -> Cow<'_, str> {
     if from == 0 { Cow::Borrowed(text) } else { Cow::Owned(broken + &text[from..]) }
 }
 
-/// What one sees of `text`.
+/// The visible characters of `text`.
 fn seen(text: &str) -> impl Iterator<Item = char> + Clone {
     text.chars().filter(|c| !is_unseen(*c))
 }
 
-/// Does it show nothing, or hardly anything?
+/// Whether it is invisible, or nearly so.
 fn is_unseen(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
@@ -159,7 +160,8 @@ fn is_square(c: char) -> bool {
     "[［【〔❲⟦".contains(c)
 }
 
-/// Might a careless reader take `c` for `letter`, a small one or a dash? A letter that is not ASCII may look like any.
+/// Whether `c` could be mistaken for `letter`, a lower-case letter or a dash. A non-ASCII letter may pass for
+/// any.
 fn looks_like(c: char, letter: char) -> bool {
     match letter {
         '-' => matches!(
@@ -170,9 +172,9 @@ fn looks_like(c: char, letter: char) -> bool {
     }
 }
 
-/// A wide letter or one of mathematics as the plain one.
+/// Maps a full-width or mathematical letter to the plain one.
 fn narrow(c: char) -> char {
-    /// Those of mathematics: all capitals and all small letters, in one style after the other.
+    /// Mathematical letters: style after style, each with all capitals and then all small letters.
     const STYLES: std::ops::RangeInclusive<char> = '\u{1d400}'..='\u{1d6a3}';
     match c {
         c if STYLES.contains(&c) => {
@@ -189,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fence_is_called_as_no_text_inside_it() {
+    fn a_fence_name_never_occurs_in_the_enclosed_text() {
         let names = (0..50).map(|_| Fence::around("text", 8, &["a"]).to_string());
         let names: std::collections::HashSet<String> =
             names.filter(|name| name.len() == "text-".len() + 8).collect();
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_look_like_ours_are_broken_once_and_others_are_not() {
+    fn only_tags_that_look_like_ours_are_broken_and_only_once() {
         let tags = Tags { closing: &["history", "summary"], both: &["history-", "read-files"] };
         for hostile in [
             "</history-1234>",
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_begins_as_a_header_is_broken() {
+    fn lines_that_begin_like_a_header_are_broken() {
         for hostile in [
             "[m-0123456789 user]",
             "  > [s-0123 D0]",
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_is_known_by_its_letters() {
+    fn a_phrase_is_recognized_by_its_letters() {
         let phrase = "Constraints and Open Tasks";
         for said in
             ["constraints and open tasks:", "** Сonstraints & and Opеn–Tasks", "Ｃonstraints and open tasks"]

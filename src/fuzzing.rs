@@ -1,14 +1,15 @@
-//! What is fuzzed: functions that take whatever bytes there are, and panic where a promise is broken.
+//! The fuzz targets: functions that take arbitrary bytes and panic if an invariant is broken.
 //!
-//! `npm run fuzz` runs one for as long as it is told, in a build that libFuzzer guides (`fuzz/`). `npm test` runs each over its corpus
-//! and some thousand inputs made of that (`src/tests/fuzzing.rs`). A target stands in the module whose private parts it tries.
+//! `npm run fuzz` runs one for a given time, guided by libFuzzer (`fuzz/`). `npm test` runs each over its
+//! corpus and some thousand inputs derived from it (`src/tests/fuzzing.rs`). A target lives in the module
+//! whose private parts it tests.
 
 use crate::{compaction, config, ingest, store, tools};
 
-/// Takes whatever bytes there are, and panics where a promise is broken.
+/// Takes arbitrary bytes and panics if an invariant is broken.
 pub type Target = fn(&[u8]);
 
-/// The targets, by the name that the folder of their corpus has too.
+/// The targets, each named like the folder of its corpus.
 pub const TARGETS: [(&str, Target); 7] = [
     ("arguments", tools::fuzzing::arguments),
     ("cursors", tools::fuzzing::cursors),

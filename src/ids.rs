@@ -1,7 +1,8 @@
-//! Names of things: row ids inside, lineages across stores, short ids towards the model.
+//! Identifiers: row ids internally, lineages across stores, short ids for the model.
 //!
-//! A message's identity is its *lineage*, as a commit's is in git: the hash of its parent's lineage and of its own
-//! JSON. Equal prefixes of two sessions are therefore the same rows, and two equal messages in a row are two rows.
+//! A message's identity is its *lineage*, as with a commit in git: the hash of its parent's lineage and its
+//! own JSON. So equal prefixes of two sessions share their rows, and two equal messages in a row are two
+//! rows.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,16 +12,16 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Error, Result};
 
-/// The other agents whose sessions can be kept, as they are called in commands and in front of their sessions' ids.
+/// Other agents whose sessions can be stored, as named in commands and in their sessions' ids.
 pub const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini", "opencode"];
 
-/// Digits of a hash that the model sees; any unique prefix is accepted back.
+/// Digits of a hash shown to the model, which may send back any unique prefix.
 const SHORT: usize = 10;
 
-/// Things by their row or place.
+/// A map keyed by row or position.
 pub type ByRow<K, V> = HashMap<K, V, BuildHasherDefault<RowHasher>>;
 
-/// Spreads numbers that nobody outside chooses, and no more: a branch is full of them.
+/// A fast hasher for numbers that no outsider chooses; a branch has very many of them.
 #[derive(Debug, Default)]
 pub struct RowHasher(u64);
 
@@ -60,7 +61,7 @@ row_id!(
 );
 
 impl ConversationId {
-    /// The row of a session that is not stored: of none.
+    /// The row of a session that is not stored.
     pub const NONE: Self = Self(0);
 }
 
@@ -69,7 +70,7 @@ row_id!(
     EntryId
 );
 row_id!(
-    /// A row of `messages`: one lineage, or one edited rendition of a message.
+    /// A row of `messages`: one lineage, or one edited version of a message.
     MessageId
 );
 row_id!(
@@ -77,10 +78,10 @@ row_id!(
     SummaryId
 );
 
-/// A random number, in place of a purged message's text.
+/// A random number that replaces a purged message's text.
 pub type Nonce = [u8; 32];
 
-/// A SHA-256 value that names a message or a summary in every store alike.
+/// A SHA-256 value that names a message or a summary, the same in every store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
@@ -88,7 +89,7 @@ impl Hash {
     /// The parent of a conversation's first message.
     pub const ROOT: Self = Self([0; 32]);
 
-    /// The hash of `parts`, each preceded by its length so that no two lists of parts look alike.
+    /// The hash of `parts`, each preceded by its length so that no two lists of parts collide.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
@@ -113,13 +114,13 @@ impl Hash {
         Self(hasher.finalize().into())
     }
 
-    /// The identity of this message as a context edit shows it; it is no link of any lineage.
+    /// The identity of this message as a context edit shows it; it is not part of any lineage.
     #[must_use]
     pub fn edited(&self, replacement: &str) -> Self {
         Self::of([b"context_edit".as_slice(), &self.0, replacement.as_bytes()])
     }
 
-    /// The lineage of what a purged message leaves below the message of this lineage: of what was said nothing is in it.
+    /// The lineage of what remains of a purged message below this one. It contains nothing of the text.
     #[must_use]
     pub fn purged(&self, nonce: &Nonce) -> Self {
         Self::of([b"purged".as_slice(), &self.0, nonce])
@@ -157,7 +158,7 @@ impl fmt::Display for Hash {
     }
 }
 
-/// Which kind of thing a short id names.
+/// What a short id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleKind {
     /// `m-…`
@@ -166,7 +167,7 @@ pub enum HandleKind {
     Summary,
 }
 
-/// A short id as a model writes it back: a kind and a prefix of the hash.
+/// A short id as a model writes it: a kind and a prefix of the hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
     /// What it names.
@@ -175,10 +176,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Reads `m-1a2b…` or `s-1a2b…`, in any case, with stray brackets, quotes or spaces around it.
+    /// Parses `m-1a2b…` or `s-1a2b…`, in any case, with stray brackets, quotes or spaces around it.
     ///
     /// # Errors
-    /// [`crate::error::Code::Invalid`] with what an id looks like.
+    /// [`crate::error::Code::Invalid`], showing what an id looks like.
     ///
     /// # Examples
     /// ```
@@ -214,7 +215,7 @@ impl Handle {
         let bound = |fill: u8| {
             let mut bytes = [0; 32];
             let digits = self.digits.bytes().chain(std::iter::repeat(fill)).take(64).collect::<Vec<_>>();
-            // 64 hexadecimal digits always decode; were they not, the range would be empty.
+            // 64 hexadecimal digits always decode; if they did not, the range would be empty.
             let _ = hex::decode_to_slice(digits, &mut bytes);
             Hash(bytes)
         };
@@ -244,14 +245,14 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_spans_exactly_the_hashes_that_begin_with_it() {
+    fn the_range_of_a_prefix_has_all_hashes_beginning_with_it() {
         let (low, high) = Handle::parse("s-8b2").unwrap().range();
         assert!(low.to_string().starts_with("8b2000"), "{low}");
         assert!(high.to_string().starts_with("8b2fff"), "{high}");
     }
 
     #[test]
-    fn what_is_no_id_says_what_one_looks_like() {
+    fn an_invalid_id_is_refused_with_an_example() {
         for text in ["", "m-", "x-12", "m-xyz", "12345", "m-é"] {
             let message = Handle::parse(text).unwrap_err().to_string();
             assert!(message.contains("ids look like m-1a2b3c4d5e"), "{text}: {message}");

@@ -1,7 +1,7 @@
-//! The debug log: what the engine did, in counts, times and names, beside the database.
+//! The debug log, next to the database: what the engine did, in counts, times and names.
 //!
-//! Neither keys nor anything that was said may get in. So a field takes a number or a name, and a name is cut down to what
-//! identifiers are made of: there is no way to write a sentence.
+//! Keys and conversation text must never get in. So a field takes a number or a name, and a name is reduced
+//! to the characters of identifiers: no sentence can be written.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use crate::text;
 
-/// A log of this many bytes is set aside as `<name>.1`, in place of the one before.
+/// At this size, in bytes, a log is renamed to `<name>.1`, replacing the previous one.
 const ROTATE_BYTES: u64 = 1024 * 1024;
 /// Longest name, in characters.
 const NAME: usize = 80;
 
-/// A log, or none: then every event costs a look at an empty pointer.
+/// A log, or none: then an event costs one pointer check.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     file: Option<Arc<Target>>,
@@ -30,32 +30,32 @@ struct Target {
     is_on: AtomicBool,
 }
 
-/// What an event may tell.
+/// The value of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Field<'a> {
-    /// How many.
+    /// A count.
     Count(usize),
-    /// How long, in ms.
+    /// A duration, in ms.
     Took(Duration),
-    /// What a tool, a model, a code is called.
+    /// The name of a tool, a model or a code.
     Name(&'a str),
 }
 
 impl Log {
-    /// A log at `path`, made with the first event.
+    /// A log at `path`, created with the first event.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
         Self { file: Some(Arc::new(Target { path, is_on: AtomicBool::new(true) })) }
     }
 
-    /// Whether events are written down from here on, by all handles of this log.
+    /// Turns logging on or off, for all handles of this log.
     pub fn switch(&self, is_on: bool) {
         if let Some(file) = &self.file {
             file.is_on.store(is_on, Ordering::Relaxed);
         }
     }
 
-    /// Writes an event down. A log that can't be written is no reason to disturb anyone.
+    /// Logs an event. Failures are ignored: a log must not disturb the work.
     pub fn event(&self, what: &'static str, fields: &[(&'static str, Field<'_>)]) {
         let Some(Target { path, .. }) =
             self.file.as_deref().filter(|file| file.is_on.load(Ordering::Relaxed))
@@ -75,7 +75,7 @@ impl Log {
     }
 }
 
-/// Opened for each line: several processes write into it, and any of them may set it aside.
+/// Opens the file for each line: several processes write to it, and any of them may rename it.
 fn append(path: &PathBuf, line: &str) -> std::io::Result<()> {
     if fs::metadata(path).is_ok_and(|file| file.len() >= ROTATE_BYTES) {
         fs::rename(path, path.with_added_extension("1"))?;
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_tell_counts_times_and_names_and_never_sentences() {
+    fn log_lines_hold_counts_times_and_names_but_no_sentences() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.log");
         let log = Log::at(path.clone());
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_is_set_aside_once() {
+    fn only_one_old_log_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.log");
         let log = Log::at(path.clone());
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_place_or_with_a_hopeless_one_nothing_happens() {
+    fn a_missing_or_unwritable_log_is_ignored() {
         Log::default().event("nothing", &[]);
         Log::at("/nowhere/at/all.log".into()).event("nothing", &[]);
     }

@@ -1,4 +1,4 @@
-//! Small arts of text: shortening without breaking a character, what a terminal is not to be given, and writing times down.
+//! Text helpers: shortening without splitting a character, terminal safety, and formatting times.
 //!
 //! Times are UTC everywhere, so that the same history reads the same on every machine.
 
@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-/// Stands where something was that can't be shown.
+/// Replaces what can't be shown.
 const UNSHOWN: &str = "\u{fffd}";
 
-/// The first `max` characters of `text` on one line, blanks folded, with `…` where something was cut.
+/// The first `max` characters of `text` on one line, with blanks collapsed and `…` after a cut.
 #[must_use]
 pub fn one_line(text: &str, max: usize) -> String {
     let mut line = String::new();
@@ -33,15 +33,15 @@ pub fn one_line(text: &str, max: usize) -> String {
     line
 }
 
-/// Would a terminal obey it instead of showing it? So it is with control characters but line feed and tab, and with marks that
-/// turn what stands beside them around.
+/// Whether a terminal would obey it instead of showing it: control characters other than line feed and tab,
+/// and marks that reverse the text around them.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Returns `text` as a terminal may have it, with `�` for each character it would obey. Lines end as they do on Unix.
+/// Returns `text` safe for a terminal, with `�` for each unsafe character. Line ends become those of Unix.
 #[must_use]
 pub fn legible(text: &str) -> Cow<'_, str> {
     match text.contains(is_unsafe) {
@@ -50,14 +50,14 @@ pub fn legible(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns a name as it may stand in a line of ours: whole, with `�` also for what would end the line.
+/// Returns a whole name safe for one of our lines, with `�` for line feeds and tabs too.
 #[must_use]
 pub fn in_line(name: &str) -> String {
     name.replace(|c| is_unsafe(c) || matches!(c, '\n' | '\t'), UNSHOWN)
 }
 
-/// Returns JSON that says the same and that a terminal may have: in it such characters stand in strings alone, which have a way
-/// to write them.
+/// Returns equivalent JSON that is safe for a terminal. Unsafe characters occur only in strings, where they
+/// can be escaped.
 #[must_use]
 pub fn legible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
@@ -78,14 +78,14 @@ pub fn head_and_tail(text: &str, max: usize, note: impl Fn(usize) -> String) -> 
     if text.len() <= max {
         return text.to_owned();
     }
-    // Two thirds of the head: what a command is about stands first, how it ended stands last.
+    // Two thirds are head: a command's purpose is at the start, its outcome at the end.
     let head = text.floor_char_boundary(max * 2 / 3);
     let tail = text.ceil_char_boundary(text.len() - max / 3);
     format!("{}\n{}\n{}", &text[..head], note(tail - head), &text[tail..])
 }
 
-/// The longest prefix of `text` with at most `max` bytes that ends between characters, at a line's end if one is in
-/// its last half.
+/// The longest prefix of `text` with at most `max` bytes that splits no character; it ends with a line if a
+/// line ends in its last half.
 #[must_use]
 pub fn cut_at_line(text: &str, max: usize) -> &str {
     if text.len() <= max {
@@ -98,19 +98,19 @@ pub fn cut_at_line(text: &str, max: usize) -> &str {
     }
 }
 
-/// `ms` since the epoch as `2026-11-20 09:12`; out of any calendar's range, as a plain number.
+/// `ms` since the epoch as `2026-11-20 09:12`; a plain number outside the calendar's range.
 #[must_use]
 pub fn minute(ms: i64) -> String {
     strftime(ms, "%Y-%m-%d %H:%M")
 }
 
-/// `ms` since the epoch to the millisecond, as ISO writes it.
+/// `ms` since the epoch in ISO format, to the millisecond.
 #[must_use]
 pub fn timestamp(ms: i64) -> String {
     strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
 }
 
-/// Two times as `2026-11-20 09:12–10:40`, the date repeated only where it differs.
+/// Two times as `2026-11-20 09:12–10:40`; the date is repeated only if it differs.
 #[must_use]
 pub fn time_span(from: i64, to: i64) -> String {
     let same_day = strftime(from, "%F") == strftime(to, "%F");
@@ -126,13 +126,13 @@ fn strftime(ms: i64, format: &str) -> String {
     }
 }
 
-/// An ISO time, as session entries carry it, in ms since the epoch.
+/// Parses an ISO time, as in session entries, to ms since the epoch.
 #[must_use]
 pub fn parse_iso(text: &str) -> Option<i64> {
     text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
-/// Now, in ms since the epoch.
+/// The current time, in ms since the epoch.
 #[must_use]
 pub fn now() -> i64 {
     Timestamp::now().as_millisecond()
@@ -150,7 +150,7 @@ pub fn age(then: i64, now: i64) -> String {
     }
 }
 
-/// Money: `$1.25`, `$0.021`, and never nothing for something.
+/// Money: `$1.25`, `$0.021`; a small amount never shows as zero.
 #[must_use]
 pub fn dollars(amount: f64) -> String {
     if amount >= 1.0 {
@@ -162,7 +162,7 @@ pub fn dollars(amount: f64) -> String {
     }
 }
 
-/// A byte count as a person reads it: `2.1 MB`.
+/// A human-readable byte count: `2.1 MB`.
 #[must_use]
 pub fn megabytes(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_nothing_that_it_obeys() {
+    fn terminals_get_no_control_characters() {
         let hostile = "\u{1b}]0;x\u{7}\u{9b}2J\u{7f}\u{61c}\u{200f}\u{202e}\u{2069}a\r\n\tb\rc\u{2028}";
         let shown = legible(hostile);
         assert_eq!(shown, "�]0;x��2J�����a\n\tb�c�");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn head_and_tail_keep_both_ends_and_count_what_is_gone() {
+    fn head_and_tail_keep_both_ends_and_count_the_omitted_bytes() {
         let text = format!("{}{}", "é".repeat(50), "z".repeat(50));
         let short = head_and_tail(&text, 60, |gone| format!("[{gone}]"));
         assert!(short.starts_with("éé") && short.ends_with("zz"), "{short}");

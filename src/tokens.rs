@@ -1,32 +1,32 @@
-//! Token counts without a tokeniser: weights per class of character.
+//! Token counts without a tokenizer: weights per class of character.
 //!
-//! An exact count would be exact for one family of models only and costs megabytes of tables. The weights follow how
-//! byte-pair encoders treat text: a common word is one token, long words and digit runs break up, indentation folds
-//! into its line, and scripts outside Latin cost a share of a token per character.
+//! An exact count would fit one family of models only and needs megabytes of tables. The weights follow how
+//! byte-pair encoders treat text: a common word is one token, long words and runs of digits break up,
+//! indentation joins its line, and non-Latin scripts cost a share of a token per character.
 
 /// Characters of a word that one token covers on average.
 const LETTERS_PER_TOKEN: f64 = 6.5;
-/// In data such as base64, where letters and digits change all the time, hardly two characters make a token.
+/// In data such as base64, where letters and digits alternate, a token holds fewer than two characters.
 const DATA: f64 = 0.62;
-/// A run of so many letters and digits may be data; it is when there is a change for every so many of them.
+/// A run of at least this many letters and digits is data if they alternate at least once in this many.
 const DATA_RUN: (f64, f64) = (20.0, 4.0);
-/// Digits go in threes.
+/// Digits group in threes.
 const DIGITS_PER_TOKEN: f64 = 3.0;
-/// A punctuation mark often joins its neighbor.
+/// A punctuation mark often joins its neighbor's token.
 const PUNCTUATION: f64 = 0.62;
-/// A run of blanks that is more than the one before a word.
+/// A run of blanks, beyond the single one before a word.
 const BLANK_RUN: f64 = 0.8;
 /// Han, kana and hangul.
 const IDEOGRAPH: f64 = 0.75;
 /// Latin with diacritics, Greek, Cyrillic, Hebrew, Arabic …
 const OTHER_LETTER: f64 = 0.36;
-/// Emoji, box drawing and all that is rare.
+/// Emoji, box drawing and other rare characters.
 const RARE: f64 = 1.2;
 
-/// About what one picture costs a vision model.
+/// The approximate cost of one image to a vision model.
 pub const IMAGE: usize = 1_200;
 
-/// An estimate of the tokens in `text`, never less than one for text that is not empty.
+/// Estimates the tokens in `text`; at least one unless it is empty.
 ///
 /// # Examples
 /// ```
@@ -43,12 +43,12 @@ pub fn estimate(text: &str) -> usize {
     let bytes = text.as_bytes();
     while at < bytes.len() {
         let byte = bytes[at];
-        // Nearly all text is ASCII, and every message comes this way: no characters are decoded for it.
+        // Nearly all text is ASCII, and every message passes through here: ASCII needs no decoding.
         let (class, length) = match byte {
             0..=127 => (ASCII[byte as usize], 1),
             _ => text[at..].chars().next().map_or((Class::Rare, 1), |c| (Class::of(c), c.len_utf8())),
         };
-        // A hump of camelCase starts a word of its own.
+        // A capital inside camelCase starts a new word.
         let hump = previous_is_lower && byte.is_ascii_uppercase();
         if class != run.class || hump {
             sum += run.cost();
@@ -97,7 +97,7 @@ const ASCII: [Class; 128] = {
 };
 
 impl Class {
-    /// That of a character beyond ASCII.
+    /// The class of a non-ASCII character.
     fn of(c: char) -> Self {
         match c {
             _ if c.is_whitespace() => Self::Blank,
@@ -109,7 +109,7 @@ impl Class {
     }
 }
 
-/// Runs of letters and digits without anything between them.
+/// Adjacent runs of letters and digits.
 #[derive(Default)]
 struct Word {
     length: f64,
@@ -126,7 +126,7 @@ impl Word {
         }
     }
 
-    /// What it costs more than its runs do, where it is no word.
+    /// The extra cost if this is data and not a word.
     fn surcharge(self) -> f64 {
         let is_data = self.length >= DATA_RUN.0 && self.runs * DATA_RUN.1 >= self.length;
         if is_data { (self.length * DATA - self.cost).max(0.0) } else { 0.0 }
@@ -159,9 +159,9 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// Texts with what the encoder `o200k_base` makes of them.
+    /// Texts with their token counts by the encoder `o200k_base`.
     #[test]
-    fn the_estimate_is_near_what_an_encoder_counts() {
+    fn the_estimate_is_close_to_an_encoders_count() {
         let texts = [
             (
                 "prose",
@@ -252,7 +252,7 @@ drwxr-xr-x  9 user group  4096 Nov 21 15:58 src
     }
 
     #[test]
-    fn words_and_names_are_not_taken_for_data() {
+    fn words_and_names_do_not_count_as_data() {
         let name = "parseIso8601TimestampOfEntries";
         assert!(estimate(name) <= 8, "{}", estimate(name));
         assert!(estimate(&"a".repeat(1_000)) <= 160);

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::llm::{Answer, Facts, Host, InSession, Pending, Request, no_reply, read_reply};
 use crate::model::read_json;
 
-/// A function of JavaScript's that gets a question and promises an answer, both as JSON. Weak: it does not keep Pi alive.
+/// A JavaScript function that takes a question and promises an answer, both as JSON. Weak: it does not keep
+/// Pi alive.
 pub(super) type CallPi = ThreadsafeFunction<String, Promise<String>, String, Status, false, true>;
 
-/// The host behind such a function.
+/// A host that calls such a function.
 pub(super) struct Pi {
     call: CallPi,
 }
@@ -23,7 +24,7 @@ impl Pi {
 
     async fn call(&self, question: Value) -> Result<String, String> {
         let failed = |error: napi::Error| error.reason.clone();
-        // A callback that throws before it promises anything must not become an uncaught exception in Pi.
+        // A callback that throws before it returns a promise must not become an uncaught exception in Pi.
         let promise = self.call.call_async_catch(question.to_string()).await.map_err(failed)?;
         promise.await.map_err(failed)
     }

@@ -1,5 +1,5 @@
-//! What `pi-lcm` takes, defined once: clap makes help, completions and complaints of it. What a command can do stands in its own
-//! file in `commands/`; here is only how a shell calls it, and what the exit code says.
+//! The arguments of `pi-lcm`, defined once: clap generates help, completions and error messages from this.
+//! What commands do is in `commands/`; this file defines how a shell calls them, and the exit codes.
 
 use std::path::{Path, PathBuf};
 
@@ -15,18 +15,18 @@ use crate::error::{Error, Result};
 use crate::ids::AGENTS;
 use crate::text::one_line;
 
-/// Found, or all is well.
+/// Something was found, or all is well.
 pub const FOUND: i32 = 0;
 /// Nothing was found; for `doctor`, something is wrong.
 pub const NOTHING: i32 = 1;
-/// It could not be done: one sentence on stderr says why.
+/// An error; one sentence on stderr says why.
 pub const FAILED: i32 = 2;
 
 const NAME: &str = "pi-lcm";
 const GREP: &str = "grep";
 const COMPLETIONS: &str = "completions";
 const SERVER: &str = "mcp";
-/// What a command takes beside its options.
+/// A command's positional arguments.
 const WORDS: &str = "words";
 const PROJECT: &str = "--project";
 const DATABASE: &str = "--db";
@@ -35,23 +35,23 @@ const COLOR: &str = "--color";
 pub(super) const JSON: &str = "--json";
 /// Columns of help.
 const WIDTH: usize = 80;
-/// Characters of a complaint, which repeats what was typed.
+/// The most characters of an error message, which repeats user input.
 const COMPLAINT: usize = 300;
 
-/// What a command needs of the history.
+/// How a command uses the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// To read it.
+    /// Reads the history.
     Reads,
-    /// To change what is there.
+    /// Changes existing data.
     Changes,
-    /// To add to it, and to make one where there is none.
+    /// Adds to the history, and creates it if needed.
     Adds,
 }
 
-/// What the arguments come to.
+/// The parsed arguments.
 pub(super) enum ParsedArgs {
-    /// A text: help, the version, completions.
+    /// A text to print: help, the version, completions.
     Text(String),
     /// A command.
     Run(Invocation),
@@ -59,33 +59,33 @@ pub(super) enum ParsedArgs {
     Serve(History),
 }
 
-/// Which history is meant.
+/// The chosen history.
 pub(super) struct History {
     /// The project's folder.
     pub project: Option<PathBuf>,
-    /// A database instead.
+    /// A database, instead of a project.
     pub database: Option<PathBuf>,
-    /// The session's id or its beginning.
+    /// The session's id or a prefix of it.
     pub session: Option<String>,
 }
 
-/// A command with all that was said to it.
+/// A command with its arguments.
 pub(super) struct Invocation {
-    /// What it is called in a shell.
+    /// Its name in a shell.
     pub name: String,
-    /// What answers.
+    /// The command of `/lcm` that answers.
     pub command: &'static commands::Command,
-    /// Which history it is about.
+    /// The history it is about.
     pub history: History,
-    /// The answer is wanted as JSON.
+    /// Whether to answer as JSON.
     pub as_json: bool,
-    /// In colors? None where a terminal decides.
+    /// Whether to use colors; `None` if a terminal decides.
     pub color: Option<bool>,
-    /// What the command reads.
+    /// The command's own arguments.
     pub rest: Rest,
 }
 
-/// The program.
+/// The program's definition.
 pub(super) fn program() -> Command {
     Command::new(NAME)
         .about("pi-lcm: the lossless history of Pi's sessions, outside Pi")
@@ -107,7 +107,7 @@ pub(super) fn program() -> Command {
         )
 }
 
-/// Options that every command takes.
+/// The options of every command.
 fn common() -> [Arg; 5] {
     [
         valued(PROJECT, "FOLDER", "the project; without it, the current folder")
@@ -156,7 +156,7 @@ fn commands() -> [Command; 9] {
     ]
 }
 
-/// The options of `grep` that take a value: all of [`search::VALUED`].
+/// The options of `grep` with a value: all of [`search::VALUED`].
 fn filters() -> [Arg; 8] {
     [
         valued(search::LIMIT, "N", "so many matches at most; 20 unless told").short('n'),
@@ -170,7 +170,7 @@ fn filters() -> [Arg; 8] {
     ]
 }
 
-/// A command of Pi's `/lcm` with those of its options that make sense outside Pi.
+/// A command of `/lcm` with those of its options that make sense outside Pi.
 fn of(command: &'static commands::Command, without: &[&str]) -> Command {
     let kept = command.arguments.iter().filter(|(name, _)| !without.contains(name));
     Command::new(command.name).about(command.help).args(kept.map(|(name, help)| flag(name, help)))
@@ -201,10 +201,10 @@ fn path(text: &str) -> std::result::Result<String, &'static str> {
     if text == "-" { Err("it takes the path of a file, and ./- is one") } else { Ok(text.to_owned()) }
 }
 
-/// Reads the arguments of `pi-lcm`, given in the folder `here`.
+/// Parses the arguments of `pi-lcm`, run in the folder `here`.
 ///
 /// # Errors
-/// For what is unknown or missing, with what would be right.
+/// For unknown or missing arguments, with a hint.
 pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
     let arguments = arguments.iter().map(String::as_str);
     let named: Vec<&str> = match arguments.clone().next() {
@@ -226,7 +226,7 @@ pub(super) fn read(arguments: &[String], here: &Path) -> Result<ParsedArgs> {
     }
 }
 
-/// What clap says of arguments, as a sentence.
+/// Converts clap's error to a sentence.
 fn complaint(error: &clap::Error) -> Error {
     if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
         && let Ok(inside) = commands::command(name)
@@ -243,14 +243,14 @@ fn complaint(error: &clap::Error) -> Error {
     Error::invalid(format!("{} (--help tells all)", one_line(&said.join("; "), COMPLAINT)))
 }
 
-/// The script for a shell.
+/// The completion script for a shell.
 fn completions(matches: &ArgMatches) -> Result<String> {
     let shell = value(matches, WORDS).unwrap_or_default().parse::<Shell>().map_err(Error::invalid)?;
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program(), NAME, &mut script);
     let script = String::from_utf8_lossy(&script);
-    // In bash, placeholders of help would be offered as words, and options where a file may be meant; clap_complete 4.6 takes our
-    // name's hyphen for a command's end.
+    // In bash, placeholders from help would be offered as words, and options where a file is expected; and
+    // clap_complete 4.6 takes the hyphen in our name for the end of a command.
     let unwanted = [
         (" [PATH]", ""),
         (" <WORDS>...", ""),
@@ -272,7 +272,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     let own = command.arguments.iter().map(|(name, _)| *name);
     let mut options: Vec<(&'static str, String)> =
         own.chain([stats::FULL]).filter(is_set).map(|name| (name, String::new())).collect();
-    // Who names no session means all of them.
+    // Without a session, all of them are meant.
     if name == GREP && history.session.is_none() {
         options.push((search::PROJECT, String::new()));
     }
@@ -280,7 +280,7 @@ fn invocation(name: &str, matches: &ArgMatches, here: &Path) -> Result<Invocatio
     options.extend(valued.filter_map(|name| Some((*name, value(matches, name)?))));
     let words = matches.try_get_many::<String>(WORDS).ok().flatten().unwrap_or_default().cloned();
     let mut words: Vec<String> = words.collect();
-    // Paths are made whole: where they begin is the shell's folder.
+    // Make paths absolute: relative ones start at the shell's folder.
     match name {
         "export" if words.is_empty() => words.push(here.join("").to_string_lossy().into_owned()),
         "export" | "import" | "backup" => {
@@ -302,7 +302,7 @@ impl History {
     fn of(matches: &ArgMatches, here: &Path) -> Result<Self> {
         let place = |option| value(matches, option).map(|path| here.join(args::from_home(&path)));
         let (project, database) = (place(PROJECT), place(DATABASE));
-        // clap sees no conflict of options that stand before the command with those behind it.
+        // clap does not notice a conflict between options before and after the command.
         if project.is_some() && database.is_some() {
             return Err(Error::invalid("--project and --db exclude each other: leave one of them out"));
         }
@@ -310,14 +310,14 @@ impl History {
         Ok(Self { project, database, session })
     }
 
-    /// The project's folder: the one that is named, or the shell's.
+    /// The project's folder: the given one, or the shell's.
     pub fn folder<'a>(&'a self, here: &'a Path) -> &'a Path {
         self.project.as_deref().unwrap_or(here)
     }
 }
 
 impl Invocation {
-    /// What it needs of the history.
+    /// How it uses the history.
     pub fn access(&self) -> Access {
         match self.name.as_str() {
             "import" => Access::Adds,
@@ -326,7 +326,7 @@ impl Invocation {
         }
     }
 
-    /// What the exit code says of an answer.
+    /// The exit code for an answer.
     pub fn code(&self, answer: &Value) -> i32 {
         let is_empty = |key: &str| answer[key].as_array().is_some_and(Vec::is_empty);
         let has_failed = answer["failed"].as_array().is_some_and(|files| !files.is_empty());
@@ -343,12 +343,12 @@ impl Invocation {
         }
     }
 
-    /// Is it about a session? What is about the database alone is answered also where no session can be read.
+    /// Whether it is about a session. Commands about the database alone also work if no session can be read.
     pub fn is_of_session(&self) -> bool {
         self.history.session.is_some() || !matches!(self.name.as_str(), "doctor" | "import" | "backup")
     }
 
-    /// Does the answer repeat what was said in a session?
+    /// Whether the answer quotes messages of a session.
     pub fn quotes(&self) -> bool {
         matches!(self.name.as_str(), GREP | "show" | "tree" | "sessions")
     }

@@ -1,5 +1,5 @@
-//! The history outside Pi: a line of a shell, answered over a project's store or any database. No session is open, nothing is
-//! written by a command that only looks, and a Pi that works in the project goes on as if nobody had asked.
+//! The history outside Pi: answers a shell command from a project's store or any database. No session is
+//! opened, reading commands write nothing, and a Pi working in the project is not disturbed.
 
 mod arguments;
 mod serving;
@@ -29,43 +29,43 @@ use arguments::{Access, History, Invocation, ParsedArgs, read};
 pub use arguments::{FAILED, FOUND, NOTHING};
 use serving::Served;
 
-/// What a shell says, and where.
+/// A shell command and its context.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CliRequest {
-    /// Everything behind the program's name.
+    /// Everything after the program's name.
     arguments: Vec<String>,
-    /// The folder it is said in.
+    /// The shell's folder.
     cwd: PathBuf,
     /// Where Pi keeps its settings and sessions.
     agent_dir: PathBuf,
-    /// The variables of the environment that count: `LCM_*`, `PI_*`, `NO_COLOR`, `FORCE_COLOR`, `TERM`.
+    /// The relevant environment variables: `LCM_*`, `PI_*`, `NO_COLOR`, `FORCE_COLOR`, `TERM`.
     environment: HashMap<String, String>,
-    /// Of the terminal that reads it; none where no terminal does.
+    /// The terminal's width; `None` without a terminal.
     columns: Option<usize>,
-    /// The viewer's template, where the package has it.
+    /// The viewer's template, if the package includes it.
     viewer_template: Option<PathBuf>,
 }
 
-/// What comes of it.
+/// The result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Reply {
-    /// For stdout, without the last line's end.
+    /// For stdout, without the final line break.
     pub output: String,
     /// For stderr, likewise.
     pub complaint: String,
-    /// How the process ends: [`FOUND`], [`NOTHING`] or [`FAILED`].
+    /// The exit code: [`FOUND`], [`NOTHING`] or [`FAILED`].
     pub code: i32,
 }
 
-/// Somebody in a shell, who may stop what takes long.
+/// A shell user's access, with a way to stop long work.
 #[derive(Default)]
 pub struct Cli {
     cancel: CancellationToken,
     importer: Importer,
 }
 
-/// A session that there is not: none has that row.
+/// A scope without a session: none has this row.
 const NOBODY: Scope = Scope::at(ConversationId(0), None);
 
 /// What was opened for a command.
@@ -78,11 +78,11 @@ struct Opened {
 }
 
 impl Cli {
-    /// Answers a line. `request` is JSON: `arguments`, `cwd`, `agentDir`, `environment`, and where there are any `viewerTemplate`
-    /// and `columns`, those of the terminal that reads it.
+    /// Answers a command. `request` is JSON: `arguments`, `cwd`, `agentDir`, `environment`, and if any
+    /// `viewerTemplate` and `columns` of the terminal.
     ///
     /// # Errors
-    /// When it is no such JSON.
+    /// When it is not such JSON.
     pub async fn run(&self, request: &str) -> Result<Reply> {
         let line: CliRequest = serde_json::from_str(request)
             .map_err(|error| Error::invalid(format!("the command is malformed: {error}")))?;
@@ -96,13 +96,13 @@ impl Cli {
         Ok(reply.unwrap_or_else(|error| complaint(&error, as_json)))
     }
 
-    /// Stops what is under way. What was written of a file is gone then, what was imported stays.
+    /// Stops running work. A partly written file is removed; imported data stays.
     pub async fn stop(&self) {
         self.cancel.cancel();
         self.importer.close().await;
     }
 
-    /// Serves a client until it is gone. Stdout is the client's, also where that fails.
+    /// Serves an MCP client until it disconnects. Stdout belongs to the client, even on failure.
     async fn serve(&self, line: CliRequest, history: History) -> Reply {
         let served = mcp::serve(Served { line, history }, self.cancel.clone()).await;
         served.err().map(|error| complaint(&error, false)).unwrap_or_default()
@@ -122,10 +122,10 @@ impl Cli {
         if invocation.as_json {
             reply.output = json_text(&answer.answer);
         } else if invocation.name == "grep" && code != FOUND {
-            // What a script reads are hits alone.
+            // Scripts get only hits.
             reply.complaint = [reply.complaint, in_a_shell(&words)].join("\n").trim_start().to_owned();
         } else {
-            // What is piped on is hits alone, and whoever counts them must know that these are not all.
+            // A pipe gets only hits, so stderr says if these are not all.
             if invocation.name == "grep" && !manner.is_terminal && answer.answer["isCut"] == true {
                 let more = "pi-lcm: there are more: raise --limit, or add words";
                 reply.complaint = [reply.complaint.as_str(), more].join("\n").trim_start().to_owned();
@@ -177,7 +177,7 @@ fn complaint(error: &Error, as_json: bool) -> Reply {
     Reply { output, complaint: legible(&format!("pi-lcm: {sentence}")).into_owned(), code: FAILED }
 }
 
-/// Colors are for somebody at a terminal, unless told otherwise: <https://no-color.org>.
+/// Colors are for terminals, unless configured otherwise: <https://no-color.org>.
 fn manner(line: &CliRequest, invocation: &Invocation) -> Style {
     let is_set = |name: &str| line.environment.get(name).is_some_and(|value| !value.is_empty());
     let is_terminal = line.columns.is_some();
@@ -186,7 +186,7 @@ fn manner(line: &CliRequest, invocation: &Invocation) -> Style {
     Style { is_shell: true, is_terminal, has_colors }
 }
 
-/// Opens the database that is named, or the history of `folder`.
+/// Opens the given database, or the history of `folder`.
 async fn open(
     line: &CliRequest,
     history: &History,
@@ -260,14 +260,14 @@ fn opened(
     Opened { home, settings, sources, folders: Folders { session_dir, all_sessions, home: None }, notice }
 }
 
-/// What Pi would go by in a folder.
+/// Pi's settings for a folder.
 fn settings(line: &CliRequest, folder: &Path) -> (Sources, Settings) {
     let own = line.environment.iter().filter(|(name, _)| name.starts_with("LCM_"));
     let sources = Sources {
         agent_dir: line.agent_dir.clone(),
         cwd: folder.to_owned(),
         project_trusted: config::is_trusted(&line.agent_dir, folder),
-        // No Pi runs, so nothing is forecast.
+        // No Pi is running, so nothing is forecast.
         model_overrides: false,
         environment: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
     };
@@ -275,7 +275,7 @@ fn settings(line: &CliRequest, folder: &Path) -> (Sources, Settings) {
     (sources, settings)
 }
 
-/// What to say of a project without a history, with what may have been meant.
+/// The error for a project without a history, with a suggestion.
 fn nothing_of(folder: &Path, settings: &Settings) -> Error {
     let dir = &settings.db_dir;
     let has_one = |folder: &&Path| {
@@ -293,13 +293,13 @@ fn nothing_of(folder: &Path, settings: &Settings) -> Error {
     Error::invalid(format!("{} has no history in {}; {remedy}", folder.display(), dir.display()))
 }
 
-/// The session that is asked about, the last opened one unless told otherwise, at the end of its last branch.
+/// The requested session, by default the last opened one, at the end of its last branch.
 async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
     store
         .read(move |view| {
             let conversation = match &wanted {
                 Some(id) => session(view, id, ": pi-lcm sessions lists them")?,
-                // No session has the row 0, and there may be none yet.
+                // No session has the row 0, and there may be no session yet.
                 None => view
                     .messages()
                     .sessions_beside(ConversationId(0), 1)?
@@ -312,7 +312,7 @@ async fn scope(store: &Store, wanted: Option<String>) -> Result<Scope> {
         .await
 }
 
-/// A sentence of ours that names commands as they are typed in Pi, for a shell.
+/// Rewrites the `/lcm` commands in a sentence for a shell.
 fn in_a_shell(sentence: &str) -> String {
     static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let program = arguments::program();
@@ -334,7 +334,7 @@ mod tests {
     use super::in_a_shell;
 
     #[test]
-    fn a_sentence_names_commands_as_a_shell_knows_them() {
+    fn sentences_use_the_shells_names_of_commands() {
         for (in_pi, outside) in [
             ("/lcm search needs words", "pi-lcm grep needs words"),
             ("it is so; see /lcm help export", "it is so; see pi-lcm export --help"),

@@ -1,4 +1,4 @@
-//! What an MCP server answers from: the history that the shell's line names, or that of a folder its client works in.
+//! The history of an MCP server: the one named on its command line, or that of a folder its client works in.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::mcp::Histories;
 use crate::recall::Scope;
 use crate::store::Store;
 
-/// The line of a shell that a server was started with.
+/// The command line that started a server.
 pub(super) struct Served {
     pub(super) line: CliRequest,
     pub(super) history: History,
@@ -30,13 +30,13 @@ impl Histories for Served {
         let mut opened = open(line, history, Access::Reads, first, cancel).await;
         for folder in others {
             if opened.is_err() {
-                // Where none has a history, the first is the one to tell of.
+                // If none has a history, the error is about the first.
                 opened = open(line, history, Access::Reads, folder, cancel).await.or(opened);
             }
         }
         let store = opened?.home.store;
         let scope = scope(&store, history.session.clone()).await?;
-        // The request that is being worked on is the client's: all that was said in the session is past.
+        // The current request is in the client, not in the session: all its messages are past.
         Ok((store, Scope { newer_request: true, ..scope }))
     }
 }

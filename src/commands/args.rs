@@ -1,4 +1,4 @@
-//! Reading what stands behind `/lcm`.
+//! Parses the text after `/lcm`.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use super::rest::{Given, Rest, written};
 use crate::error::{Error, Result};
 use crate::text::one_line;
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
-    /// The command; without one it is `help`.
+    /// The command, `help` by default.
     pub name: String,
-    /// Everything behind it as it was typed, but for the words that every command takes.
+    /// Everything after it as typed, without the options of every command.
     pub rest: String,
-    /// `--json` was among them.
+    /// Whether it included `--json`.
     pub as_json: bool,
-    /// `--help` was.
+    /// Whether it included `--help`.
     pub wants_help: bool,
 }
 
@@ -26,7 +26,7 @@ impl Words {
         let (rest, as_json) = without(rest.trim(), "--json");
         let (rest, wants_help) = without(&rest, "--help");
         match name {
-            // `/lcm --json` is the list of commands as JSON.
+            // `/lcm --json` lists the commands as JSON.
             "" | "--json" | "--help" => {
                 Self { name: "help".into(), rest, as_json: as_json || name == "--json", wants_help: false }
             }
@@ -35,10 +35,10 @@ impl Words {
     }
 }
 
-/// What says that nothing behind it is an option.
+/// Ends the options.
 const END: &str = "--";
 
-/// `text` without the word `flag`, and whether it was there. Behind [`END`] words are words.
+/// `text` without the option `flag`, and whether it was there. After [`END`] nothing is an option.
 fn without(text: &str, flag: &str) -> (String, bool) {
     let mut is_option = true;
     let mut is_there = false;
@@ -52,7 +52,7 @@ fn without(text: &str, flag: &str) -> (String, bool) {
     if is_there { (kept.concat().trim().to_owned(), true) } else { (text.to_owned(), false) }
 }
 
-/// What stands behind the options, as it was typed.
+/// The text after the options, as typed.
 pub(super) fn behind_options(text: &str) -> &str {
     match text.strip_prefix(END) {
         Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => rest.trim_start(),
@@ -60,7 +60,7 @@ pub(super) fn behind_options(text: &str) -> &str {
     }
 }
 
-/// The words of `known` among the others, and what is left.
+/// Those of the options `known` that are present, and the remaining text.
 pub(super) fn take<'k>(rest: impl Into<Rest>, known: &[&'k str]) -> (Vec<&'k str>, String) {
     let rest = rest.into();
     if let Some(Given { options, words }) = rest.given() {
@@ -78,10 +78,10 @@ pub(super) fn take<'k>(rest: impl Into<Rest>, known: &[&'k str]) -> (Vec<&'k str
     (found, left)
 }
 
-/// The same, where nothing else may begin with `--`.
+/// The same, but nothing else may start with `--`.
 ///
 /// # Errors
-/// For what does: [`foreign`].
+/// For any other option: [`foreign`].
 pub(super) fn options<'k>(
     command: &str,
     rest: impl Into<Rest>,
@@ -95,7 +95,7 @@ pub(super) fn options<'k>(
     }
 }
 
-/// Options that take a value, written `--name=value` or `--name value`, each once at most, and what is left.
+/// Options with a value, written `--name=value` or `--name value`, and the remaining text.
 ///
 /// # Errors
 /// When one has no value.
@@ -125,16 +125,16 @@ pub(super) fn values<'k>(rest: &Rest, known: &[&'k str]) -> Result<(Vec<(&'k str
     Ok((values, Rest::from(left.trim().to_owned())))
 }
 
-/// The one of `names` that is most like `name`.
+/// The one of `names` most similar to `name`.
 pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let alike = |known: &str| strsim::jaro_winkler(&name.to_lowercase(), known);
     names.max_by(|a, b| alike(a).total_cmp(&alike(b)))
 }
 
-/// For a command that takes nothing.
+/// For a command without arguments.
 ///
 /// # Errors
-/// When there is something all the same.
+/// When there are any.
 pub(super) fn none(command: &str, rest: &str) -> Result<()> {
     match rest.split_whitespace().next() {
         None => Ok(()),
@@ -142,7 +142,7 @@ pub(super) fn none(command: &str, rest: &str) -> Result<()> {
     }
 }
 
-/// What to say of an argument that a command does not know.
+/// The error for an argument that a command does not know.
 pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
     let takes = match known {
         [] => "it takes only --json".to_owned(),
@@ -151,14 +151,14 @@ pub(super) fn foreign(command: &str, word: &str, known: &[&str]) -> Error {
     Error::invalid(format!("/lcm {command} has no {}: {takes}; see /lcm help {command}", one_line(word, 40)))
 }
 
-/// A path as a person types it: in quotes or not, from the home folder or not.
+/// A path as a user types it: quoted or not, possibly from the home folder.
 pub(super) fn path(text: &str) -> PathBuf {
     let text = text.trim();
     let inner = ['"', '\''].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
     from_home(inner.unwrap_or(text))
 }
 
-/// A path that may begin with `~`, for the home folder: a shell leaves that behind an equals sign as it is.
+/// A path that may start with `~` for the home folder, which a shell does not expand after an equals sign.
 pub(crate) fn from_home(text: &str) -> PathBuf {
     let below_home = if text == "~" { Some("") } else { text.strip_prefix("~/") };
     match (below_home, std::env::home_dir()) {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_name_what_every_command_takes_and_the_rest_as_it_was_typed() {
+    fn a_line_is_a_name_common_options_and_the_rest_as_typed() {
         let words = |line| {
             let Words { name, rest, as_json, wants_help } = Words::of(line);
             (name, rest, as_json, wants_help)
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_taken_out_wherever_they_stand() {
+    fn options_are_found_anywhere() {
         let (found, rest) = options("export", "--md a  b --force", &["--md", "--force"]).unwrap();
         assert_eq!((found, rest.as_str()), (vec!["--md", "--force"], "a  b"));
         let (found, rest) = take("--more -- what --more does", &["--more", "--regex"]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_stands_behind_its_option_and_what_a_shell_took_apart_is_not_read_again() {
+    fn values_follow_their_options_and_shell_arguments_are_not_parsed_again() {
         let read = |rest: &Rest| {
             let (values, left) = values(rest, &["--role", "--limit"]).unwrap();
             (values, left.to_string())

@@ -1,4 +1,4 @@
-//! `/lcm backup`: a copy of the history, and where it lies.
+//! `/lcm backup`: copies the history, and says where the copy is.
 
 use std::fmt;
 

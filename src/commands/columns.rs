@@ -1,8 +1,8 @@
-//! Where to cut a text so that it fits a terminal.
+//! Cuts and wraps text to a terminal's width.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// `line`, cut to `width` columns where it is longer.
+/// `line`, truncated to `width` columns.
 pub(super) fn fit(line: &str, width: usize) -> String {
     if line.width() <= width {
         return line.to_owned();
@@ -15,7 +15,7 @@ pub(super) fn fit(line: &str, width: usize) -> String {
     fitting.collect::<String>().trim_end().to_owned() + "…"
 }
 
-/// `text` behind `indent` columns of something else, broken between words where `width` ends, each further line as far in.
+/// `text` after `indent` columns, wrapped between words at `width`, with further lines indented equally.
 pub(super) fn hanging(text: &str, indent: usize, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let mut out = String::new();

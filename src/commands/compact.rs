@@ -1,4 +1,4 @@
-//! `/lcm compact --dry-run`: what a compaction would do now. The compaction itself is Pi's to run.
+//! `/lcm compact --dry-run`: what a compaction would do now. Pi runs the compaction itself.
 
 use std::fmt;
 
@@ -44,21 +44,21 @@ struct Part {
     tokens: usize,
 }
 
-/// Summaries that are there, and the messages they stand for.
+/// Existing summaries, and the messages they cover.
 #[derive(Serialize)]
 struct Ready {
     summaries: usize,
     messages: usize,
 }
 
-/// Leaf summaries to be written, and the tokens they are made from.
+/// Leaf summaries to write, and the tokens of their sources.
 #[derive(Serialize)]
 struct Leaves {
     summaries: usize,
     tokens: usize,
 }
 
-/// Answers what begins with an option; the rest Pi runs.
+/// Answers options; Pi runs everything else.
 async fn plan(asked: &CommandContext<'_>) -> Result<Answer> {
     match asked.rest.as_str() {
         "--dry-run" => {}

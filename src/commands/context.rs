@@ -1,4 +1,5 @@
-//! `/lcm context`: how full the model's context is, what was decided about it and why, and how the cache holds.
+//! `/lcm context`: how full the model's context is, what was decided about it and why, and how well the cache
+//! works.
 
 use std::fmt;
 
@@ -32,38 +33,38 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// The context. Tokens of the whole are Pi's, all others estimates.
+/// The context. The total tokens are Pi's, all others estimates.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {
-    /// None while Pi does not know.
+    /// `None` while Pi does not know.
     tokens: Option<usize>,
     window: Option<usize>,
     /// The setting.
     context: config::Context,
-    /// None where nothing was compacted.
+    /// `None` before the first compaction.
     block: Option<Parts>,
     pruned: Pruned,
     /// Oldest first.
     decided: Vec<Decided>,
-    /// Tokens at which Pi compacts by itself, where it does.
+    /// Tokens at which Pi compacts automatically, if it does.
     pi_compacts_at: Option<usize>,
-    /// None before the first request.
+    /// `None` before the first request.
     cost: Option<Bill>,
-    /// Since the prompt's beginning last changed.
+    /// Since the beginning of the prompt last changed.
     cache: Stable,
 }
 
-/// What the session has cost since it was opened, in dollars, beside what the same requests would have cost with Pi alone.
+/// The session's cost since it was opened, in dollars, and the cost of the same requests with Pi alone.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Bill {
     requests: usize,
     paid: f64,
     with_pi_alone: f64,
-    /// The model costs nothing by the token: prices of a common model stand in for its own.
+    /// Whether the model has no price per token, so that a common model's prices are used.
     is_stand_in: bool,
-    /// The provider reports no cache; prompts are assumed to be cached.
+    /// Whether caching is assumed, because the provider does not report it.
     is_assumed: bool,
 }
 
@@ -75,13 +76,13 @@ struct Parts {
     sections: Vec<(String, usize)>,
 }
 
-/// What stands in the context in a shorter form.
+/// What was replaced by stubs.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Pruned {
     results: usize,
     turns: usize,
-    /// Of these turns, beside the users'.
+    /// Messages of these turns, besides the user's.
     messages: usize,
     tokens_saved: usize,
 }
@@ -89,12 +90,12 @@ struct Pruned {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Stable {
-    /// None where nothing of ours or of Pi's has changed it.
+    /// `None` if neither we nor Pi changed it.
     changed_by: Option<Change>,
     requests: usize,
     turns: usize,
     prompt_tokens: usize,
-    /// Of these, what came out of the provider's cache; none where it does not tell.
+    /// Tokens of these that came from the provider's cache; `None` if it does not report them.
     read_tokens: Option<usize>,
 }
 
@@ -117,7 +118,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }))
 }
 
-/// What the session says.
+/// The session's part.
 struct Shown {
     pruned: Pruned,
     cache: Stable,
@@ -151,7 +152,7 @@ impl Shown {
 }
 
 impl Bill {
-    /// None before the first request.
+    /// `None` before the first request.
     pub(super) fn of(doing: &Doing, live: &Live) -> Option<Self> {
         let ledger = &doing.ledger;
         (ledger.requests > 0).then(|| Self {
@@ -164,9 +165,9 @@ impl Bill {
     }
 }
 
-/// A difference of fewer dollars is none.
+/// The smallest difference in dollars worth mentioning.
 const LEAST: f64 = 0.001;
-/// Costs are told in millionths.
+/// Costs are counted in millionths.
 const MILLION: f64 = 1_000_000.0;
 
 impl Parts {
@@ -233,7 +234,7 @@ impl fmt::Display for Context {
     }
 }
 
-/// A decision in a sentence.
+/// A decision in one sentence.
 struct DecisionLine<'a>(&'a Decided);
 
 impl fmt::Display for DecisionLine<'_> {
@@ -320,7 +321,7 @@ impl fmt::Display for Stable {
                 let percent = read * 100 / (*prompt_tokens).max(1);
                 write!(f, "; {percent}% of {} prompt tokens came from the cache", grouped(*prompt_tokens))
             }
-            // Of none yet nobody can tell.
+            // Nothing is known before the first request.
             None if *requests == 0 => Ok(()),
             None => write!(f, "; the provider does not report cache use"),
         }

@@ -1,4 +1,4 @@
-//! `/lcm doctor`: what was checked, what is wrong, and what to do about it, in words.
+//! `/lcm doctor`: says what was checked, what is wrong, and what to do about it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ fn outcome_as_json(outcome: &Outcome) -> Value {
     }
 }
 
-/// Session files as an import reads them.
+/// Reads session files as an import does.
 struct SessionFiles;
 
 struct Open(SessionFile);
@@ -89,7 +89,7 @@ impl Files for SessionFiles {
     fn store(&self, batch: &Batch<'_>, conversation: ConversationId, slice: Slice) -> Result<()> {
         let Slice { entries, orphans } = slice;
         let handover = Handover { entries, orphans };
-        // Before anything is folded in: that builds upon them.
+        // Before the fold, which relies on the lost messages.
         restore_lost(batch, conversation, &handover)?;
         let handover = handover.prepare().fold(batch, conversation)?;
         restore_carried(batch, conversation, &handover)
@@ -132,7 +132,7 @@ fn render(report: &Report) -> String {
     report.checks.iter().map(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// `Messages       ok     467 messages`, with a line for each thing that is wrong.
+/// `Messages       ok     467 messages`, with a line for each problem.
 fn lines(check: &Check) -> String {
     let verdict = if check.is_sound() { "ok" } else { "WRONG" };
     let seen = check.seen.iter().map(|(n, noun)| match *noun {
@@ -171,7 +171,7 @@ fn advice(report: &Report, place: &Place) -> String {
     advice.join("\n")
 }
 
-/// What helps beside mending in place.
+/// Remedies other than a repair in place.
 fn other_ways(report: &Report, place: &Place) -> Vec<String> {
     let mut advice = Vec::new();
     let unfinished = report.checks.iter().any(|check| check.unfinished.is_some());
@@ -198,7 +198,7 @@ fn many(n: usize, noun: &str) -> String {
     format!("{} {}{rest}", grouped(n), plural(word))
 }
 
-/// `branches`, which the general rule does not know.
+/// `branches`, an exception to the general rule.
 fn plural(word: &str) -> String {
     word.strip_suffix("branchs").map_or_else(|| word.to_owned(), |stem| format!("{stem}branches"))
 }

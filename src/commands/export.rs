@@ -1,4 +1,4 @@
-//! `/lcm export`: which form is wanted and where, and what was written, in words.
+//! `/lcm export`: parses format and target, and says what was written.
 
 use std::fmt;
 use std::path::Path;

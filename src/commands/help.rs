@@ -1,4 +1,4 @@
-//! `/lcm help`: the sub-commands with a line each, or one of them with all its forms.
+//! `/lcm help`: lists the sub-commands, or explains one with all its forms.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
 #[derive(Serialize)]
 struct Listed {
     commands: Vec<CommandSummary>,
-    /// The database, none for a session that leaves no trace.
+    /// The database; `None` for a session in memory.
     database: Option<String>,
     #[serde(skip)]
     place: String,
@@ -51,7 +51,7 @@ struct UsageForm {
 /// The command of this name.
 ///
 /// # Errors
-/// When there is none, with the name that is most like it.
+/// When there is none; suggests the most similar name.
 pub(crate) fn command(name: &str) -> Result<&'static Command> {
     let known = COMMANDS.iter().find(|command| command.name == name);
     known.ok_or_else(|| {
@@ -61,7 +61,7 @@ pub(crate) fn command(name: &str) -> Result<&'static Command> {
     })
 }
 
-/// What `/lcm <command> --help` answers.
+/// The answer to `/lcm <command> --help`.
 pub(super) fn of(command: &Command) -> Answer {
     let form = |(line, help): &(&str, &'static str)| UsageForm { line: format!("/lcm {line}"), help };
     Answer::of(&CommandHelp {
@@ -109,7 +109,7 @@ impl fmt::Display for CommandHelp {
     }
 }
 
-/// Where the history lies, in words that end a sentence.
+/// Where the history is kept, as the end of a sentence.
 pub(super) fn lies_in(place: &Place) -> String {
     match place {
         Place::Memory => "memory only: nothing of this session is saved".into(),

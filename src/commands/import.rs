@@ -1,4 +1,4 @@
-//! `/lcm import`: what is to be imported, how far it is, and what came of it, in words.
+//! `/lcm import`: parses what to import, and reports progress and result.
 
 mod adopted;
 
@@ -19,7 +19,7 @@ use crate::ingest::import::{
 };
 use crate::text::{grouped, one_line};
 
-/// Files that could not be read are named up to this many.
+/// How many unreadable files are named.
 const NAMED: usize = 3;
 
 pub(crate) const COMMAND: Command = Command {
@@ -55,22 +55,22 @@ pub(crate) const COMMAND: Command = Command {
 /// The options of `/lcm import`.
 const OPTIONS: [&str; 4] = [ALL, HISTORY_OF, "--stop", FROM];
 const ALL: &str = "--all";
-/// The option that names a folder whose history is added.
+/// The option for a folder whose history to add.
 pub(crate) const HISTORY_OF: &str = "--history-of";
-/// The option that names another agent.
+/// The option for another agent.
 pub(crate) const FROM: &str = "--from";
 
 /// The imports of an open session, one at a time.
 #[derive(Debug, Default)]
 pub struct Importer {
-    /// Held by the one that runs.
+    /// Held by a running import.
     turn: tokio::sync::Mutex<()>,
     /// The one that runs is of [`Importer::also_read`]: a command waits for it.
     in_background: AtomicBool,
     progress: Progress,
-    /// Stops the one that runs.
+    /// Stops the running import.
     cancel: Mutex<CancellationToken>,
-    /// Stops that one and whatever would begin after it.
+    /// Stops the running import and all later ones.
     closing: CancellationToken,
 }
 
@@ -82,10 +82,10 @@ enum ParsedArgs {
 }
 
 impl Importer {
-    /// Answers `/lcm import <line>`, when all is done.
+    /// Answers `/lcm import <line>` when everything is done.
     ///
     /// # Errors
-    /// What the user should read.
+    /// A message for the user.
     pub async fn run(&self, home: &Home, folders: &Folders, rest: impl Into<Rest>) -> Result<Answer> {
         let wish = read(&rest.into())?;
         let waits = self.in_background.load(Ordering::Relaxed) && !matches!(wish, ParsedArgs::Stop);
@@ -134,20 +134,20 @@ impl Importer {
         Sentence::answer(format!("An import is running ({}). /lcm import --stop stops it.", self.words()))
     }
 
-    /// What stops the one that begins now.
+    /// The token that stops an import starting now.
     fn cancellable(&self) -> CancellationToken {
         let cancel = self.closing.child_token();
         *self.lock() = cancel.clone();
         cancel
     }
 
-    /// How far the import is, for the footer; `None` when none is under way.
+    /// The progress of the import for the footer; `None` if none is running.
     #[must_use]
     pub fn progress(&self) -> Option<String> {
         self.turn.try_lock().is_err().then(|| format!("LCM: importing, {}", self.words()))
     }
 
-    /// Stops the import, if one is under way, and waits until it has ended; there will be no other.
+    /// Stops a running import, waits until it has ended, and allows no more.
     pub async fn close(&self) {
         self.closing.cancel();
         drop(self.turn.lock().await);
@@ -164,7 +164,7 @@ impl Importer {
     }
 }
 
-/// What to tell a user whose project has sessions that are not stored; `None` where there is nothing to tell.
+/// A message about sessions of this project that are not stored; `None` if there are none.
 ///
 /// # Errors
 /// When the store fails.

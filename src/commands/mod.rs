@@ -1,7 +1,7 @@
-//! `/lcm …`: what a person asks about the history, answered in plain text or as JSON.
+//! `/lcm …`: commands about the history, answered in plain text or as JSON.
 //!
-//! A sub-command is a file with a [`Command`] and a row in [`COMMANDS`]; help and completion are made from there. It answers
-//! with one value, which says itself in words (`Display`) and as JSON (`Serialize`).
+//! A sub-command is a file with a [`Command`] and a row in [`COMMANDS`], from which help and completion are
+//! generated. Its answer is one value with a text form (`Display`) and a JSON form (`Serialize`).
 
 pub(crate) mod args;
 pub(crate) mod backup;
@@ -53,19 +53,19 @@ pub use style::Style;
 pub struct Command {
     /// What to type.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A one-line description.
     pub help: &'static str,
-    /// The forms it takes, each with what that form does; `/lcm` is left out, `--json` understood.
+    /// Its forms, each with a description; `/lcm` is left out, `--json` implied.
     pub usage: &'static [(&'static str, &'static str)],
-    /// What may be completed behind its name, each with a line.
+    /// Completions after its name, each with a description.
     pub arguments: &'static [(&'static str, &'static str)],
-    /// It may take long: nobody should have to wait for it before something else is typed.
+    /// Whether it may take long, so that the user should be able to type meanwhile.
     pub is_long: bool,
-    /// Answers what is asked.
+    /// Answers a request.
     pub answer: for<'a> fn(&'a CommandContext<'a>) -> Answering<'a>,
 }
 
-/// An answer on its way.
+/// A pending answer.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer>> + Send + 'a>>;
 
 /// Every sub-command, in the order in which help lists them.
@@ -87,7 +87,7 @@ const COMMANDS: &[Command] = &[
     settings::COMMAND,
 ];
 
-/// Who asks, and what is asked.
+/// A request and its context.
 pub struct CommandContext<'a> {
     /// The project and its store.
     pub home: &'a Home,
@@ -95,44 +95,44 @@ pub struct CommandContext<'a> {
     pub folders: &'a Folders,
     /// The session and its branch.
     pub scope: &'a Scope,
-    /// The settings that hold.
+    /// The effective settings.
     pub settings: &'a Settings,
-    /// Of the open session.
+    /// The open session's importer.
     pub importer: &'a Importer,
-    /// Where the settings come from.
+    /// The sources of the settings.
     pub sources: &'a Sources,
-    /// What is under way in the session.
+    /// The session's running work.
     pub doing: &'a Doing,
-    /// Columns of the screen, where there is one.
+    /// Columns of the screen, if there is one.
     pub columns: Option<usize>,
-    /// The window of the session's model, in tokens, where it is known.
+    /// The window of the session's model in tokens, if known.
     pub window: Option<usize>,
-    /// What the viewer is written from, where the package has it.
+    /// The viewer's template, if the package includes it.
     pub viewer_template: Option<&'a Path>,
-    /// The context as it is, as far as Pi knows.
+    /// The current context, as far as Pi knows.
     pub live: &'a Live,
-    /// In Pi, or in a shell.
+    /// Whether in Pi or in a shell.
     pub manner: Style,
-    /// Stops what takes long.
+    /// Stops long work.
     pub cancel: CancellationToken,
-    /// Everything behind the command's name, `--json` left out.
+    /// The text after the command's name, without `--json`.
     pub rest: Rest,
 }
 
-/// What is under way in a session.
+/// A session's running work.
 #[derive(Clone, Debug, Default)]
 pub struct Doing {
-    /// What was decided last about the context, oldest first.
+    /// The last decisions about the context, oldest first.
     pub decided: Vec<Decided>,
-    /// What the session has cost since it was opened.
+    /// The session's cost since it was opened.
     pub ledger: Ledger,
-    /// The provider tells what of a prompt came out of its cache.
+    /// Whether the provider reports how much of a prompt came from its cache.
     pub tells_cache: bool,
     /// Work ahead of a compaction: `off`, `idle`, `working`, or `resting` after a failure.
     pub background: &'static str,
-    /// How far the compaction is.
+    /// The progress of the compaction.
     pub compaction: Option<String>,
-    /// How far the import is.
+    /// The progress of the import.
     pub import: Option<String>,
 }
 
@@ -147,34 +147,34 @@ impl CommandContext<'_> {
     }
 }
 
-/// What a command answers.
+/// A command's answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// In words, or as JSON where that was asked for.
+    /// As text, or as JSON if requested.
     pub text: String,
     /// As data.
     pub answer: Value,
-    /// What the user is to agree to first. Nothing was done yet.
+    /// What the user must agree to first. Nothing was done yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Confirm>,
-    /// What Pi is to put into the session, for the model to read.
+    /// A message for Pi to add to the session, for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<SessionMessage>,
 }
 
-/// A message of ours, as Pi's `sendMessage` takes it.
+/// A message of ours for Pi's `sendMessage`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionMessage {
-    /// What it is.
+    /// Its type.
     pub custom_type: &'static str,
-    /// What the model reads.
+    /// The text for the model.
     pub content: String,
-    /// What the session file keeps beside it.
+    /// Data that the session file stores with it.
     pub details: Value,
 }
 
-/// A question to the user, for a command that can't be undone.
+/// A question to the user, before a command that can't be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Confirm {
     /// The question.
@@ -186,7 +186,7 @@ pub struct Confirm {
 }
 
 impl Answer {
-    /// An answer that says itself in words and as JSON.
+    /// An answer with a text and a JSON form.
     pub fn of<T: Display + Serialize>(answer: &T) -> Self {
         Self {
             text: answer.to_string(),
@@ -196,20 +196,20 @@ impl Answer {
         }
     }
 
-    /// The same, with something for the model to read.
+    /// The same, with a message for the model.
     #[must_use]
     pub fn telling(self, told: SessionMessage) -> Self {
         Self { told: Some(told), ..self }
     }
 
-    /// The same, with a question.
+    /// The same, with a question to the user.
     #[must_use]
     pub fn asking(self, confirm: Confirm) -> Self {
         Self { confirm: Some(confirm), ..self }
     }
 }
 
-/// An answer that is a sentence and nothing else; as JSON `{"message"}`.
+/// An answer that is just a sentence; `{"message"}` as JSON.
 #[derive(Serialize)]
 struct Sentence {
     message: String,
@@ -233,7 +233,7 @@ pub fn list() -> &'static [Command] {
     COMMANDS
 }
 
-/// The sub-commands as a host needs them, an array of `{name, help, arguments: [{value, help}], long}`.
+/// The sub-commands for a host, an array of `{name, help, arguments: [{value, help}], long}`.
 #[must_use]
 pub fn specs() -> Value {
     let argument = |(value, help): &(&str, &str)| json!({"value": value, "help": help});
@@ -244,7 +244,7 @@ pub fn specs() -> Value {
     COMMANDS.iter().map(spec).collect()
 }
 
-/// Does this line remove something that was stored?
+/// Whether this line removes stored data.
 #[must_use]
 pub fn removes(line: &str) -> bool {
     let words = Words::of(line);
@@ -254,20 +254,20 @@ pub fn removes(line: &str) -> bool {
 /// Answers `/lcm <line>`. With `--json` a failure is an answer too, `{"error": {code, message}}`.
 ///
 /// # Errors
-/// What the user should read.
+/// A message for the user.
 pub async fn run(asked: CommandContext<'_>, line: &str) -> Result<Answer> {
     let words = Words::of(line);
     let answered = answer(asked, &words).await;
     as_asked(&words, answered)
 }
 
-/// JSON as it is written out: whoever reads it, a terminal among them, gets the same data.
+/// Formats JSON for output: a terminal gets the same data as any other reader.
 #[must_use]
 pub fn json_text(value: &Value) -> String {
     text::legible_json(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// An answer, or a failure, in words or as JSON.
+/// An answer or a failure, as text or JSON.
 fn as_asked(words: &Words, answered: Result<Answer>) -> Result<Answer> {
     if !words.as_json {
         return answered;

@@ -1,7 +1,7 @@
-//! `/lcm notes`: the notes that stand in every block, shown and changed.
+//! `/lcm notes`: shows and changes the notes in every block.
 //!
-//! A change becomes a message of the session, which Pi is to put there: so it is the branch's, like those of the model's, and the
-//! model learns of it with the next request and not only after a compaction.
+//! A change becomes a message that Pi adds to the session. So it belongs to the branch, like the model's own
+//! changes, and the model sees it with the next request, not only after a compaction.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ pub(super) const COMMAND: Command = Command {
     answer: |asked| Box::pin(run(asked)),
 };
 
-/// The notes, after what was done to them.
+/// The notes after a change.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
@@ -76,7 +76,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     }
 }
 
-/// The change that is asked for, if any, and whether the user need not be asked again.
+/// The requested change, if any, and whether the user has already agreed.
 fn read(rest: &str) -> Result<Option<(Change, bool)>> {
     let unclear = |why: &str| Error::invalid(format!("{why}; see /lcm help notes"));
     let (action, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

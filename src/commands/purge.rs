@@ -1,4 +1,4 @@
-//! `/lcm purge`: what is removed for good, once the user has agreed, and where it remains, in words.
+//! `/lcm purge`: removes data for good once the user agrees, and says where it remains.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use crate::store::PurgePlan;
 use crate::text::{count, grouped, in_line, minute, time_span, timestamp};
 use crate::upkeep::purge::{Removed, Still, find, remove};
 
-/// What says that nobody need be asked.
+/// Skips the question to the user.
 pub(super) const AGREED: &str = "--yes";
 
-/// Names in a row that are told.
+/// How many names are listed.
 const NAMED: usize = 5;
 
 pub(super) const COMMAND: Command = Command {
@@ -42,20 +42,20 @@ struct Purged {
     what: String,
     done: bool,
     messages: usize,
-    /// Answers of our tools that repeat them.
+    /// Our tools' answers that repeat them.
     answers: usize,
-    /// Our accounts of branches that were left, with summaries of them.
+    /// Our summaries of abandoned branches that carry summaries of them.
     accounts: usize,
     summaries: usize,
-    /// ms.
+    /// In ms.
     #[serde(serialize_with = "iso")]
     from: Option<i64>,
     #[serde(serialize_with = "iso")]
     to: Option<i64>,
     sessions: Vec<String>,
-    /// Is nothing left of it in the file and its log? Known when it is done.
+    /// Whether nothing is left in the file and its log. Known afterwards.
     complete: Option<bool>,
-    /// Why that could not be seen to.
+    /// Why that could not be ensured.
     why: Option<String>,
     still: Still,
 }
@@ -81,7 +81,7 @@ async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     Ok(Answer::of(&purged))
 }
 
-/// A time as all commands tell it, in UTC.
+/// A time in the format of all commands, in UTC.
 fn iso<S: serde::Serializer>(ms: &Option<i64>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     ms.map(timestamp).serialize(serializer)
 }
@@ -199,7 +199,7 @@ impl fmt::Display for Still {
     }
 }
 
-/// The first few, and how many more.
+/// The first few names, and how many more there are.
 fn listed(names: &[String]) -> String {
     let more = names.len().saturating_sub(NAMED);
     let named = names[..names.len() - more].join(", ");

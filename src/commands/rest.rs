@@ -1,27 +1,27 @@
-//! What stands behind a command's name: a line as a person types it in Pi, or arguments that a shell has taken apart already.
+//! The text after a command's name: a line typed in Pi, or arguments already split by a shell.
 //!
-//! A command asks [`super::args`] for its options and reads the rest as a line in both cases.
+//! In both cases a command asks [`super::args`] for its options and reads the rest as a line.
 
 use std::ops::Deref;
 
-/// What stands behind a command's name.
+/// The text after a command's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
     line: String,
     given: Option<Given>,
 }
 
-/// Arguments, taken apart: no word among them is an option any more, however it looks.
+/// Split arguments: none of the words is an option any more, whatever it looks like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// By their long names; the value is empty where an option takes none.
+    /// By their long names; the value is empty if an option takes none.
     pub options: Vec<(&'static str, String)>,
-    /// What is left, in order.
+    /// The remaining words, in order.
     pub words: Vec<String>,
 }
 
 impl Rest {
-    /// Of arguments that were taken apart.
+    /// From split arguments.
     pub(crate) fn of(given: Given) -> Self {
         let flags =
             given.options.iter().filter(|(_, value)| value.is_empty()).map(|(name, _)| (*name).to_owned());
@@ -30,7 +30,7 @@ impl Rest {
         Self { line: words.join(" "), given: Some(given) }
     }
 
-    /// The words of arguments that were taken apart; of a line, that as a whole.
+    /// The words of split arguments; a line as a whole.
     pub(super) fn words(&self) -> Vec<String> {
         self.given.as_ref().map_or_else(|| vec![self.line.clone()], |given| given.words.clone())
     }
@@ -66,7 +66,7 @@ impl Deref for Rest {
     }
 }
 
-/// Words as one text, in quotes where a reader of a line would change them.
+/// Joins words, in quotes if parsing the line would change them.
 pub(super) fn written(words: &[String]) -> String {
     let text = words.join(" ");
     let is_plain = text.trim() == text && !text.starts_with(['"', '\'']);

@@ -1,4 +1,4 @@
-//! `/lcm search WORDS`: what was said, wherever it was said, best match first.
+//! `/lcm search WORDS`: finds messages and summaries in all places, best match first.
 
 use std::fmt;
 use std::ops::Range;
@@ -75,13 +75,13 @@ pub(crate) const BEFORE: &str = "--before";
 pub(crate) const SORT: &str = "--sort";
 pub(crate) const AGENT: &str = "--agent";
 
-/// The options that take a value.
+/// The options with a value.
 pub(crate) const VALUED: [&str; 8] = [LIMIT, ROLE, TOOL, FILE, AFTER, BEFORE, SORT, AGENT];
 
-/// Whose sessions are kept.
+/// The agents whose sessions are stored.
 pub(crate) const WRITERS: [&str; 5] = [PI, AGENTS[0], AGENTS[1], AGENTS[2], AGENTS[3]];
 
-/// Roles as Pi names them.
+/// Roles in Pi's terms.
 pub(crate) const ROLES: [&str; 6] =
     ["user", "assistant", "toolResult", "bashExecution", "custom", "branchSummary"];
 
@@ -90,12 +90,12 @@ pub(crate) const ROLES: [&str; 6] =
 struct Hits {
     query: String,
     hits: Vec<Match>,
-    /// There are more than are told.
+    /// Whether there are more than shown.
     is_cut: bool,
-    /// As many as one answer can have were asked for.
+    /// Whether the maximum number was requested.
     #[serde(skip)]
     is_most: bool,
-    /// Messages of other sessions that would match, where nothing was found here.
+    /// Matching messages of other sessions, if nothing was found here.
     elsewhere: usize,
     #[serde(skip)]
     manner: Style,
@@ -106,20 +106,20 @@ struct Hits {
 struct Match {
     kind: &'static str,
     id: String,
-    /// Of a message.
+    /// For a message.
     role: Option<String>,
     tool: Option<String>,
-    /// That wrote the message, where it is another than Pi.
+    /// The message's agent, if not Pi.
     agent: Option<&'static str>,
-    /// Of a summary.
+    /// For a summary.
     depth: Option<u32>,
     time: String,
     /// `here`, `otherBranch` or `otherSession`.
     place: &'static str,
-    /// The leaf summary that stands for a message on this branch.
+    /// The leaf summary of a message on this branch.
     summary: Option<String>,
     snippet: String,
-    /// Where in the snippet the matches are, in characters.
+    /// The matches' ranges in the snippet, in characters.
     marks: Vec<Range<usize>>,
     #[serde(skip)]
     line: String,
@@ -134,14 +134,14 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
         .await
 }
 
-/// What is asked, and how many hits are wanted.
+/// The question, and how many hits are wanted.
 fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
     let (values, rest) = args::values(&asked.rest, &VALUED)?;
     let (flags, query) = args::take(&rest, &FLAGS);
     let has = |option| flags.contains(&option);
     let value = |name| values.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
     let query = match asked.manner.is_shell {
-        // A shell has said by itself where options end.
+        // A shell's parser has already ended the options.
         true => rest.words().join(" "),
         false => args::behind_options(&query).to_owned(),
     };
@@ -181,7 +181,7 @@ fn question(asked: &CommandContext<'_>) -> Result<(Question, usize)> {
         agent,
         path: path.map(ToOwned::to_owned),
         also_current: true,
-        // A person can stop it.
+        // The user can stop it.
         patience: Duration::MAX,
         ..Question::default()
     };
@@ -295,7 +295,7 @@ impl Match {
     }
 }
 
-/// The snippet with its matches in «», in a shell in a color if there are any.
+/// The snippet with its matches in «», or colored in a shell.
 fn marked(text: &str, marks: &[Range<usize>], manner: Style) -> String {
     let mut out = String::new();
     let mut at = 0;
@@ -323,7 +323,7 @@ impl fmt::Display for Hits {
         let lines: Vec<&str> = self.hits.iter().map(|hit| hit.line.as_str()).collect();
         f.write_str(&lines.join("\n"))?;
         match (self.manner.is_shell, self.manner.is_terminal) {
-            // What a script reads is hits alone.
+            // Scripts get only hits.
             (true, false) => return Ok(()),
             (true, true) => f.write_str("\n\nTo read one in full: pi-lcm show ID.")?,
             (false, _) => f.write_str("\n\nTo read one in full: /lcm show ID.")?,

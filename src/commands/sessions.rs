@@ -1,4 +1,4 @@
-//! `/lcm sessions`: the sessions of this project, a line each.
+//! `/lcm sessions`: lists the sessions of this project, one line each.
 
 use std::fmt;
 
@@ -25,9 +25,9 @@ pub(crate) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// Characters of what was asked first.
+/// Characters of the first request.
 const HEADLINE: usize = 120;
-/// Characters of an id, the whole of one that Pi gives.
+/// Characters of an id: all of one made by Pi.
 const ID: usize = 36;
 
 #[derive(Serialize)]
@@ -43,14 +43,14 @@ struct Listed {
 #[derive(Serialize)]
 struct Session {
     id: String,
-    /// The session file, where there is one.
+    /// The session file, if any.
     file: Option<String>,
     messages: usize,
     from: String,
     to: String,
-    /// What the person asked for first.
+    /// The user's first request.
     about: String,
-    /// It is the one that is open; in a shell, the one that questions are asked from.
+    /// Whether it is the open session; in a shell, the one that questions are about.
     current: bool,
     #[serde(skip)]
     span: String,
@@ -64,7 +64,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
 }
 
 fn all(view: &View<'_>, scope: &Scope) -> Result<Vec<Session>> {
-    // No session has that row.
+    // No session has this row.
     let ids = view.messages().sessions_beside(ConversationId(0), i32::MAX as usize)?;
     ids.into_iter().map(|id| session(view, id, id == scope.conversation)).collect()
 }

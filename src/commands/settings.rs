@@ -1,4 +1,4 @@
-//! `/lcm settings`: what holds and why, and changing it in Pi's own settings.
+//! `/lcm settings`: shows the effective settings and their origins, and changes them in Pi's own files.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -58,22 +58,22 @@ struct AllSettings {
 #[derive(Serialize)]
 struct OneSetting {
     setting: Setting,
-    /// Where it was saved just now.
+    /// The file it was just saved to.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<PathBuf>,
 }
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let (sources, rest) = (asked.sources.clone(), asked.rest.clone());
-    // Files are read and written here.
+    // Reads and writes files, which may block.
     let done = tokio::task::spawn_blocking(move || look_or_change(&sources, &rest)).await;
     done.map_err(|error| Error::storing("failed to read the settings", error))?
 }
 
-/// Answers `/lcm settings …` where no session is open; `line` is all behind `/lcm`.
+/// Answers `/lcm settings …` without an open session; `line` is the text after `/lcm`.
 ///
 /// # Errors
-/// What the user should read.
+/// A message for the user.
 pub fn run(sources: &Sources, line: &str) -> Result<Answer> {
     let words = Words::of(line);
     let answered = match words.wants_help {
@@ -130,7 +130,7 @@ fn source(setting: &Setting) -> String {
     }
 }
 
-/// A value as a person would type it.
+/// A value as a user would type it.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! `/lcm show ID`: a message or a summary in full, with what is known of it.
+//! `/lcm show ID`: shows a message or a summary in full, with its details.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ struct Message {
     role: String,
     tool: Option<String>,
     time: String,
-    /// Where it stands on this branch, from 1; none elsewhere.
+    /// Its position on this branch, from 1; `None` elsewhere.
     position: Option<usize>,
     bytes: usize,
     tokens: usize,
@@ -54,7 +54,7 @@ struct Message {
 #[serde(rename_all = "camelCase")]
 struct Image {
     mime_type: String,
-    /// Characters of its base64.
+    /// Characters of its base64 text.
     base64: usize,
 }
 
@@ -70,20 +70,20 @@ struct Summary {
     from: String,
     to: String,
     tokens: usize,
-    /// None for one that no model wrote.
+    /// `None` if no model wrote it.
     model: Option<String>,
     created: String,
     on_branch: bool,
-    /// What was condensed from it, nearest first.
+    /// The summaries condensed from it, nearest first.
     condensed_into: Vec<Named>,
-    /// What it was made from, in order.
+    /// Its sources, in order.
     made_from: Vec<Named>,
     text: String,
     #[serde(skip)]
     span: String,
 }
 
-/// Something else, named.
+/// A reference to another message or summary.
 #[derive(Serialize)]
 struct Named {
     id: String,

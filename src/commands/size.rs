@@ -1,11 +1,11 @@
-//! What the user hears of the store's size: where the room goes, and once when it is more than was meant.
+//! Reports the store's size by part, and warns once when it exceeds the budget.
 
 use crate::error::Result;
 use crate::store::{Place, Sizes, Store};
 use crate::text::{grouped, megabytes};
 
 const MEGABYTE: u64 = 1_000_000;
-/// It is said again when the store has grown by one in this many parts since.
+/// The warning repeats when the store has grown by this share since: 1/n.
 const AGAIN: u64 = 10;
 
 /// `0.4 MB messages (0.9 MB unpacked), 0.3 MB full text, …`
@@ -29,7 +29,7 @@ pub(super) fn parts(sizes: &Sizes) -> String {
     parts.join(", ")
 }
 
-/// What to tell the user of a store of `bytes`, if that is over the budget and was not told before.
+/// The warning for a store of `bytes`, if that exceeds the budget and was not reported before.
 ///
 /// # Errors
 /// When the store fails.

@@ -1,4 +1,4 @@
-//! What summaries cost, and how well the provider's prompt cache holds, from what the providers reported.
+//! What summaries cost, and how well the provider's prompt cache works, from the providers' reports.
 
 use std::fmt;
 
@@ -10,33 +10,33 @@ use crate::recall::Scope;
 use crate::store::View;
 use crate::text::{dollars, grouped};
 
-/// What model calls for summaries took.
+/// The cost of model calls for summaries.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Cost {
-    /// Summaries whose calls were reported.
+    /// Summaries with reported calls.
     pub summaries: usize,
     pub tokens: usize,
-    /// As the providers' prices stand in Pi; 0 where they do not.
+    /// By the prices in Pi; 0 without prices.
     pub dollars: f64,
 }
 
-/// How the prompts of a branch's requests met the provider's cache.
+/// How a branch's requests used the provider's cache.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Cache {
     pub requests: usize,
     pub prompt_tokens: usize,
-    /// Of these, what came out of the cache.
+    /// Tokens of these that came from the cache.
     pub read_tokens: usize,
-    /// Requests that found less than half of the prompt before them there.
+    /// Requests with less than half of the previous prompt cached.
     pub misses: usize,
-    /// Of these, the first ones after a compaction: it changes the prompt.
+    /// How many of these directly follow a compaction, which changes the prompt.
     pub after_compaction: usize,
-    /// Of these, the first ones after something was pruned: nothing else of ours changes the prompt.
+    /// How many of these directly follow pruning, our only other change to the prompt.
     pub after_pruning: usize,
 }
 
-/// What changed a prompt's beginning last.
+/// What last changed the beginning of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Change {
@@ -86,19 +86,19 @@ impl Cost {
 }
 
 impl Cache {
-    /// Of the branch; none where no provider told of its cache.
+    /// The cache use of the branch; `None` if no provider reported any.
     pub fn of(view: &View<'_>, scope: &Scope) -> Result<Option<Self>> {
         let Some(leaf) = &scope.leaf else { return Ok(None) };
         Self::along(view, &view.messages().branch(scope.conversation, leaf)?)
     }
 
-    /// Of the entries of a branch; none where no provider told of its cache.
+    /// The cache use of these entries; `None` if no provider reported any.
     pub fn along(view: &View<'_>, branch: &[BranchEntry]) -> Result<Option<Self>> {
         let (cache, is_told) = Self::read(view, branch)?;
         Ok(is_told.then_some(cache))
     }
 
-    /// The same, and whether any provider told of its cache.
+    /// The same, and whether any provider reported cache use.
     pub fn read(view: &View<'_>, branch: &[BranchEntry]) -> Result<(Self, bool)> {
         let mut cache = Self::default();
         let (mut before, mut change, mut is_told) = (0, None, false);
@@ -112,7 +112,7 @@ impl Cache {
             };
             let json = view.messages().message(message.id)?.json;
             let ReportedUsage { usage } = serde_json::from_str(&json).unwrap_or_default();
-            // One that failed was never told of.
+            // A failed request reports no tokens.
             if usage.prompt() == 0 {
                 continue;
             }
@@ -132,7 +132,7 @@ impl Cache {
 }
 
 impl Change {
-    /// How a step of a branch changes the beginning of the prompts behind it.
+    /// How a step of a branch changes the beginning of later prompts.
     pub fn by(step: &Step) -> Option<Self> {
         match step {
             Step::Compaction => Some(Self::Compaction),

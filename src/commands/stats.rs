@@ -15,7 +15,7 @@ use crate::store::{Place, Sizes};
 use crate::text::{count, grouped, megabytes};
 
 const NAME: &str = "stats";
-/// Columns of the names of the rows.
+/// Columns for the rows' names.
 const NAMES: usize = 15;
 
 pub(crate) const COMMAND: Command = Command {
@@ -30,9 +30,9 @@ pub(crate) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// In a shell.
+/// Only in a shell.
 pub(crate) const FULL: &str = "--full";
-/// Of a history of more bytes a shell is told only what is known at once, unless it asks for all.
+/// For a larger history, a shell gets only what is known at once, unless it asks for everything.
 const LONG: u64 = 32 * 1024 * 1024;
 
 /// All numbers. Tokens are estimates.
@@ -42,12 +42,12 @@ struct Stats {
     session: Session,
     project: Project,
     summaries: Summaries,
-    /// None of a long history, in a shell that did not ask for all.
+    /// `None` for a long history, in a shell that did not ask for everything.
     branch: Option<BranchSize>,
     cost: Costs,
-    /// None before the first request, and where no session is open.
+    /// `None` before the first request, and without an open session.
     requests: Option<Bill>,
-    /// None where no provider told of its cache, and as `branch`.
+    /// `None` if no provider reported cache use, and in the cases of `branch`.
     cache: Option<Cache>,
     background: Background,
     database: Database,
@@ -55,19 +55,19 @@ struct Stats {
     columns: Option<usize>,
 }
 
-/// What the model calls for summaries took.
+/// The cost of model calls for summaries.
 #[derive(Serialize)]
 struct Costs {
     session: Cost,
     project: Cost,
 }
 
-/// What is under way, and what it made.
+/// Running work, and its results.
 #[derive(Serialize)]
 struct Background {
     /// `off`, `idle`, `working`, or `resting` after a failure.
     state: &'static str,
-    /// Summaries that the next compaction finds ready.
+    /// Summaries that are ready for the next compaction.
     ready: usize,
     compaction: Option<String>,
     import: Option<String>,
@@ -77,7 +77,8 @@ struct Background {
 #[serde(rename_all = "camelCase")]
 struct Session {
     messages: usize,
-    /// Those that the model sees on the current branch, or would without summaries; none as `branch`.
+    /// Messages visible to the model on the current branch, or that would be without summaries; `None` as for
+    /// `branch`.
     on_branch: Option<usize>,
 }
 
@@ -104,19 +105,19 @@ struct Depth {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct BranchSize {
-    /// Of its messages as they were said.
+    /// Tokens of its original messages.
     tokens: usize,
-    /// With its topmost summaries in place of what they stand for.
+    /// Tokens with its topmost summaries in place of the messages they cover.
     frontier_tokens: usize,
     saved_tokens: usize,
 }
 
 #[derive(Serialize)]
 struct Database {
-    /// None for a session that leaves no trace.
+    /// `None` for a session in memory.
     path: Option<String>,
     bytes: u64,
-    /// None as `branch`.
+    /// `None` as for `branch`.
     parts: Option<Sizes>,
     #[serde(skip)]
     place: String,
@@ -184,7 +185,7 @@ async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     }))
 }
 
-/// What costs the length of the branch, or of the file.
+/// Numbers that cost the length of the branch or of the file.
 struct Long {
     on_branch: usize,
     branch: BranchSize,
@@ -256,7 +257,7 @@ impl fmt::Display for Background {
             "off" => "off (setting background)",
             "working" => "writing summaries",
             "resting" => "paused after a failure",
-            // Only the Pi that has the session open knows.
+            // Only the Pi with the open session knows.
             "unknown" => return write!(f, "{} ready for the next compaction", count(self.ready, "summary")),
             _ => "idle",
         })?;

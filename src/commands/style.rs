@@ -1,6 +1,7 @@
-//! Where an answer is read, and its colors there: marks around words while a text is made, a terminal's own codes at its end.
+//! Where an answer is read, and its colors: marker characters while the text is built, terminal codes at the
+//! end.
 //!
-//! In between, what was said and a terminal would obey is taken out, which must not take the colors along.
+//! In between, quoted terminal codes are removed, and the colors must survive that.
 
 use std::sync::LazyLock;
 
@@ -11,28 +12,28 @@ use crate::text::legible;
 /// Where an answer is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// In a shell, not in Pi.
+    /// In a shell rather than in Pi.
     pub is_shell: bool,
-    /// By somebody at a terminal.
+    /// On a terminal.
     pub is_terminal: bool,
-    /// In colors.
+    /// With colors.
     pub has_colors: bool,
 }
 
-/// What a word is, for its color: a mark that no text has, and the terminal's code.
+/// The meaning of a word, for its color: a marker character that no text contains, and the terminal code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
-    /// A name to go on with.
+    /// An id for further commands.
     Id,
-    /// What was looked for.
+    /// A match.
     Match,
     /// A heading.
     Head,
-    /// What is beside the point.
+    /// Something secondary.
     Faint,
-    /// All is well.
+    /// A good result.
     Good,
-    /// It is not.
+    /// A bad result.
     Bad,
 }
 
@@ -49,13 +50,13 @@ const END: (char, &str) = ('\u{fdd6}', "\u{1b}[0m");
 impl Style {
     const COLORED: Self = Self { is_shell: true, is_terminal: false, has_colors: true };
 
-    /// `text` in a color, if there are any.
+    /// `text` in a color, if colors are on.
     pub(super) fn paint(self, ink: Ink, text: &str) -> String {
         let mark = INKS.iter().find(|(known, ..)| *known == ink).filter(|_| self.has_colors);
         mark.map_or_else(|| text.to_owned(), |(_, mark, _)| format!("{mark}{text}{}", END.0))
     }
 
-    /// A text as it is written out.
+    /// Prepares a text for output.
     #[must_use]
     pub fn shown(self, text: String) -> String {
         let text = if self.is_terminal { legible(&text).into_owned() } else { text };
@@ -63,7 +64,8 @@ impl Style {
     }
 }
 
-/// `text` with marks in its first paragraph, unless there are some: on ids, verdicts, and what a line begins with.
+/// `text` with markers in its first paragraph, unless it has some: on ids, verdicts, and the beginnings of
+/// lines.
 fn marked(text: String) -> String {
     static PARTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         Regex::new(r"(?m)\b([ms]-[0-9a-f]{10})\b|^((?:● )?[A-Z0-9].*?)(?:  |: |, )|\b(ok)\b|\b(WRONG)\b").ok()
@@ -85,7 +87,8 @@ fn marked(text: String) -> String {
     parts.replace_all(&text[..end], mark).into_owned() + &text[end..]
 }
 
-/// `text` with a terminal's codes for the marks. No color goes beyond its line, not even one that somebody else put there.
+/// `text` with terminal codes for the markers. No color extends past its line, even if a quoted text contains
+/// a marker.
 fn colored(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_open = false;
@@ -109,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_can_do_nothing_to_a_terminal_and_is_left_alone_elsewhere() {
+    fn quoted_text_cannot_control_a_terminal_and_is_unchanged_elsewhere() {
         let said = "a\u{1b}[2J\u{9b}31m\tb\u{202e}\r\n";
         let at = |is_terminal, has_colors| Style { is_shell: true, is_terminal, has_colors };
         assert_eq!(at(true, false).shown(said.to_owned()), "a�[2J�31m\tb�\n");

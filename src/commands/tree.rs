@@ -1,4 +1,4 @@
-//! `/lcm tree`: the summaries of a branch, drawn within the columns there are.
+//! `/lcm tree`: draws the summaries of a branch within the available columns.
 
 use std::fmt;
 
@@ -22,27 +22,27 @@ pub(crate) const COMMAND: Command = Command {
     answer: |asked| Box::pin(answer(asked)),
 };
 
-/// Columns of a line where nobody says how many there are, and the fewest that are drawn in.
+/// The default width in columns, and the smallest.
 const WIDTH: usize = 80;
 const NARROWEST: usize = 40;
-/// In fewer columns than this the times leave no room for a title.
+/// Below this width, times would leave no room for a title.
 const ROOMY: usize = 72;
 
-/// The branch as its summaries divide it. Tokens are estimates.
+/// The branch divided by its summaries. Tokens are estimates.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Tree {
     messages: usize,
     frontier_tokens: usize,
-    /// Summaries of the session that stand for nothing on this branch.
+    /// Summaries of the session that cover nothing on this branch.
     elsewhere: usize,
-    /// The pieces of the branch, oldest first: what stands for it on top.
+    /// The pieces of the branch, oldest first, each with its topmost summary.
     frontier: Vec<Node>,
     #[serde(skip)]
     width: usize,
 }
 
-/// A piece of it, oldest first.
+/// A piece of the branch.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 enum Node {
@@ -66,7 +66,7 @@ struct Summary {
     sources: Vec<Node>,
 }
 
-/// Messages in a row without a summary.
+/// Consecutive messages without a summary.
 #[derive(Serialize)]
 struct Messages {
     messages: usize,
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// The summaries in it.
+    /// The number of summaries in it.
     fn summaries(&self) -> usize {
         match self {
             Self::Messages(_) => 0,
@@ -152,7 +152,7 @@ impl fmt::Display for Tree {
     }
 }
 
-/// A line for `node` behind `first`; those for what is under it behind `then`.
+/// Adds a line for `node` prefixed with `first`, and lines for its sources prefixed with `then`.
 fn push(node: &Node, first: &str, then: &str, width: usize, lines: &mut Vec<String>) {
     match node {
         Node::Messages(Messages { messages, first: from, last }) => {

@@ -1,7 +1,8 @@
-//! Work ahead of a compaction, while the agent works: what is needed for certain when Pi asks, and nothing else.
+//! Prepares a compaction while the agent works: makes only what it will certainly need.
 //!
-//! Only chunks of some size before the part that a compaction would keep, and the condensing that follows from them. What no
-//! model answers is left for the compaction itself: there it is needed, here nobody waits.
+//! That is full chunks before the part that a compaction would keep, and the condensed summaries that follow
+//! from them. If no model answers, the work is left to the compaction itself, which needs it; here nothing
+//! waits for it.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,40 +15,41 @@ use super::{Work, tail};
 use crate::dag::Span;
 use crate::error::{Code, Result};
 
-/// Which branch, and what Pi would do with it.
+/// The branch, and what Pi would do with it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Ahead {
-    /// The entry the branch ends with.
+    /// The last entry of the branch.
     pub leaf_id: String,
-    /// Tokens of the context as Pi counts them; absent while Pi does not know.
+    /// Tokens of the context as Pi counts them; `None` if Pi does not know.
     pub context_tokens: Option<usize>,
     /// The model's context window in tokens.
     pub context_window: Option<usize>,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     #[serde(default)]
     pub model: Option<String>,
-    /// All that comes before this entry is about to be folded; without it, chunks are made of what comes before the tail.
+    /// The entry before which everything is about to be folded. Without it, chunks are made of what comes
+    /// before the tail.
     #[serde(skip)]
     pub fold_before: Option<String>,
 }
 
-/// What came of work ahead.
+/// The outcome of preparing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
-    /// A model call failed.
+    /// Whether a model call failed.
     pub failed: bool,
-    /// What the model calls used together, as Pi reports usage.
+    /// The total usage of the model calls, in Pi's format.
     pub usage: Option<Value>,
 }
 
-/// Makes what can be made ahead, a few summaries at a time, until `pause` is told.
+/// Makes what can be made ahead, a few summaries at a time, until `pause` is raised.
 ///
 /// # Errors
 /// When the store fails.
 ///
 /// # Cancel safety
-/// As with a compaction: finished summaries stay, and nothing else.
+/// As for a compaction: finished summaries stay, and nothing else.
 pub async fn prepare(work: Work<'_>, ahead: &Ahead, pause: &CancellationToken) -> Result<Prepared> {
     let at_once = work.settings.leaf_pass_concurrency;
     let kept = match &ahead.fold_before {
@@ -81,7 +83,7 @@ async fn make(
     let chunks = job.uncovered(&branch);
     let chunks = if to_the_end { chunks } else { whole(job, &branch, chunks) };
     let recent = newest(&chunks);
-    // What was made without a model is made anew by the next compaction in any case.
+    // The next compaction remakes degraded summaries in any case.
     let chunks = [chunks, job.cut().extracted(&branch)].concat();
     for some in chunks.chunks(at_once.max(1)) {
         if pause.is_cancelled() || job.summarizer.last_failure().is_some() {
@@ -97,7 +99,7 @@ async fn make(
     Ok(())
 }
 
-/// All but a small one that is not followed by anything yet: that may grow.
+/// All chunks, except a small last one that may still grow.
 fn whole(job: &Job<'_>, branch: &Branch, mut chunks: Vec<Span>) -> Vec<Span> {
     let before = branch.before();
     let may_wait = |last: &Span| last.end == before.len() && job.cut().is_remainder(before, last);

@@ -1,10 +1,11 @@
-//! The block: what the model reads in place of what was compacted.
+//! The block: the text that replaces compacted messages.
 //!
-//! Its structure is fixed and its text changes only with a compaction. When the budget is tight, this gives way, in this
-//! order: the id lines of deep summaries, the ends of older texts, earlier requests, the file lists, decisions, the titles of all
-//! other ids, the newest leaf summary (never below a quarter of the budget), the rest of the texts. If even the ids are too many,
-//! the oldest are named as one run. Rules, open tasks and the request under way give way last, notes never: they have a limit of
-//! their own ([`crate::model::MOST_TOKENS`]) and come on top of the budget. That every message is covered does not give way either.
+//! Its structure is fixed, and its text changes only with a compaction. When the budget is tight, parts are
+//! cut in this order: the id lines of deep summaries, the ends of older texts, earlier requests, the file
+//! lists, decisions, the titles of all other ids, the newest leaf summary (never below a quarter of the
+//! budget), the rest of the texts. If even the ids are too many, the oldest become one range. Rules, open
+//! tasks and the current request are cut last. Notes are never cut: they have a limit of their own
+//! ([`crate::model::MOST_TOKENS`]) in addition to the budget. Every message always stays covered.
 
 mod posing;
 mod trim;
@@ -20,27 +21,28 @@ use crate::{text, tokens};
 use posing::{as_body, unwrapped};
 use trim::{largest, within};
 
-/// What the sections beside the summaries may take of the budget, in percent: the last request, rules and open tasks, earlier
-/// requests, decisions, files.
+/// The shares of the budget, in percent, for the sections besides the summaries: the last request, rules and
+/// open tasks, earlier requests, decisions, files.
 const REQUEST: usize = 33;
 const CONSTRAINTS: usize = 40;
-/// The share of rules and open tasks in a block of less than so many tokens, which is short of room for ids.
+/// The share of rules and open tasks in a block of fewer tokens than this, which has little room for ids.
 const SMALL: (usize, usize) = (2_000, 30);
 const REQUESTS: usize = 6;
 const DECISIONS: usize = 20;
 const FILES: usize = 8;
-/// The texts of summaries are condensed until they take no more than this share of the budget, in percent.
+/// Summaries are condensed until their texts take at most this share of the budget, in percent.
 const TEXTS: usize = 65;
-/// A condensed summary is shown as what it was made from while the block takes no more than this share of the budget, in percent.
+/// A condensed summary is replaced by its sources while the block takes at most this share of the budget, in
+/// percent.
 const UNFOLDED: usize = 70;
-/// The answer to what the user asked of the compaction may take this share of the budget: 1/n.
+/// The answer to the user's compaction instructions may take this share of the budget: 1/n.
 pub(super) const FOCUS: usize = 8;
-/// What the model is told about its memory where it misses something; the system prompt may not say it yet.
+/// Tells the model where to look up what the block lacks; the system prompt may not say it yet.
 const LOOK_IT_UP: &str = "Every original is stored word for word. Look up what is not here (lcm_grep, then lcm_expand) instead of guessing.";
 /// Characters of a title in an id line.
 const TITLE: usize = 80;
 
-/// A summary of the frontier, as the block shows it.
+/// A summary of the frontier, as shown in the block.
 #[derive(Clone, Debug)]
 pub(super) struct Shown {
     pub hash: Hash,
@@ -52,61 +54,62 @@ pub(super) struct Shown {
     pub to_time: i64,
 }
 
-/// All that a block is made from.
+/// Everything a block is made from.
 pub(super) struct Block<'a> {
-    /// What it is the history of.
+    /// The block's title.
     pub title: &'a str,
     /// Messages stored of this session.
     pub stored: usize,
-    /// Summaries that hold on this branch, and the deepest's depth.
+    /// The number of summaries valid on this branch, and the greatest depth.
     pub summaries: usize,
     pub depth: u32,
-    /// Visible messages that the block stands for.
+    /// The number of visible messages that the block replaces.
     pub messages: usize,
-    /// Messages among them that were purged: nobody can be told of those.
+    /// The number of purged messages among them.
     pub purged: usize,
     /// The frontier, in order.
     pub frontier: &'a [Shown],
-    /// What a model said to what the user asked of the compaction.
+    /// A model's answer to the user's compaction instructions.
     pub focus: Option<&'a str>,
-    /// What stands in every block until it is removed.
+    /// Notes, which every block shows until they are removed.
     pub notes: &'a [Note],
-    /// Where the work stands.
+    /// The state of the work.
     pub standing: &'a Standing,
-    /// Tokens the block may take beside the notes.
+    /// Tokens the block may take, without the notes.
     pub budget: usize,
 }
 
-/// How much of everything a block shows.
+/// How much a block shows of each part.
 #[derive(Clone)]
 struct Layout {
     texts: Vec<String>,
     focus: String,
     request: String,
-    /// How many lines of each are shown.
+    /// The number of lines shown of each.
     state: usize,
     constraints: usize,
     requests: usize,
     decisions: usize,
     files: usize,
     ids: Ids,
-    /// So many of the oldest summaries are told as one run, without their texts.
+    /// How many of the oldest summaries are shown as one range, without their texts.
     run: usize,
 }
 
 impl Block<'_> {
-    /// Do the texts fit whole, with an id for each, and with room for what stands beside them?
+    /// Whether all texts fit with an id for each, and with room for the other sections.
     pub(super) fn fits(&self) -> bool {
         let bare = Layout { ids: Ids::Bare, ..self.texts() };
         self.tokens(&bare) <= self.budget * TEXTS / 100
     }
 
-    /// Does everything fit so well that there is no need to say less? Each token of a block is read with every request.
+    /// Whether everything fits so easily that nothing need be condensed. Every request pays for each token of
+    /// the block.
     pub(super) fn is_whole(&self) -> bool {
         self.tokens(&self.everything()) <= self.budget * UNFOLDED / 100
     }
 
-    /// The block, at most `budget` tokens beside the notes.
+    /// The block, of at most `budget` tokens without the notes.
     pub(super) fn render(&self) -> String {
         let mut layout = self.everything();
         if !self.has_room_for(&layout) {
@@ -115,7 +118,7 @@ impl Block<'_> {
         self.compose(&layout)
     }
 
-    /// The texts of the summaries with their ids, and nothing beside them.
+    /// Only the texts of the summaries with their ids.
     fn texts(&self) -> Layout {
         let focus = self.focus.map(as_body).unwrap_or_default();
         Layout {
@@ -149,14 +152,14 @@ impl Block<'_> {
         }
     }
 
-    /// The last request, in so many percent of the budget.
+    /// The last request, in this share of the budget, in percent.
     fn request(&self, share: usize) -> String {
         let request = self.standing.request.as_ref();
         let lines = request.map(|request| request.lines(self.budget * share / 100, self.title != HISTORY));
         unwrapped(&lines.unwrap_or_default())
     }
 
-    /// The lines of all files, those that were changed first.
+    /// The lines of all files, modified ones first.
     fn files(&self) -> Vec<String> {
         [self.standing.modified.as_slice(), &self.standing.read].concat()
     }
@@ -165,7 +168,7 @@ impl Block<'_> {
         self.tokens(layout) <= self.budget
     }
 
-    /// Estimated tokens of the block beside the notes.
+    /// Estimated tokens of the block, without the notes.
     fn tokens(&self, layout: &Layout) -> usize {
         tokens::estimate(&self.compose(layout)).saturating_sub(tokens::estimate(&self.note_lines()))
     }
@@ -218,7 +221,7 @@ impl Block<'_> {
     }
 
     fn statistics(&self) -> String {
-        // Counted from the spans, not from a counter: what stands here is proven each time.
+        // Counted from the spans, not kept in a counter: the number is verified each time.
         let covered: usize = self.frontier.iter().map(|shown| shown.span.len()).sum();
         let missing = match self.messages.saturating_sub(covered) {
             0 => "none missing".to_owned(),
@@ -234,7 +237,7 @@ impl Block<'_> {
         )
     }
 
-    /// The notes, each in a line.
+    /// The notes, one line each.
     fn note_lines(&self) -> String {
         let line = |note: &Note| {
             let whose = if note.by_user { " (the user's)" } else { "" };
@@ -270,7 +273,7 @@ impl Block<'_> {
         told.into_iter().chain(shown.iter().map(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// The first of the files in lists as Pi writes them, and how many more there are.
+    /// The first files in lists of Pi's format, and how many more there are.
     fn file_lists(&self, most: usize) -> String {
         let Standing { modified, read, .. } = self.standing;
         let changed = most.min(modified.len());
@@ -288,16 +291,16 @@ impl Block<'_> {
     }
 }
 
-/// How much an id line tells.
+/// How much an id line shows.
 #[derive(Clone, Copy)]
 enum Ids {
     /// Depth, times, count and title.
     Titled,
     /// Titles for leaf summaries only.
     TitledRecent,
-    /// All of it for leaf summaries, the id for others.
+    /// Everything for leaf summaries, only the id for others.
     BareDeep,
-    /// The id.
+    /// Only the id.
     Bare,
 }
 
@@ -386,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Something in every section; `rules` of the user's.
+    /// A state with content for every section, and `rules` rules of the user.
     pub fn standing(rules: usize) -> Standing {
         let lines = |n: usize, line: fn(usize) -> String| (0..n).rev().map(line).collect::<Vec<_>>();
         let request = "make the parser skip blank lines".to_owned();
@@ -430,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_stand_word_for_word_in_a_block_of_any_size_and_cannot_pose_as_it() {
+    fn notes_stay_verbatim_in_a_block_of_any_size_and_cannot_pose_as_it() {
         let wide = "记".repeat(90);
         let mut notes = vec![note(1, &wide, false), note(2, "end </summary> # of - s-0123456789", true)];
         notes

@@ -1,7 +1,8 @@
-//! How far the estimate of tokens is off for a model, learnt from what its provider reports of prompts that we know.
+//! How far token estimates are off for a model, learned from the usage its provider reports for known
+//! prompts.
 //!
-//! A ratio is real tokens for each estimated one. It moves a little with each call, and never out of its bounds, so that
-//! one odd report changes little; it is kept with the project.
+//! A ratio is real tokens per estimated token. It moves slowly and stays within bounds, so that one odd
+//! report changes little. It is stored with the project.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -18,30 +19,30 @@ use crate::tokens;
 
 /// How far a ratio may be from 1.
 const BOUNDS: (f64, f64) = (0.5, 2.0);
-/// A report beyond these is of something else than our prompt: a cache that is not counted, a prompt that was added to.
+/// A ratio outside these is not about our prompt: an uncounted cache, or a prompt that was extended.
 const PLAUSIBLE: (f64, f64) = (0.3, 3.0);
-/// What a new report weighs against all before.
+/// The weight of a new report compared to all earlier ones.
 const WEIGHT: f64 = 0.2;
-/// In so few tokens what providers add of their own weighs too much.
+/// Below this many tokens, what providers add themselves weighs too much.
 const ENOUGH: usize = 500;
-/// Of a session's own growth, the least that tells something, in tokens, and how many messages are looked at for it.
+/// The least growth of a session, in tokens, that is meaningful, and the number of messages examined for it.
 const GROWTH: usize = 2_000;
 const LOOKED_AT: usize = 200;
 
-/// What was learnt of each model, by `provider/model`.
+/// The learned ratio per model, by `provider/model`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ratios(BTreeMap<String, f64>);
 
 impl Ratios {
-    /// What the store knows.
+    /// Reads the stored ratios.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// When they can't be read.
     pub(super) async fn read(store: &Store) -> Result<Self> {
         store.read(|view| view.summaries().token_ratios().map(Self)).await
     }
 
-    /// How many estimated tokens make `real` ones, for the first of `models` of which something is known.
+    /// Converts `real` tokens to estimated ones, by the first of `models` with a known ratio.
     pub(super) fn estimated<'a>(&self, real: usize, models: impl IntoIterator<Item = &'a str>) -> usize {
         let ratio = models.into_iter().find_map(|model| self.0.get(model)).copied().unwrap_or(1.0);
         let ratio = ratio.clamp(BOUNDS.0, BOUNDS.1);
@@ -52,7 +53,7 @@ impl Ratios {
             reason = "token counts"
         )]
         let estimated = (real as f64 / ratio).round() as usize;
-        // A window that is not known is as large as can be.
+        // An unknown window counts as unlimited.
         if real == usize::MAX { real } else { estimated }
     }
 
@@ -67,7 +68,7 @@ impl Ratios {
     }
 }
 
-/// What a call, or a stretch of the session, took.
+/// The real and the estimated tokens of a call, or of a part of the session.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Seen {
     model: String,
@@ -75,7 +76,7 @@ pub(super) struct Seen {
     real: usize,
 }
 
-/// A model whose reports are noted.
+/// A model whose reports are recorded.
 pub(super) struct Measured {
     model: Arc<dyn Model>,
     seen: Mutex<Vec<Seen>>,
@@ -86,7 +87,7 @@ impl Measured {
         Self { model, seen: Mutex::default() }
     }
 
-    /// Keeps what was learnt since the last time, and what `session` says. It is no harm if that can't be written.
+    /// Stores what was learned since the last time, and `session`. Failing to write it does no harm.
     pub(super) async fn keep(&self, store: &Store, session: Option<Seen>) {
         let mut seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         seen.extend(session);
@@ -129,15 +130,15 @@ impl Model for Measured {
     }
 }
 
-/// All tokens of the prompt, as Pi reports usage.
+/// All tokens of the prompt, from Pi's usage format.
 fn prompt_tokens(usage: &Value) -> Option<usize> {
     let tokens = |key: &str| usage[key].as_u64().unwrap_or_default();
     let sum = tokens("input") + tokens("cacheRead") + tokens("cacheWrite");
     usize::try_from(sum).ok().filter(|sum| *sum > 0)
 }
 
-/// What `visible`, messages that follow each other in one context, say of the session's own model: by how much its prompt
-/// grew between two of its answers, and by how much we think it did.
+/// Compares the growth of the session model's prompt between two of its answers with our estimate. `visible`
+/// are messages of one unbroken context.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -164,7 +165,7 @@ pub(super) fn of_session(view: &View<'_>, visible: &[Visible]) -> Result<Option<
     Ok(None)
 }
 
-/// Which model an assistant message is of, and what its prompt took.
+/// The model of an assistant message, and the tokens of its prompt.
 fn reported(json: &str) -> Option<(String, usize)> {
     let message = read_json(json).ok()?;
     let (provider, model) = (message["provider"].as_str()?, message["model"].as_str()?);
@@ -204,13 +205,13 @@ mod tests {
         assert_eq!(ratios.estimated(usize::MAX, ["p/m"]), usize::MAX);
     }
 
-    /// An answer of a model whose prompt took so many tokens.
+    /// An answer of a model whose prompt took this many tokens.
     fn answer(model: &str, input: u64) -> String {
         json!({"role": "assistant", "provider": "p", "model": model, "usage": {"input": input, "cacheRead": 1_000}})
             .to_string()
     }
 
-    /// What is learnt of a session of these messages, each with its estimated tokens.
+    /// What is learned from a session with these messages, each with its estimated tokens.
     async fn of_messages(messages: &[(String, usize)]) -> Option<Seen> {
         let store = Store::open(None, "project", "/project").unwrap();
         let messages = messages.to_vec();
@@ -249,14 +250,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_session_tells_by_how_much_its_prompt_grew_between_two_answers() {
+    async fn a_session_shows_the_growth_of_its_prompt_between_two_answers() {
         let user = |tokens| (r#"{"role":"user","content":"go on"}"#.to_owned(), tokens);
         let growing =
             [user(700), (answer("m", 1_000), 400), user(2_500), (answer("m", 5_500), 300), user(900)];
-        // The first of the two answers and the request after it are in the second prompt, which is 4,500 longer.
+        // The second prompt also contains the first answer and the request after it, and is 4,500 tokens
+        // longer.
         let grown = Seen { model: "p/m".into(), estimated: 2_900, real: 4_500 };
         assert_eq!(of_messages(&growing).await, Some(grown.clone()));
-        // Answers between them that are too near are passed over.
+        // Answers that are too close are skipped.
         let near =
             [&growing[..2], &[user(2_000), (answer("m", 5_000), 0)], &[user(500), (answer("m", 5_500), 300)]]
                 .concat();

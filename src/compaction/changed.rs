@@ -1,4 +1,4 @@
-//! Which files changed on disk since the agent saw them: asked when a session is resumed.
+//! Finds files that changed on disk since the agent saw them, when a session is resumed.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::ids::ConversationId;
 use crate::store::{Store, View};
 use crate::text::one_line;
 
-/// Files that are named, and characters of each.
+/// The most files to list, and characters of each.
 const NAMED: usize = 20;
 const PATH: usize = 200;
 
-/// Returns what to tell the model of files that changed since the branch that ends with `leaf` showed them; none where all are as
-/// they were.
+/// Returns a message for the model about files that changed since the branch that ends at `leaf` showed them;
+/// `None` if nothing changed.
 ///
 /// # Errors
 /// When the store can't be read, or has no such branch.

@@ -1,7 +1,7 @@
-//! Leases on summaries to be made, so that of several processes one pays for each.
+//! Claims on summaries to be made, so that only one of several processes pays for each.
 //!
-//! A lease is short and renewed as long as its owner works: one that was killed holds nobody up for long. Where nobody else can
-//! look into the store there are none.
+//! A claim is short and renewed while its owner works, so a killed process delays others only briefly. A
+//! store in memory needs no claims.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,29 +15,29 @@ use crate::ids::Hash;
 use crate::store::{Place, Store};
 use crate::text;
 
-/// How long a lease holds that is not renewed.
+/// How long a claim is valid without renewal.
 const LEASE: Duration = Duration::from_secs(15);
-/// How often it is renewed.
+/// How often claims are renewed.
 const RENEWAL: Duration = Duration::from_secs(5);
-/// Whoever has not come to an end with any of its leases for so long is not getting on, and renews them no more: a little longer
-/// than a model call may take.
+/// After this long without finishing any claimed summary, an owner counts as stuck and renews its claims no
+/// more. It is a little longer than a model call may take.
 const STUCK: Duration = Duration::from_secs(150);
-/// How often it is looked whether another's has ended.
+/// How often to check whether another's claim has ended.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The leases of one piece of work.
+/// The claims of one piece of work.
 #[derive(Clone)]
 pub(super) struct Claims(Option<Arc<Owner>>);
 
 struct Owner {
     name: String,
     store: Store,
-    /// When a lease was taken or given back last.
+    /// When a claim was last taken or released.
     moved: Arc<Mutex<Instant>>,
     renewing: JoinHandle<()>,
 }
 
-/// One lease; it ends when this is dropped.
+/// One claim; dropping it releases it.
 pub(super) struct Lease {
     span: Hash,
     owner: Option<Arc<Owner>>,
@@ -63,14 +63,14 @@ impl Claims {
                     continue;
                 }
                 let owner = owner.clone();
-                // What can't be renewed ends: then the worst is that a summary is paid twice.
+                // A claim that can't be renewed ends; at worst a summary is paid for twice.
                 let _ = renewed.write(move |batch| batch.summaries().renew_claims(&owner, end())).await;
             }
         });
         Self(Some(Arc::new(Owner { name, store: store.clone(), moved, renewing })))
     }
 
-    /// A lease of each of `spans`; none where another holds it.
+    /// Claims each of `spans`; `None` for those that another process holds.
     ///
     /// # Errors
     /// When the store fails.
@@ -90,7 +90,7 @@ impl Claims {
         Ok(spans.into_iter().zip(had).map(lease).collect())
     }
 
-    /// Waits until nobody else holds a lease of `span`.
+    /// Waits until no other process holds a claim on `span`.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -116,7 +116,7 @@ impl Drop for Owner {
 }
 
 impl Lease {
-    /// What there is to give back, by whoever does that together with what the lease was for.
+    /// What to release, for callers that release it in the same transaction as the result.
     pub(super) fn ended(mut self) -> Option<(Hash, String)> {
         let owner = self.owner.take()?;
         *lock(&owner.moved) = Instant::now();
@@ -129,7 +129,7 @@ impl Drop for Lease {
         let Some(owner) = self.owner.take() else { return };
         let (span, name) = (self.span, owner.name.clone());
         *lock(&owner.moved) = Instant::now();
-        // A store that is closed is nobody's any more, and the lease ends by itself.
+        // If the store is closed, the claim expires by itself.
         let _ = owner.store.post(move |batch| batch.summaries().release(span, &name), drop);
     }
 }
@@ -138,7 +138,7 @@ fn lock(moved: &Mutex<Instant>) -> std::sync::MutexGuard<'_, Instant> {
     moved.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// When a lease ends that is given now, in ms.
+/// When a claim taken now ends, in ms.
 fn end() -> i64 {
     text::now() + i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX)
 }
@@ -150,7 +150,7 @@ mod tests {
     const OFTEN: Duration = Duration::from_millis(1);
 
     #[tokio::test]
-    async fn who_gets_on_renews_its_leases_and_who_is_stuck_does_not() {
+    async fn only_an_owner_that_makes_progress_renews_its_claims() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
         let (one, two) = (Hash::plain(b"one"), Hash::plain(b"two"));

@@ -1,7 +1,7 @@
-//! A fold: a compaction that the policy asks for, at the end of a turn, from summaries that are there.
+//! A fold: a compaction at the end of a turn, begun by the policy, from existing summaries.
 //!
-//! It asks no model and waits for nobody. Whether it is worth while the policy has decided; whether it is possible follows from
-//! the branch alone, so a restart changes nothing.
+//! It calls no model and waits for nothing. The policy has decided whether it pays off; whether it is
+//! possible depends on the branch alone, so a restart changes nothing.
 
 use std::sync::Arc;
 
@@ -18,46 +18,46 @@ use crate::error::Result;
 use crate::ids::ConversationId;
 use crate::store::{Store, View};
 
-/// Which branch, and where its raw part is to begin.
+/// The branch, and where its raw part starts.
 #[derive(Clone, Debug)]
 pub struct At {
-    /// The entry the branch ends with.
+    /// The last entry of the branch.
     pub leaf_id: String,
     /// The first entry that stays raw.
     pub first_kept: String,
-    /// Tokens of the context as Pi counts them.
+    /// Tokens of the context, as Pi counts them.
     pub context_tokens: usize,
     /// The model's context window in tokens.
     pub context_window: Option<usize>,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     pub model: Option<String>,
 }
 
-/// A compaction that is ready.
+/// A finished compaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Early {
-    /// As Pi stores it.
+    /// The compaction as Pi stores it.
     pub compaction: Compaction,
-    /// What it comes to, in one line for the person.
+    /// A one-line report for the user.
     pub report: String,
-    /// Worth a warning: a summary of the block was made without a model.
+    /// Whether to warn that a summary in the block was made without a model.
     pub degraded: bool,
 }
 
 /// The history of a session, to be compacted.
 pub struct Session<'a> {
-    /// Where it is stored.
+    /// The store.
     pub store: &'a Store,
-    /// Which session.
+    /// The session's row.
     pub conversation: ConversationId,
-    /// What the session remembers of its branch.
+    /// The session's cache of its branch.
     pub memory: Arc<Memory>,
     /// How to compact.
     pub settings: &'a Settings,
 }
 
-/// Compacts the branch of `at` from the summaries that hold on it. None where something before the raw part has no summary, the
-/// block would not fit, or something is being purged.
+/// Compacts the branch of `at` from its valid summaries. `None` if a message before the raw part has no
+/// summary, the block would not fit, or a purge is running.
 ///
 /// # Errors
 /// When the store can't be read.

@@ -1,4 +1,4 @@
-//! The last level: what can be told of a stretch without a model. Deterministic, within a hard cap, never empty.
+//! The last resort: describes messages without a model. Deterministic, within a hard cap, never empty.
 
 use std::sync::LazyLock;
 
@@ -8,12 +8,12 @@ use crate::facts;
 use crate::model::{Message, Part, Role};
 use crate::{text, tokens};
 
-/// Tokens of a line that is worth showing.
+/// The fewest tokens of a line worth showing.
 const LEAST: usize = 4;
-/// Characters of a token, at least.
+/// The fewest characters of a token.
 const TOKEN: usize = 2;
 
-/// Words of a failure in what a tool prints, within others too.
+/// Words for a failure in tool output, even within other words.
 static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         "(?im)^.*(?:error|failed|failure|exception|panicked|traceback|fatal|cannot |fehler|fehlgeschlagen|erreur|échec|échoué",
@@ -25,7 +25,7 @@ static ALARMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Characters of one quoted line.
 const LINE: usize = 240;
 
-/// An extract of at most about `cap` tokens: the user's requests, decisions, error lines, files, commands.
+/// An extract of about `cap` tokens: the user's requests, decisions, error lines, files, commands.
 pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(messages.len(), "message")));
     let said = |role: Role| messages.iter().copied().filter(move |message| message.role == role);
@@ -42,7 +42,7 @@ pub(super) fn of_messages(messages: &[&Message], cap: usize) -> String {
     lines.finish()
 }
 
-/// An extract of summaries: each one's beginning, in equal shares.
+/// An extract of summaries: the beginning of each, in equal shares.
 pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
     let mut lines = Lines::new(cap, &format!("Extract of {}", text::count(texts.len(), "summary")));
     let share = cap.saturating_sub(lines.tokens) / texts.len().max(1);
@@ -53,7 +53,7 @@ pub(super) fn of_summaries(texts: &[&str], cap: usize) -> String {
     lines.finish()
 }
 
-/// Does it tell nothing by itself? So it is with the titles in extracts.
+/// Whether the line says nothing by itself, like the titles in extracts.
 fn is_title(line: &str) -> bool {
     ["Extract of ", "Outline of ", "—"].iter().any(|title| line.starts_with(title)) || line.ends_with(':')
 }
@@ -70,7 +70,7 @@ fn errors(message: &Message) -> Vec<String> {
     message.texts().flat_map(alarms).take(2).map(|line| text::one_line(line, LINE)).collect()
 }
 
-/// The lines of `text` that tell of a failure.
+/// The lines of `text` that report a failure.
 fn alarms(text: &str) -> impl Iterator<Item = &str> {
     ALARMS.as_ref().into_iter().flat_map(move |alarms| alarms.find_iter(text)).map(|line| line.as_str())
 }
@@ -86,7 +86,7 @@ fn calls(message: &Message) -> Vec<String> {
     done
 }
 
-/// Lines under a cap of tokens, nothing said twice.
+/// Distinct lines, up to a cap of tokens.
 struct Lines {
     text: String,
     tokens: usize,
@@ -102,7 +102,7 @@ impl Lines {
         lines
     }
 
-    /// Adds what of `items` fits into `share` tokens, under a heading.
+    /// Adds as many of `items` as fit into `share` tokens, under a heading.
     fn section(&mut self, heading: &str, share: usize, items: impl Iterator<Item = String>) {
         let limit = self.cap.min(self.tokens + share);
         let mut heading = Some(heading);
@@ -111,7 +111,7 @@ impl Lines {
             let line = format!("{head}\n- {item}");
             let cost = tokens::estimate(&line);
             if self.tokens + cost > limit {
-                // Of the first of all at least the beginning is shown.
+                // Show at least the beginning of the very first one.
                 let room = limit.saturating_sub(self.tokens + tokens::estimate(&head) + 2);
                 if self.seen.is_empty() && room >= LEAST {
                     let line = format!("{head}\n- {}", text::one_line(&item, room * TOKEN));

@@ -1,4 +1,4 @@
-//! What a compaction would do now, found out without a model call: `/lcm compact --dry-run`.
+//! Predicts a compaction without model calls: `/lcm compact --dry-run`.
 
 use std::sync::Arc;
 
@@ -16,23 +16,24 @@ use crate::store::Store;
 /// What a compaction would do. Tokens are estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forecast {
-    /// Messages that would stay as they are, and their tokens.
+    /// Messages that would stay raw, and their tokens.
     pub kept: (usize, usize),
-    /// Messages that the block would stand for, and their tokens.
+    /// Messages that the block would replace, and their tokens.
     pub covered: (usize, usize),
-    /// Summaries of the frontier that are there already, and the messages they stand for.
+    /// Existing summaries of the frontier, and the messages they cover.
     pub ready: (usize, usize),
-    /// Leaf summaries to be written, and the tokens of their messages.
+    /// Leaf summaries to write, and the tokens of their messages.
     pub leaves: (usize, usize),
-    /// Degraded summaries that would be tried again.
+    /// Degraded summaries that would be retried.
     pub healed: usize,
-    /// Condensed summaries that follow where a depth grows too many.
+    /// Condensed summaries that follow because a depth has too many.
     pub condensed: usize,
     /// Tokens the block may take.
     pub budget: usize,
 }
 
-/// Looks ahead on the branch that ends with `leaf`; `window` is that of `model` (`provider/id`), in tokens. None where everything would stay raw.
+/// Predicts for the branch that ends at `leaf`; `window` is that of `model` (`provider/id`), in tokens.
+/// `None` if everything would stay raw.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -73,7 +74,7 @@ fn tokens(messages: &[Visible]) -> usize {
     messages.iter().map(|message| message.seen.tokens).sum()
 }
 
-/// How often a depth passes the threshold, with so many leaves more.
+/// How many condensed summaries follow from this many more leaves.
 fn condensed(branch: &Branch, leaves: usize, settings: &Settings) -> usize {
     let group = settings.condensation_threshold.max(2);
     let (mut made, mut rising) = (0, leaves);

@@ -1,15 +1,15 @@
-//! Texts on their way to a summarizer and back: the fence around them, and the secrets in them.
+//! Fuzzes texts on their way to and from a summarizer: the fence around them, and the secrets in them.
 
 use super::prompts::{self, Level, Material, without_fences};
 use super::quotes::taken_off;
 use super::redact::redacted;
 use crate::config::Guidance;
 
-/// What stands between the parts of an input.
+/// Separates the parts of an input.
 const BETWEEN: char = '\u{1f}';
 
-/// Puts a text at each place of each prompt. None may name the fence, which opens and closes once; an answer that copies
-/// fences loses them.
+/// Inserts a text at each place of each prompt. No text may contain the fence's name, and the fence opens and
+/// closes once. Copied fences are removed from an answer.
 pub(crate) fn fences(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut parts = text.splitn(3, BETWEEN);
@@ -27,11 +27,11 @@ pub(crate) fn fences(bytes: &[u8]) {
     let answer = without_fences(&text);
     assert!(!answer.contains("</history-"), "{answer:?}");
     let (summary, _) = taken_off(&answer);
-    // Nothing but marks of a list or a heading is no summary.
+    // Only list or heading marks are not a summary.
     assert!(!summary.is_empty() || !answer.contains(char::is_alphanumeric), "{answer:?}");
 }
 
-/// The last line closes a fence of a name that no one could know; it is opened once, before that.
+/// Checks that the last line closes a fence with an unpredictable name, which is opened once before it.
 fn is_fenced(prompt: &str) {
     let last = prompt.trim_end().lines().next_back().unwrap_or_default();
     let name = last.strip_prefix("</").and_then(|name| name.strip_suffix('>')).unwrap_or_default();
@@ -45,16 +45,16 @@ fn is_fenced(prompt: &str) {
     assert!(!inside.contains("<history-") && !inside.contains("</history-"), "{inside:?}");
 }
 
-/// Masks secrets in a text, which by itself must not change what was masked, and a key on a line of its own within the text.
+/// Masks secrets in a text. Masking again changes nothing, and a key on its own line is masked too.
 pub(crate) fn redaction(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let once = redacted(&text);
-    // Each mask is longer than what it masks by no more than its own length.
+    // A mask is at most its own length longer than the secret.
     assert!(once.len() <= text.len() * 8 + 64, "{} bytes became {}", text.len(), once.len());
     let (before, after) = text.split_at(text.floor_char_boundary(text.len() / 2));
-    // Put together here, so that no scanner takes this file for a leak.
+    // Assembled here, so that no scanner reports this file as a leak.
     let key = ["ghp_", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"].concat();
     let masked = redacted(&format!("{before}\n{key}\n{after}"));
-    // The text may have the same key within a word, where it is none.
+    // The text may contain the same characters within a word, where they are not a key.
     assert!(masked.lines().all(|line| line != key), "{masked:?}");
 }

@@ -1,7 +1,7 @@
-//! The steps that compactions are made of, whoever asks for them: a compaction of Pi's, or work ahead of one.
+//! The steps of a compaction, whether Pi requested it or it is being prepared.
 //!
-//! Which summaries hold on a branch is looked up after each step, so a step is never told what another did; what another process
-//! does meanwhile is seen in the same way.
+//! Which summaries are valid is read again after each step. So steps need not share results, and work of
+//! other processes is noticed the same way.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,38 +24,38 @@ use crate::ids::{ConversationId, Hash, SummaryId};
 use crate::llm::Model;
 use crate::store::{Batch, Store, View};
 
-/// One summary aims at no more than this share of the block: 1/n.
+/// A summary's target is at most this share of the block: 1/n.
 const BLOCK_SHARE: usize = 5;
-/// So many of the newest chunks get longer summaries.
+/// How many of the newest chunks get longer summaries.
 const RECENT: usize = 2;
-/// Extracts of so many chunks are made, and written, together.
+/// How many chunks are extracted and stored at once.
 const BATCH: usize = 48;
-/// An extract stands for one chunk where there are no more than so many.
+/// Up to this many chunks, each gets its own extract.
 const LEAST_EXTRACTS: usize = 8;
-/// Most rounds of the leaf pass. There is a second one only where others were about to summarize a part, and did not, or where
-/// something was healed.
+/// Maximum rounds of the leaf pass. There is a second one only if another process claimed a part but did not
+/// finish it, or if something was remade.
 const ROUNDS: usize = 8;
 
-/// What of a branch is to be told of.
+/// The part of a branch to describe.
 #[derive(Clone, Debug)]
 pub(super) enum Part {
-    /// What comes before this entry.
+    /// Everything before this entry.
     Before(String),
-    /// All of it, as the history of what follows.
+    /// Everything, as the history of what follows.
     All,
-    /// What comes after this entry, or all of it.
+    /// Everything after this entry, or all of the branch.
     After(Option<String>),
 }
 
-/// Which branch, and for whom.
+/// The branch and its model.
 pub(super) struct Target {
-    /// The entry the branch ends with.
+    /// The last entry of the branch.
     pub leaf: String,
     /// The model's context window in tokens.
     pub window: Option<usize>,
-    /// What the person typed.
+    /// The user's instructions.
     pub instructions: Option<String>,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     pub model: Option<String>,
 }
 
@@ -70,12 +70,12 @@ pub(super) struct Job<'a> {
     /// Estimated tokens the block may take.
     pub budget: usize,
     ratios: Ratios,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     model: Option<String>,
 }
 
 impl<'a> Job<'a> {
-    /// Begins.
+    /// Starts a job.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -130,7 +130,7 @@ impl<'a> Job<'a> {
         &self.work.progress
     }
 
-    /// How many estimated tokens make `real` ones for the session's model.
+    /// Converts `real` tokens of the session's model to estimated ones.
     pub(super) fn estimated(&self, real: usize) -> usize {
         self.ratios.estimated(real, self.model.as_deref())
     }
@@ -139,7 +139,7 @@ impl<'a> Job<'a> {
         self.pass.cut
     }
 
-    /// What the store counts: [`Messages::rewritten`](crate::store::Messages::rewritten).
+    /// The store's counter [`Messages::rewritten`](crate::store::Messages::rewritten).
     ///
     /// # Errors
     /// When it can't be read.
@@ -147,13 +147,13 @@ impl<'a> Job<'a> {
         self.work.store.rewritten().await
     }
 
-    /// How many extracts the block has room for. Where no model answers, and there are more chunks than that, one stands for
-    /// several: of a longer history more could not be shown, and nobody is to wait for it.
+    /// How many extracts the block has room for. If no model answers and there are more chunks, one extract
+    /// covers several: no more of a longer history could be shown anyway, and it would take time.
     fn extracts(&self) -> usize {
         (self.budget / 2 / passes::OUTLINE_TARGET).max(LEAST_EXTRACTS)
     }
 
-    /// The branch as it stands now.
+    /// Reads the branch.
     ///
     /// # Errors
     /// When the store can't be read, or the branch has no such part.
@@ -175,13 +175,13 @@ impl<'a> Job<'a> {
         self.work.store.read(read).await
     }
 
-    /// The branch with what was made, here or elsewhere, since it was read.
+    /// Adds to the branch what was made since it was read, here or elsewhere.
     async fn refresh(&self, branch: Branch) -> Result<Branch> {
         self.work.store.read(move |view| branch.refreshed(view)).await
     }
 
-    /// Makes the summaries that the branch lacks, `chunks` first, until they fit, and asks what of it bears on what the person
-    /// typed.
+    /// Makes the branch's missing summaries, `chunks` first, until they fit. Then asks a model for what is
+    /// relevant to the user's instructions.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -197,22 +197,22 @@ impl<'a> Job<'a> {
             self.condense(&branch, branch.degraded_groups(depth), Fallback::Nothing).await?;
             branch = self.refresh(branch).await?;
         }
-        // What takes the place of something made from an extract may end in the midst of what was healed.
+        // A summary that supersedes one made from an extract may end within a remade part.
         let open = self.uncovered(&branch);
         branch = self.cover(branch, open, recent, &mut tried).await?;
         let focused = if self.pass.typed.is_some() { self.focus_tokens() } else { 0 };
         let mut pressed = true;
         while pressed {
             branch = self.condense_by_depth(branch).await?;
-            // What pressure makes may be too many of a depth in their turn.
+            // The new summaries may in turn be too many of a depth.
             (branch, pressed) = self.under_pressure(branch, self.budget - focused, Fallback::Extract).await?;
         }
         let focus = self.pass.focus(&branch.frontier_summaries(), self.focus_tokens()).await?;
         Ok((self.finish(branch).await?, focus))
     }
 
-    /// Leaf summaries of `chunks`, and anew of each extract that the block rests on; then of what is uncovered or rested on by
-    /// then. `tried` are the extracts that were made anew before, to whatever end.
+    /// Makes leaf summaries of `chunks`, and remakes each extract that the block uses; then repeats for what
+    /// is uncovered or used by then. `tried` are the extracts retried so far, whatever the outcome.
     async fn cover(
         &self,
         mut branch: Branch,
@@ -226,7 +226,7 @@ impl<'a> Job<'a> {
             if chunks.is_empty() {
                 break;
             }
-            // Without a model these are extracts, which it is no use to ask for again.
+            // Without a model these become extracts, and retrying is useless.
             tried.extend(chunks.iter().cloned());
             self.leaf_pass(&branch, chunks, recent, Fallback::Extract).await?;
             branch = self.refresh(branch).await?;
@@ -235,8 +235,8 @@ impl<'a> Job<'a> {
         Ok(branch)
     }
 
-    /// Condenses until the block fits into `room` tokens, and says whether it had to. Each round leaves fewer pieces, so it
-    /// ends; one that did not would never.
+    /// Condenses until the block fits into `room` tokens. Returns whether that was necessary. Stops if a
+    /// round does not reduce the number of pieces, so it always ends.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -260,7 +260,7 @@ impl<'a> Job<'a> {
         Ok((branch, pressed))
     }
 
-    /// Reads what only the finished block asks for, and keeps what was learnt on the way.
+    /// Loads what only the finished block needs, and stores what was learned.
     async fn finish(&self, branch: Branch) -> Result<Branch> {
         let (branch, session) =
             finished(self.work.store, &self.work.memory, branch, self.settings().redact).await?;
@@ -268,23 +268,23 @@ impl<'a> Job<'a> {
         Ok(branch)
     }
 
-    /// Keeps what the answers told of the models' tokens.
+    /// Stores what the answers showed about the models' tokens.
     pub(super) async fn keep_measures(&self) {
         self.measured.keep(self.work.store, None).await;
     }
 
-    /// Tokens that the answer to what the person typed may take.
+    /// Tokens for the answer to the user's instructions.
     fn focus_tokens(&self) -> usize {
         self.budget / assembler::FOCUS
     }
 
-    /// What no summary covers, cut into chunks.
+    /// The uncovered messages, divided into chunks.
     pub(super) fn uncovered(&self, branch: &Branch) -> Vec<Span> {
         self.pass.cut.uncovered(branch)
     }
 
-    /// A leaf summary of each chunk; those from the message at `recent` on are longer, and `otherwise` says what if no model
-    /// answers.
+    /// Makes a leaf summary of each chunk. Those from the message at `recent` on are longer. `otherwise`
+    /// applies if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -297,7 +297,7 @@ impl<'a> Job<'a> {
     ) -> Result<()> {
         let extracts = branch.degraded_spans();
         let nodes = chunks.into_iter().map(|chunk| {
-            // Of what has one no extract need be made again.
+            // A chunk that has an extract needs no other one.
             let around = extracts.get(extracts.partition_point(|extract| extract.end < chunk.end));
             let otherwise = match around.filter(|extract| extract.start <= chunk.start) {
                 Some(extract) if *extract != chunk && otherwise == Fallback::Extract => Fallback::Finer,
@@ -314,7 +314,7 @@ impl<'a> Job<'a> {
         self.make(nodes.collect()).await
     }
 
-    /// A condensed summary of each group; `otherwise` says what if no model answers.
+    /// Makes a condensed summary of each group. `otherwise` applies if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -332,7 +332,7 @@ impl<'a> Job<'a> {
         self.make(nodes.collect()).await
     }
 
-    /// Condenses where a depth has grown too many, from the leaves up.
+    /// Condenses each depth with too many summaries, from the leaves up.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -347,7 +347,8 @@ impl<'a> Job<'a> {
         Ok(branch)
     }
 
-    /// Makes summaries, several at once. One that another is making already is waited for where it is needed now.
+    /// Makes summaries in parallel. If another process is already making one, waits for it if it is needed
+    /// now.
     async fn make(&self, nodes: Vec<(Hash, Material, Fallback)>) -> Result<()> {
         self.work.progress.plan(nodes.len());
         let leases = self.claims.take(nodes.iter().map(|(span, ..)| *span).collect()).await?;
@@ -366,11 +367,11 @@ impl<'a> Job<'a> {
             let (pass, progress) = (self.pass.clone(), Arc::clone(&self.work.progress));
             tasks.spawn(work_off(pass, Arc::clone(&queue), together, progress));
         }
-        // Of what is not begun when the work ends the leases end with it.
+        // So that the claims of work not started end with the job.
         drop(queue);
         let (claims, cancel) = (self.claims.clone(), self.work.cancel.clone());
         let progress = Arc::clone(&self.work.progress);
-        // One after the other, so that one looks into the store, and not each of hundreds.
+        // One after the other, so that only one task polls the store, not hundreds.
         tasks.spawn(async move {
             for (span, otherwise) in others {
                 if otherwise == Fallback::Extract {
@@ -384,10 +385,10 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Summaries to be made, oldest first, each with the lease of its span, and with what becomes of it if no model answers.
+/// Summaries to make, oldest first, each with the claim on its span and its fallback.
 type Queue = Mutex<VecDeque<(Lease, (Material, Fallback))>>;
 
-/// Makes one summary after the other; many at once where no model is asked any more.
+/// Makes one summary after the other; many at once when no model is asked any more.
 async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<Progress>) -> Result<()> {
     loop {
         let _turn = pass.summarizer.turn().await?;
@@ -418,15 +419,14 @@ async fn work_off(pass: Pass, queue: Arc<Queue>, together: usize, progress: Arc<
     }
 }
 
-/// The next `most` of the queue.
+/// Takes the next `most` from the queue.
 fn next(queue: &Queue, most: usize) -> (Vec<Lease>, Vec<(Material, Fallback)>) {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
     let most = most.min(queue.len());
     queue.drain(..most).unzip()
 }
 
-/// The branch with the notes that its block shows: none unless `notes`, and where `redact`, what is masked elsewhere is masked in
-/// them.
+/// Adds the notes to the branch if `notes` is set, with secrets masked if `redact` is set.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -444,13 +444,13 @@ pub(super) fn noted(
     Ok(branch.noting(if redact { notes.with_texts(redact::redacted) } else { notes }))
 }
 
-/// Where the newest of `chunks` begin, which are in order.
+/// The start of the newest of `chunks`, which are sorted.
 pub(super) fn newest(chunks: &[Span]) -> usize {
     chunks.len().checked_sub(RECENT).map_or(0, |at| chunks[at].start)
 }
 
-/// Waits for all of them. After an abort each still stores the answer it has; any other error stops the rest, whose
-/// finished summaries stay.
+/// Waits for all tasks. After an abort each still stores its finished answer; any other error stops the rest,
+/// whose finished summaries stay.
 async fn finish(mut tasks: JoinSet<Result<()>>) -> Result<()> {
     let mut outcome = Ok(());
     while let Some(task) = tasks.join_next().await {

@@ -1,4 +1,5 @@
-//! The context as the policy looks at it: the size of each message, how often it was sent, and what of it is summarized.
+//! The context as the policy sees it: the size of each message, how often it was sent, and how much of it is
+//! summarized.
 
 use super::branch::Branch;
 use super::memory::Memory;
@@ -10,46 +11,46 @@ use crate::ids::ConversationId;
 use crate::policy::{self, Item};
 use crate::store::View;
 
-/// Estimated tokens of a stub; most are a little shorter.
+/// Estimated tokens of a stub; most are slightly shorter.
 const STUB: usize = 90;
 
-/// What the model is shown now. All sizes are in estimated tokens.
+/// The current context. All sizes are in estimated tokens.
 #[derive(Clone, Debug, Default)]
 pub struct Shown {
     /// The messages, oldest first.
     pub visible: Vec<Visible>,
-    /// The same for the policy.
+    /// The same as items for the policy.
     pub items: Vec<Item>,
-    /// What the block of a fold may take, notes included.
+    /// The largest block of a fold, including notes.
     pub largest_block: usize,
-    /// What was part of a request for the first time in the last one.
+    /// The size of what the last request contained for the first time.
     pub grown: usize,
-    /// Of that, what Pi would give its summarizer.
+    /// Its size in the input of Pi's summarizer.
     pub grown_summarizable: usize,
-    /// The same of all.
+    /// The same for everything.
     pub summarizable: usize,
-    /// What stubs leave out.
+    /// The size of what stubs leave out.
     pub hidden: usize,
-    /// Where the last compaction or stub stands on the branch.
+    /// The index of the last compaction or stub on the branch.
     pub last_change: usize,
-    /// The branch goes on from the entry that was asked about.
+    /// Whether the branch continues from the given entry.
     pub goes_on: bool,
 }
 
-/// Which branch, and what of it is shown.
+/// The branch, and which part of it is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Looked {
-    /// The entry the branch ends with.
+    /// The last entry of the branch.
     pub leaf: String,
     /// The first entry that the last compaction left raw.
     pub first: Option<String>,
-    /// An entry that the branch may go on from.
+    /// An entry from which the branch may continue.
     pub last: Option<String>,
     /// The model's context window in tokens.
     pub window: Option<usize>,
 }
 
-/// Reads what the model is shown.
+/// Reads the current context.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -88,7 +89,7 @@ pub fn shown(
         for piece in branch.frontier() {
             let Piece::Message(place) = piece else { continue };
             let unread = cut.shown_tokens(&branch.before()[place].seen);
-            // What was compacted without us has to be summarized with the rest.
+            // What others compacted must be summarized along with the rest.
             if let Some(item) = items.get_mut(place.saturating_sub(from)) {
                 item.unread += unread;
             }
@@ -129,7 +130,8 @@ fn items(visible: &[Visible], compacted: usize, cut: Cut) -> Vec<Item> {
     items
 }
 
-/// What the last request had that the one before had not: all since the answer before the last one, that included.
+/// What the last request contained in addition to the one before: everything since the second-to-last answer,
+/// inclusive.
 fn grown(visible: &[Visible]) -> &[Visible] {
     let is_answer = |message: &Visible| message.seen.role == "assistant";
     let Some(last) = visible.iter().rposition(is_answer) else { return &[] };
@@ -137,7 +139,7 @@ fn grown(visible: &[Visible]) -> &[Visible] {
     &visible[before..last]
 }
 
-/// Tokens that Pi would give its summarizer, which sees results cut, whether they have a stub or not.
+/// Tokens in the input of Pi's summarizer, which truncates results, with or without a stub.
 fn summarizable(visible: &[Visible]) -> usize {
     let cut = |message: &Visible| match message.seen.role.as_str() {
         "toolResult" => message.seen.tokens.min(policy::SUMMARIZED_RESULT),

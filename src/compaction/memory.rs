@@ -1,8 +1,9 @@
-//! What an open session remembers of its branch, so that a compaction reads what is new and not all that ever was.
+//! An open session's cache of its branch, so that a compaction reads only what is new.
 //!
-//! Entries, messages and summaries are only added: what was read stays true, and what came since is read as it is needed,
-//! whoever wrote it. The store counts whatever else happens to its rows, in whichever process ([`Messages::rewritten`](crate::store::Messages::rewritten)); then
-//! everything is read anew, and so it is where edits come or go, since those may reach far back.
+//! Entries, messages and summaries are only added, so the cache stays valid, and newer rows are read when
+//! needed, whoever wrote them. The store counts any other change to its rows, in any process
+//! ([`Messages::rewritten`](crate::store::Messages::rewritten)); then everything is read again. The same
+//! happens when edits are added or removed, because they may change much earlier messages.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -15,44 +16,44 @@ use crate::ids::{ByRow, ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::Files;
 use crate::store::View;
 
-/// A branch of more entries is read anew each time; 100,000 take about 30 MB.
+/// A branch with more entries is not cached; 100,000 take about 30 MB.
 const MOST: usize = 200_000;
 
-/// Kept as long as a session is open, and handed to all work on it.
+/// Lives as long as the session, and is shared by all work on it.
 #[derive(Default)]
 pub struct Memory {
     known: Mutex<Option<Known>>,
-    /// The folder of the project, where files are compared with what the agent saw of them.
+    /// The project's folder, whose files are compared with what the agent saw.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// What is known of one branch.
+/// The cache of one branch.
 #[derive(Clone)]
 pub(super) struct Known {
     conversation: ConversationId,
-    /// What the store counted when it was read.
+    /// The store's counter at the time of reading.
     rewritten: i64,
     pub path: Arc<Path>,
-    /// Summaries that compactions on the branch carry, with the place of the first that does.
+    /// Summaries that compactions on the branch carry, with the index of the first such entry.
     pub carried: Arc<ByRow<SummaryId, usize>>,
-    /// Files that compactions on the branch list which are not of ours, with the places of these.
+    /// Files that compactions by others list, with the indexes of their entries.
     pub listed: Vec<(usize, Files)>,
     pub summaries: Summaries,
     pub said: StoredMessages,
 }
 
-/// The summaries that may hold on a branch.
+/// The summaries that may be valid on a branch.
 #[derive(Clone)]
 pub(super) struct Summaries {
-    /// By depth, since of lower depth is what others were made from.
+    /// By depth, because sources have a lower depth than what is made from them.
     pub nodes: Arc<BTreeMap<(u32, SummaryId), Arc<Node>>>,
-    /// The facts of the messages below a summary, as far as they were asked for.
+    /// The facts of the messages below a summary, as far as computed.
     pub facts: Arc<ByRow<SummaryId, Arc<Facts>>>,
-    /// The last summary of the store that was looked at.
+    /// The last summary of the store that was examined.
     newest: SummaryId,
 }
 
-/// Messages stored of the session, on whatever branch, up to an entry.
+/// The number of messages stored of the session, on any branch, up to an entry.
 #[derive(Clone, Copy)]
 pub(super) struct StoredMessages {
     until: EntryId,
@@ -60,19 +61,19 @@ pub(super) struct StoredMessages {
 }
 
 impl Memory {
-    /// Returns the empty memory of a session in this folder.
+    /// Returns the empty cache of a session in this folder.
     #[must_use]
     pub fn of(folder: &std::path::Path) -> Self {
         Self { folder: Some(folder.to_owned()), ..Self::default() }
     }
 
-    /// The branch that ends with `leaf`.
+    /// Reads the branch that ends at `leaf`.
     ///
     /// # Errors
     /// When the store can't be read.
     pub(super) fn read(&self, view: &View<'_>, conversation: ConversationId, leaf: &str) -> Result<Known> {
         let rewritten = view.messages().rewritten()?;
-        // Taken out, so that what goes on need not be copied first.
+        // Take it out, so that continuing it needs no copy.
         let before = self.lock().take();
         let before =
             before.filter(|known| known.conversation == conversation && known.rewritten == rewritten);
@@ -88,7 +89,7 @@ impl Memory {
         Ok(known)
     }
 
-    /// Keeps what was found out of the branch meanwhile, unless another was read since.
+    /// Stores what was computed for the branch meanwhile, unless another was read since.
     pub(super) fn learn(&self, path: &Arc<Path>, summaries: &Summaries, said: StoredMessages) {
         if let Some(known) = self.lock().as_mut().filter(|known| Arc::ptr_eq(&known.path, path)) {
             known.summaries.clone_from(summaries);
@@ -124,7 +125,7 @@ impl Known {
         Ok(known)
     }
 
-    /// The branch that ends with `leaf`, from what is known; none where it must be read anew.
+    /// Extends the cache to the branch that ends at `leaf`; `None` if it must be read again.
     fn gone_on(mut self, view: &View<'_>, leaf: &str) -> Result<Option<Self>> {
         let is_known = |entry| self.path.place(entry).is_some();
         let (Some(last), new) = view.messages().branch_since(self.conversation, leaf, is_known)? else {
@@ -163,7 +164,7 @@ impl Known {
 }
 
 impl Summaries {
-    /// Adds those that begin with what is seen from the place `from` on.
+    /// Adds the summaries that start with a message visible from position `from` on.
     fn note(&mut self, view: &View<'_>, path: &Path, from: usize) -> Result<()> {
         let seen: Vec<MessageId> = path.visible()[from..].iter().map(|seen| seen.seen.id).collect();
         self.add(view.summaries().nodes_on(&seen)?);
@@ -174,7 +175,7 @@ impl Summaries {
         Ok(())
     }
 
-    /// Adds those that were made since, and says which they are.
+    /// Adds and returns the summaries made since.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -197,7 +198,7 @@ impl Summaries {
 }
 
 impl StoredMessages {
-    /// Of a session with one branch, which has these `entries`; of any other nothing is known yet.
+    /// Counts a session whose only branch has these `entries`; otherwise nothing is known yet.
     fn of(view: &View<'_>, conversation: ConversationId, entries: &[BranchEntry]) -> Result<Self> {
         if view.messages().entries_of(conversation)? > entries.len() {
             return Ok(Self { until: EntryId(0), messages: 0 });
@@ -211,7 +212,7 @@ impl StoredMessages {
         Ok(Self { until: view.messages().newest_entry()?, messages })
     }
 
-    /// With what was said since.
+    /// Adds the messages stored since.
     ///
     /// # Errors
     /// When the store can't be read.

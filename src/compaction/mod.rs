@@ -1,12 +1,12 @@
-//! A compaction: from the request of Pi's hook to the block it puts in place of the history.
+//! A compaction: from the request of Pi's hook to the block that replaces the history.
 //!
-//! 1. Read the branch and the summaries that hold on it, before the kept tail.
-//! 2. Leaf pass: what no summary covers becomes leaf summaries, several at once.
-//! 3. Condensed pass: where a depth has grown too many, the oldest become one of the next.
+//! 1. Read the branch and its valid summaries, before the kept tail.
+//! 2. Leaf pass: make leaf summaries of uncovered messages, several at once.
+//! 3. Condensed pass: where a depth has too many, condense the oldest into the next depth.
 //! 4. Assemble; while the texts do not fit, condense more.
 //!
-//! Nothing is deleted and nothing is left out: each visible message before the kept tail lies in the span of exactly one
-//! summary of the block. No connection is held across a model call.
+//! Nothing is deleted or left out: each visible message before the kept tail is in the span of exactly one
+//! summary of the block. No connection is held during a model call.
 
 mod ahead;
 mod assembler;
@@ -70,104 +70,104 @@ use rounds::Rounds;
 
 /// A block takes at most this share of the model's window: 1/n.
 const WINDOW_SHARE: usize = 8;
-/// The smallest block worth the name, in tokens.
+/// The smallest useful block, in tokens.
 const LEAST_BUDGET: usize = 1_000;
-/// The smallest block in estimated tokens, for a model whose tokens are much smaller than we think.
+/// The smallest block in estimated tokens, for a model whose tokens are much smaller than estimated.
 const LEAST_ESTIMATE: usize = 500;
-/// What stands before the conversation in a request: system prompt and tools, roughly.
+/// Approximate tokens before the conversation in a request: system prompt and tools.
 const PROMPT_TOKENS: usize = 8_000;
 
-/// What a compaction works with.
+/// The inputs of a compaction.
 pub struct Work<'a> {
-    /// The history.
+    /// The store.
     pub store: &'a Store,
-    /// The session.
+    /// The session's row.
     pub conversation: ConversationId,
-    /// What the session remembers of its branch.
+    /// The session's cache of its branch.
     pub memory: Arc<Memory>,
     /// How to compact.
     pub settings: &'a Settings,
-    /// Who writes the summaries.
+    /// Writes the summaries.
     pub model: Arc<dyn Model>,
-    /// Stops it; finished summaries are kept.
+    /// Stops the work; finished summaries are kept.
     pub cancel: CancellationToken,
-    /// Told how far it is.
+    /// Receives the progress.
     pub progress: Arc<Progress>,
 }
 
 impl Work<'_> {
-    /// What decides where a compaction cuts in a session with this model.
+    /// The inputs that decide where a compaction cuts with this model.
     fn tail<'a>(&'a self, model: Option<&'a str>) -> tail::Asked<'a> {
         let Self { store, memory, conversation, settings, .. } = self;
         tail::Asked { store, memory, conversation: *conversation, settings, model }
     }
 }
 
-/// What Pi's hook asks for.
+/// The request of Pi's hook.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// The entry the branch ends with.
+    /// The last entry of the branch.
     pub leaf_id: String,
     /// The first entry that Pi keeps raw.
     pub first_kept_entry_id: String,
-    /// Tokens of the context as Pi counts them; handed back unchanged.
+    /// Tokens of the context as Pi counts them; returned unchanged.
     pub tokens_before: Value,
-    /// What the person typed after `/compact`.
+    /// What the user typed after `/compact`.
     pub custom_instructions: Option<String>,
     /// `manual`, `threshold` or `overflow`.
     pub reason: Option<String>,
     /// The model's context window in tokens.
     pub context_window: Option<usize>,
-    /// Tokens below the window at which Pi compacts by itself.
+    /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: Option<usize>,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     #[serde(default)]
     pub model: Option<String>,
-    /// What the provider said when it failed last, where nothing was answered since; empty where it said nothing.
+    /// The provider's last error message, if nothing was answered since; empty if it had no text.
     #[serde(default)]
     pub failure: Option<String>,
-    /// System prompt and tools, roughly, in tokens.
+    /// Approximate tokens of system prompt and tools.
     #[serde(default)]
     pub prompt_tokens: Option<usize>,
-    /// The first entry that the last compaction of the branch left raw; absent where there is none.
+    /// The first entry that the branch's last compaction left raw; absent if there is none.
     #[serde(default)]
     pub shown_from: Option<String>,
 }
 
 impl Request {
-    /// What the provider said, if the request before this was too long.
+    /// The provider's message, if the previous request was too long.
     fn too_long(&self) -> Option<ReportedLimit> {
         let words = self.failure.as_deref().unwrap_or_default();
         let is_told = match self.reason.as_deref() {
             Some(reason) => reason == "overflow",
-            // Before 0.79.10 Pi does not say why it compacts.
+            // Before 0.79.10, Pi does not say why it compacts.
             None => overflow::is_told(words),
         };
         is_told.then(|| ReportedLimit::of(words))
     }
 
-    /// Tokens beyond which Pi compacts by itself.
+    /// The tokens above which Pi compacts automatically.
     fn threshold(&self) -> Option<usize> {
         self.context_window.map(|window| window.saturating_sub(self.reserve_tokens.unwrap_or_default()))
     }
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Outcome {
-    /// Here is the block.
+    /// The block is ready.
     #[serde(rename_all = "camelCase")]
     Compacted {
-        /// What Pi puts in place of the history.
+        /// What replaces the history.
         compaction: Box<Compaction>,
-        /// What it took, in one line for the person.
+        /// A one-line report for the user.
         report: String,
-        /// Worth a warning: a summary of the block was made without a model.
+        /// Whether to warn that a summary in the block was made without a model.
         degraded: bool,
     },
-    /// Nothing for us to do; Pi compacts in its own way.
+    /// Nothing to do; Pi compacts by itself.
     Declined,
     /// Stopped on request; finished summaries are kept.
     Cancelled,
@@ -179,13 +179,13 @@ pub enum Outcome {
 pub struct Compaction {
     /// The block.
     pub summary: String,
-    /// The first entry that stays raw; none where all of it went.
+    /// The first entry that stays raw; `None` if nothing stays.
     pub first_kept_entry_id: Option<String>,
-    /// As the request had it.
+    /// The request's value.
     pub tokens_before: Value,
-    /// The new summaries and what they span.
+    /// The new summaries and their span.
     pub details: CompactionDetails,
-    /// What the model calls used together.
+    /// The total usage of the model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
 }
@@ -193,10 +193,10 @@ pub struct Compaction {
 /// Compacts the branch that `request` names.
 ///
 /// # Errors
-/// When the store fails, or the request names entries that the branch doesn't have.
+/// When the store fails, or the request names entries that are not on the branch.
 ///
 /// # Cancel safety
-/// Dropping the future, or cancelling, leaves finished summaries stored, each whole, and nothing else.
+/// Dropping the future, or cancelling, leaves finished summaries stored, each complete, and nothing else.
 pub async fn run(work: Work<'_>, request: &Request) -> Result<Outcome> {
     let started = std::time::Instant::now();
     let target = Target {
@@ -262,8 +262,8 @@ fn before(entry: &str) -> Part {
     Part::Before(entry.to_owned())
 }
 
-/// The compaction after which a request that was too long fits: as little more than Pi would leaves the raw part as must, at
-/// worst all of it.
+/// Compacts so that a request that was too long fits: takes as little of the raw part as needed beyond Pi's
+/// cut, at worst all of it.
 async fn shortened(
     job: &Job<'_>,
     request: &Request,
@@ -317,7 +317,7 @@ async fn block(
     if branch.frontier().iter().any(|piece| matches!(piece, Piece::Message(_))) {
         return Err(Error::store("the compaction would leave messages without a summary"));
     }
-    // The sections beside the summaries give way where the block would be no smaller than what it stands for.
+    // The sections besides the summaries are cut if the block would be no smaller than what it replaces.
     let replaced = tokens_of(&branch, 0) - tokens_of(&branch, branch.before().len());
     let most = replaced.saturating_sub(1 + branch.note_tokens()).max(LEAST_ESTIMATE);
     let room = if replaced > LEAST_BUDGET { budget.min(most) } else { budget };
@@ -330,7 +330,7 @@ async fn block(
     store.read(write).await
 }
 
-/// Reads what only the finished block of `branch` asks for, and what its session tells of its model's tokens.
+/// Loads what only the finished block of `branch` needs, and what its session shows about its model's tokens.
 async fn finished(
     store: &Store,
     memory: &Arc<Memory>,
@@ -345,7 +345,7 @@ async fn finished(
     };
     let (branch, found, session) = store.read(finish).await?;
     if !found.is_empty() {
-        // Not noted, they are looked up again the next time.
+        // If they can't be recorded, they are extracted again next time.
         let note = move |batch: &Batch<'_>| {
             found
                 .iter()
@@ -356,8 +356,8 @@ async fn finished(
     Ok((branch, session))
 }
 
-/// What the leaf pass has to do, and the entry that the raw part begins with: the last chunk, which is not a whole one yet, waits
-/// where there is room for it.
+/// The chunks for the leaf pass, and the first entry of the raw part: an incomplete last chunk stays raw if
+/// there is room.
 fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str) -> (Vec<Span>, String) {
     let cut = job.cut();
     let visible = branch.before();
@@ -376,15 +376,15 @@ fn leaf_plan(job: &Job<'_>, request: &Request, branch: &Branch, first_kept: &str
     (chunks, kept)
 }
 
-/// Estimated tokens that a block may take, and how the history is cut, for a session's `model` with this window, in tokens. The
-/// cut is not corrected by what is learnt: what was made ahead must still fit when it is needed.
+/// The estimated tokens a block may take, and how the history is divided, for a session's `model` with this
+/// window, in tokens. The division ignores learned ratios, so that summaries prepared earlier still fit.
 fn sizes(settings: &Settings, ratios: &Ratios, window: Option<usize>, model: Option<&str>) -> (usize, Cut) {
     let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
     let budget = settings.max_summary_tokens.min(most).max(LEAST_BUDGET);
     (ratios.estimated(budget, model).max(LEAST_ESTIMATE), Cut::of(settings, window))
 }
 
-/// Only an automatic compaction for the threshold leaves something raw, and only well below the next one.
+/// Only an automatic compaction at the threshold leaves a chunk raw, and only well below the next one.
 fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span) -> bool {
     let (Some("threshold"), Some(threshold)) = (request.reason.as_deref(), request.threshold()) else {
         return false;
@@ -392,7 +392,7 @@ fn has_room_for(job: &Job<'_>, request: &Request, branch: &Branch, chunk: &Span)
     PROMPT_TOKENS + job.budget + tokens_of(branch, chunk.start) < threshold * 4 / 5
 }
 
-/// Estimated tokens of what is visible from the message at `from` on.
+/// Estimated tokens of the visible messages from `from` on.
 fn tokens_of(branch: &Branch, from: usize) -> usize {
     branch.visible()[from..].iter().map(|visible| visible.seen.tokens).sum()
 }
@@ -419,7 +419,7 @@ fn report(
     (report, is_degraded)
 }
 
-/// What a compaction comes to, in a line, and whether a summary of its block was made without a model.
+/// A one-line report of a compaction, and whether a summary in its block was made without a model.
 fn told(branch: &Branch, compaction: &Compaction) -> (String, bool) {
     let details = &compaction.details;
     let mut told = format!(
@@ -436,7 +436,7 @@ fn told(branch: &Branch, compaction: &Compaction) -> (String, bool) {
     (told, degraded(branch) > 0)
 }
 
-/// Summaries of the block that no model wrote.
+/// The number of degraded summaries in the block.
 fn degraded(branch: &Branch) -> usize {
     let is_degraded = |piece: &Piece| match piece {
         Piece::Summary(id, _) => branch.summary(*id).is_some_and(|summary| summary.degraded),

@@ -1,7 +1,8 @@
-//! An extract of many chunks at once, for a history so long that nobody could be shown more of it as long as no model answers.
+//! One extract of many chunks, for a history so long that no more of it could be shown until a model answers.
 //!
-//! It has a line for each of some equal parts: what the user asked there first, or else what the agent did. Rules of the user and
-//! files are gathered from all of it, as in any summary. What tools printed is not even read: there is no room to tell of it.
+//! It is divided into equal parts, with one line each: the user's first request there, or what the agent did.
+//! The user's rules and files are collected from everything, as in any summary. Tool output is not read,
+//! because there is no room to describe it.
 
 use crate::dag::Visible;
 use crate::error::Result;
@@ -11,19 +12,19 @@ use crate::model::{FILE_TOOLS, Message};
 use crate::store::View;
 use crate::{text, tokens};
 
-/// Tokens of a line, about: less would say nothing.
+/// Approximate tokens of a line: a shorter one would say nothing.
 const LINE: usize = 20;
-/// Characters of a token, generously.
+/// The most characters of a token.
 const TOKEN: usize = 5;
 
-/// What a summary of them is made of.
+/// The parts of an outline's summary.
 pub(super) struct Outline {
     pub text: String,
     pub facts: Facts,
 }
 
 impl Outline {
-    /// Of `stretch`, in at most `cap` tokens.
+    /// Outlines `stretch` in at most `cap` tokens.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -48,7 +49,7 @@ impl Outline {
                 return Ok(());
             }
             let message = Message::parse(json);
-            // How the calls came out is not read.
+            // The results of the calls are not read.
             facts.list(at, &message.files());
             if is_subject {
                 lines.extend(within(&message, room / subjects.len()));
@@ -66,15 +67,15 @@ impl Outline {
     }
 }
 
-/// The message that says best what a part is about.
+/// The message that best describes a part.
 fn subject(part: &[Visible]) -> Option<MessageId> {
     let first = |role: &str| part.iter().find(|visible| visible.seen.role == role);
     let subject = first("user").or_else(|| first("assistant")).or(part.first());
     subject.map(|visible| visible.seen.id)
 }
 
-/// Which messages of `stretch` neither the user said, nor name a file: what tools printed, and the calls whose results are those of
-/// tools that have nothing to do with files.
+/// Which messages of `stretch` are neither the user's nor mention a file: tool output, and calls whose
+/// results are all from tools that do not handle files.
 fn without_files(view: &View<'_>, stretch: &[Visible]) -> Result<Vec<bool>> {
     let ids = || stretch.iter().map(|visible| visible.seen.id);
     let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
@@ -91,7 +92,7 @@ fn without_files(view: &View<'_>, stretch: &[Visible]) -> Result<Vec<bool>> {
     Ok(stretch.iter().enumerate().map(is_without).collect())
 }
 
-/// As much of a message's headline as fits into so many tokens with the mark before it; none where nothing does.
+/// As much of a message's headline as fits into `share` tokens with the list mark; `None` if nothing does.
 fn within(message: &Message, share: usize) -> Option<String> {
     let mut width = share * TOKEN;
     while width > 0 {

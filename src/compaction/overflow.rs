@@ -1,6 +1,8 @@
-//! A request that the provider found too long: how much its window holds by its own words, and how much may stay raw.
+//! Handles a request that the provider rejected as too long: reads the window's size from the error message,
+//! and computes how much may stay raw.
 //!
-//! Pi asks again once. So that this once does, room is left for what an estimate may be wrong by and for the answer.
+//! Pi retries once. For that retry to succeed, this leaves room for errors of the estimate and for the
+//! answer.
 
 use std::sync::LazyLock;
 
@@ -10,16 +12,16 @@ use super::branch::Branch;
 use super::{PROMPT_TOKENS, tokens_of};
 use crate::dag::can_begin_at;
 
-/// What of a window is used, in percent: the rest is for the answer, and for what an estimate is wrong by.
+/// The part of the window to use, in percent; the rest is for the answer and for errors of the estimate.
 const USED: usize = 80;
-/// What of a request that was too long is used of the next one where nobody says how long it may be, in percent.
+/// The size of the next request, in percent of the one that was too long, if the limit is unknown.
 const SHRUNK: usize = 60;
-/// A provider counts at most so many times what we think.
+/// A provider counts at most this many times our estimate.
 const MOST_TIMES: usize = 4;
-/// What stands before the conversation takes at most this share of what may be sent: 1/n. For want of better knowledge.
+/// System prompt and tools take at most this share of a request: 1/n. A guess, for lack of better knowledge.
 const PROMPT_SHARE: usize = 4;
 
-/// How providers name their limit.
+/// How providers word their limit.
 static LIMITS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let patterns = [
         r"maximum [a-z ]{0,24}(?:length|size|allowed)\D{0,16}?([\d,_]{3,})",
@@ -30,12 +32,12 @@ static LIMITS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     ];
     patterns.iter().filter_map(|pattern| Regex::new(&format!("(?i){pattern}")).ok()).collect()
 });
-/// What they count for the answer, where that is part of it.
+/// The tokens reserved for the answer, if the limit includes them.
 static ANSWERS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)([\d,_]+) (?:tokens )?in (?:the|your) completion").ok());
 static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\d[\d,_]*").ok());
 
-/// How those speak who found a request too long, where it is not known from elsewhere that they did.
+/// Phrases for a request that was too long, needed if Pi does not say so.
 const TOO_LONG: [&str; 7] = [
     "too long",
     "context length",
@@ -46,29 +48,29 @@ const TOO_LONG: [&str; 7] = [
     "token limit",
 ];
 
-/// What a provider said of a request.
+/// What a provider said about a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportedLimit {
-    /// The tokens it takes, without those for the answer.
+    /// The tokens it accepts, without those for the answer.
     limit: Option<usize>,
     /// The tokens of the request.
     asked: Option<usize>,
 }
 
-/// A request that was too long. Tokens.
+/// A request that was too long. All numbers are tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLong {
     pub said: ReportedLimit,
     /// Messages of the context, by our estimate.
     pub context: usize,
-    /// Where Pi compacts by itself.
+    /// Where Pi compacts automatically.
     pub threshold: Option<usize>,
     /// System prompt and tools.
     pub prompt: Option<usize>,
 }
 
 impl ReportedLimit {
-    /// What `words` say.
+    /// Parses a provider's error message.
     pub(super) fn of(words: &str) -> Self {
         let limit = LIMITS.iter().find_map(|limit| number(limit.captures(words)?.get(1)?.as_str()));
         let Some(limit) = limit else { return Self::default() };
@@ -83,20 +85,21 @@ impl ReportedLimit {
         }
     }
 
-    /// The window, in tokens, if it is smaller than is thought.
+    /// The window in tokens, if it is smaller than assumed.
     pub(super) fn window(self, known: Option<usize>) -> Option<usize> {
         [self.limit, known].into_iter().flatten().min()
     }
 }
 
-/// Do these words tell of a request that was too long?
+/// Whether the message says that a request was too long.
 pub(super) fn is_told(words: &str) -> bool {
     let words = words.to_lowercase();
     TOO_LONG.iter().any(|sign| words.contains(sign))
 }
 
 impl TooLong {
-    /// Tokens by our estimate that may stay raw beside a block of `block`; `estimated` makes estimated tokens of real ones.
+    /// The estimated tokens that may stay raw along with a block of `block`; `estimated` converts real tokens
+    /// to estimated ones.
     pub(super) fn room(self, block: usize, estimated: impl Fn(usize) -> usize) -> usize {
         let ReportedLimit { limit, asked } = self.said;
         let threshold = self.threshold.unwrap_or(usize::MAX);
@@ -106,7 +109,7 @@ impl TooLong {
         let most = match limit {
             Some(limit) => {
                 let most = (limit.saturating_mul(USED) / 100).min(threshold);
-                // It counts more than we do: so it will again.
+                // The provider counts more than we do, and will again.
                 let asked = asked.unwrap_or_default().clamp(1, sent.saturating_mul(MOST_TIMES).max(1));
                 estimated(most).min(most.saturating_mul(sent) / asked)
             }
@@ -116,8 +119,8 @@ impl TooLong {
     }
 }
 
-/// The first message that may begin a raw part of at most `room` tokens, no earlier than Pi's own cut; none where nothing may
-/// stay.
+/// The first message that may start a raw part of at most `room` tokens, not before Pi's own cut; `None` if
+/// nothing may stay.
 pub(super) fn fitting(branch: &Branch, room: usize) -> Option<&str> {
     let visible = branch.visible();
     let mut starts = (branch.before().len()..visible.len()).filter(|at| can_begin_at(visible, *at));
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_providers_say_of_their_limit_is_understood() {
+    fn providers_error_messages_are_parsed() {
         let cases = [
             ("prompt is too long: 213462 tokens > 200000 maximum", Some(200_000), Some(213_462)),
             ("This model's maximum context length is 8192 tokens.", Some(8_192), None),
@@ -195,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_stay_raw_follows_from_the_limit_or_from_what_was_too_long() {
+    fn the_raw_part_follows_from_the_limit_or_the_rejected_size() {
         let too_long = |words: &str, context| TooLong {
             said: ReportedLimit::of(words),
             context,
@@ -205,7 +208,7 @@ mod tests {
         let same = |real| real;
         let limited = too_long("maximum context length is 10000 tokens", 11_000);
         assert_eq!(limited.room(1_000, same), 6_000);
-        // Where the provider counts twice as much as we do, half of it.
+        // If the provider counts twice as much as we do, half of it.
         let twice =
             too_long("maximum context length is 10000 tokens. However, you requested 24000 tokens", 11_000);
         assert_eq!(twice.room(1_000, same), 2_000);

@@ -1,22 +1,22 @@
-//! A history that is larger than a model's window, in parts that are not.
+//! Divides a history that exceeds a model's window into parts that fit.
 //!
-//! It is cut before the headers of messages and summaries, as they stand in the prompt. One message that is too large by
-//! itself loses its middle, and says which it is.
+//! It is cut before the headers of messages and summaries, as written in the prompt. A single message that is
+//! too large loses its middle, and says where the rest is.
 
 use crate::llm::size;
 use crate::text;
 
-/// Bytes of a token, when a text is cut by tokens; a second cut makes up for what is dense.
+/// Bytes per token when a text is cut by tokens; dense text is cut again.
 const BYTES: usize = 3;
 
-/// `history` in parts of at most `most` tokens each, in order; nothing is left out but the middle of a message, or a summary,
-/// that alone is larger.
+/// `history` in parts of at most `most` tokens each, in order. Only the middle of a message or summary that
+/// alone is larger is left out.
 pub(super) fn cut(history: &str, most: usize) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut taken = 0;
     for section in sections(history) {
         let section = shortened(section, most);
-        // A little more than the sum of both, never less.
+        // Slightly more than their sum, never less.
         let tokens = size(&section) + 1;
         match parts.last_mut() {
             Some(part) if taken + tokens <= most => {
@@ -33,7 +33,7 @@ pub(super) fn cut(history: &str, most: usize) -> Vec<String> {
     parts
 }
 
-/// Each message or summary with its header; what stands before the first is one too.
+/// Each message or summary with its header; text before the first header is one too.
 fn sections(history: &str) -> Vec<&str> {
     let mut cuts = vec![0];
     let mut at = 0;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_is_in_one_part_whole_and_no_part_is_too_large() {
+    fn every_message_is_whole_in_one_part_and_no_part_is_too_large() {
         let whole = history(40, 60);
         for most in [100, 333, 1_000, 100_000] {
             let parts = cut(&whole, most);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_only_looks_like_a_header_is_none() {
+    fn a_line_that_only_resembles_a_header_is_not_one() {
         for line in ["[m-1 user]", "[x-0123456789 a]", "m-0123456789", "[s-zzzzzzzzzz D0]", ""] {
             assert_eq!(handle_of(line), None, "{line}");
         }

@@ -1,5 +1,5 @@
-//! The two passes that make nodes: messages into a leaf summary, summaries into a condensed one. Each node is written
-//! with its edges, as soon as it is there; what an abort leaves behind is whole.
+//! The two passes that make nodes: messages into a leaf summary, summaries into a condensed one. Each node is
+//! stored with its edges as soon as it is ready, so an abort leaves only complete ones.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -22,83 +22,83 @@ use crate::store::{NewSummary, PreparedText, Store, StoredSummary, View};
 use crate::text::{self, legible};
 use crate::tokens;
 
-/// What a leaf summary aims at, in tokens, and the share of its source it must not pass.
+/// The target size of a leaf summary, in tokens.
 const LEAF_TARGET: usize = 600;
-/// The same of one of the newest leaf summaries.
+/// The same for one of the newest leaf summaries.
 const RECENT_TARGET: usize = LEAF_TARGET * 3 / 2;
-/// The same for a condensed one; deeper ones stand for more.
+/// The same for a condensed summary; deeper ones cover more.
 const CONDENSED_TARGET: usize = 900;
-/// And an outline of many chunks.
+/// The same for an outline of many chunks.
 pub(super) const OUTLINE_TARGET: usize = 300;
-/// No summary aims at more than this share of what it stands for: 1/n.
+/// A summary's target is at most this share of its source: 1/n.
 const SHRINK: usize = 3;
-/// So little is its own summary: there is nothing for a model to leave out. In tokens.
+/// A source of at most this many tokens is its own summary: a model could not shorten it.
 const LITTLE: usize = 150;
-/// Summaries of so little together are joined: a share of that would be no sentence. In tokens.
+/// Summaries of at most this many tokens in total are joined: a share of that would not be a sentence.
 const SCRAPS: usize = 60;
 /// Characters of a role and of a tool.
 const NAME: usize = 60;
-/// Messages right before a chunk that it is told about.
+/// Messages directly before a chunk that are included as context.
 pub(super) const BEFORE: usize = 3;
 /// Characters of each of them.
 const BEFORE_CHARS: usize = 240;
-/// So many messages at either end of a chunk say where it stands in the session's conversation.
+/// How many messages at either end of a chunk identify its place in the session's conversation.
 const ENDS: usize = 2;
 
-/// What becomes of a summary that no model wrote.
+/// What happens if no model writes a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fallback {
-    /// It is not made: what it would stand for says more, or nobody waits for it.
+    /// No summary is made: its sources say more, or nothing needs it now.
     Nothing,
-    /// The extract it is: the block has no room for its sources.
+    /// An extract: the block has no room for its sources.
     Extract,
-    /// That too, unless the models are given up: then the extract of a longer stretch goes on standing for it.
+    /// An extract too, unless the models were given up: then the existing extract of a longer range stays.
     Finer,
 }
 
-/// What a summary is to be made of.
+/// The source of a summary.
 pub(super) enum Material {
     /// A leaf summary of `chunk`.
     Messages {
-        /// What it stands for.
+        /// Its messages.
         chunk: Vec<Visible>,
-        /// Where that begins among the visible messages.
+        /// Its position among the visible messages.
         place: usize,
-        /// Messages that come before it, for orientation.
+        /// Preceding messages, for context.
         before: Vec<Visible>,
-        /// Is it one of the newest?
+        /// Whether it is one of the newest.
         recent: bool,
     },
-    /// A condensed summary of these, which follow each other.
+    /// A condensed summary of these consecutive ones.
     Summaries(Vec<StoredSummary>),
 }
 
-/// A summary that was made, to be stored.
+/// A finished summary, to be stored.
 pub(super) struct Made {
     pub summary: NewSummary,
-    /// The facts of its messages, of a leaf summary.
+    /// The facts of its messages, for a leaf summary.
     pub facts: Option<Facts>,
 }
 
-/// What both passes work with.
+/// What both passes need.
 #[derive(Clone)]
 pub(super) struct Pass {
     pub store: Store,
     pub summarizer: Arc<Summarizer>,
-    /// What the user wants of every summary that is made now.
+    /// The user's instructions for every summary made now.
     pub instructions: Option<String>,
-    /// What of that was typed after `/compact`.
+    /// The part of them that was typed after `/compact`.
     pub typed: Option<String>,
     /// How long output is shortened for the summarizer.
     pub cut: Cut,
-    /// Most tokens one summary may aim at, so that a few of them fit the block.
+    /// The largest target of a summary, so that several fit the block.
     pub most_tokens: usize,
-    /// Are secrets masked?
+    /// Whether secrets are masked.
     pub redact: bool,
 }
 
 impl Pass {
-    /// The summary of `sources`; `otherwise` says what if no model answers.
+    /// The summary of `sources`; `otherwise` applies if no model answers.
     ///
     /// # Errors
     /// When cancelled, or the store fails.
@@ -111,7 +111,7 @@ impl Pass {
         }
     }
 
-    /// What is made of `sources` when no model is asked; None where `otherwise` wants nothing.
+    /// Makes a summary of `sources` without a model; `None` if `otherwise` asks for nothing.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -151,8 +151,8 @@ impl Pass {
         }
     }
 
-    /// What is made of these when no model is asked, in one look into the store: an extract of each, or one of every `together`
-    /// chunks that follow each other.
+    /// Makes summaries without a model in one read of the store: an extract of each, or one for every
+    /// `together` consecutive chunks.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -176,7 +176,7 @@ impl Pass {
         self.store.read(make).await
     }
 
-    /// One leaf summary of chunks that follow each other.
+    /// One leaf summary of consecutive chunks.
     fn outline(&self, view: &View<'_>, several: &[(Material, Fallback)]) -> Result<Made> {
         let chunks: Vec<&[Visible]> = several.iter().filter_map(|(sources, _)| sources.chunk()).collect();
         let stretch = chunks.concat();
@@ -186,7 +186,8 @@ impl Pass {
         Ok(leaf_of(&stretch, Written::extract(text), Vec::new(), facts))
     }
 
-    /// A leaf summary of `chunk`; `before` are messages that come before it, `recent` says that it is one of the newest.
+    /// A leaf summary of `chunk`; `before` are the preceding messages, `recent` is true for one of the
+    /// newest.
     async fn leaf(
         &self,
         chunk: Vec<Visible>,
@@ -224,7 +225,7 @@ impl Pass {
             (State::Degraded, Fallback::Extract | Fallback::Finer) => Vec::new(),
             (State::Ok, _) => {
                 let (text, claimed) = quotes::taken_off(&written.text);
-                // Within the session the model sees what is masked for a summarizer.
+                // Within the session, the model sees what would be masked for a summarizer.
                 let text = if self.redact { redacted(&text) } else { text };
                 written.text = self.gated(text, &messages);
                 quotes::proven(claimed, &said)
@@ -233,7 +234,7 @@ impl Pass {
         Ok(Some(node_of_messages(&chunk, &said, written, quotes)))
     }
 
-    /// A condensed summary of `sources`, which follow each other.
+    /// A condensed summary of the consecutive `sources`.
     async fn condensed(&self, sources: Vec<StoredSummary>, otherwise: Fallback) -> Result<Option<Made>> {
         let size = tokens_of_summaries(&sources);
         let texts: Vec<&str> = sources.iter().map(|source| source.text.as_str()).collect();
@@ -252,8 +253,8 @@ impl Pass {
         Ok(is_made.then(|| node_of_summaries(&sources, written)))
     }
 
-    /// What of `summaries`, which stand for the whole session so far, bears on what the person typed after `/compact`.
-    /// None where nothing was typed or no model would say.
+    /// What `summaries`, which cover the whole session so far, contain about the instructions typed after
+    /// `/compact`. `None` if nothing was typed or no model answers.
     ///
     /// # Errors
     /// Only when cancelled.
@@ -268,11 +269,11 @@ impl Pass {
         self.summarizer.ask_once(prompt, tokens).await
     }
 
-    /// Summaries as the summarizer reads them, with what they quote.
+    /// Summaries as the summarizer's input, with their quotes.
     fn summaries_written_out(&self, summaries: &[StoredSummary]) -> String {
         let mut out = String::new();
         for (at, source) in summaries.iter().enumerate() {
-            // How things stood is of use only where nothing came after it.
+            // The state of the work is useful only in the last one.
             let is_last = at + 1 == summaries.len();
             let text = if is_last { source.text.clone() } else { state::split(&source.text).0 };
             let text = legible(&text);
@@ -295,12 +296,12 @@ impl Pass {
         if self.redact { redacted(&out) } else { out }
     }
 
-    /// A message as the summarizer may see it.
+    /// The message as the summarizer may see it.
     fn shown(&self, message: Message) -> Message {
         if self.redact { redacted_message(message) } else { message }
     }
 
-    /// A summary with what it lost of what later work rests on in a last line.
+    /// Appends to a summary, in a last line, the important details it has lost.
     fn gated(&self, text: String, messages: &[(Visible, Message)]) -> String {
         let shown: Vec<Message> = messages.iter().map(|(_, message)| self.shown(message.clone())).collect();
         let anchors = gate::anchors(shown.iter().flat_map(gate::said));
@@ -310,7 +311,7 @@ impl Pass {
         }
     }
 
-    /// Where the session's conversation has the chunk.
+    /// The chunk's place in the session's conversation.
     fn stretch(&self, messages: &[(Visible, Message)]) -> Option<Stretch> {
         let ((first, _), (last, _)) = (messages.first()?, messages.last()?);
         // A result may be a stub there.
@@ -327,13 +328,13 @@ impl Pass {
         Some(Stretch { first: first.entry_id.clone(), last: last.entry_id.clone(), ends })
     }
 
-    /// The chunk as the summarizer reads it.
+    /// The chunk as the summarizer's input.
     fn written_out(&self, messages: &[(Visible, Message)]) -> String {
         let mut out = String::new();
         for (visible, message) in messages {
             let handle = visible.original.message_handle();
             let tool = message.tool.as_deref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
-            // Masked before it is shortened: half a key looks like none.
+            // Mask before shortening: half a key is not recognized.
             let shown = self.shown(message.clone()).for_summary(self.cut.shown_bytes(&visible.seen), &handle);
             let (role, shown) = (name(message.role.as_str()), legible(&shown));
             let time = text::minute(visible.seen.timestamp);
@@ -364,12 +365,12 @@ impl Pass {
     }
 }
 
-/// A role or a tool, as it may stand in a header.
+/// A role or a tool, made safe for a header.
 fn name(name: &str) -> String {
     text::one_line(name, NAME).replace(['[', ']'], "")
 }
 
-/// What a leaf summary that stands for `chunk` is stored as.
+/// The stored form of a leaf summary of `chunk`.
 fn node_of_messages(chunk: &[Visible], said: &[&Message], written: Written, quotes: Vec<Quote>) -> Made {
     let facts = Facts::of(said.iter().copied().enumerate());
     leaf_of(chunk, written, quotes, facts)
@@ -381,7 +382,7 @@ fn leaf_of(chunk: &[Visible], written: Written, quotes: Vec<Quote>, facts: Facts
     Made { summary: node(0, written, quotes, &hashes, Sources::Messages(ids)), facts: Some(facts) }
 }
 
-/// What a condensed summary of `sources` is stored as.
+/// The stored form of a condensed summary of `sources`.
 fn node_of_summaries(sources: &[StoredSummary], mut written: Written) -> Made {
     let (text, claimed) = quotes::taken_off(&written.text);
     written.text = text;
@@ -427,7 +428,7 @@ fn tokens_of_summaries(sources: &[StoredSummary]) -> usize {
     sources.iter().map(|source| source.tokens).sum::<usize>() + quoted
 }
 
-/// Does the chunk `next` begin where `one` ends, and is an extract wanted of both?
+/// Whether the chunk `next` starts where `one` ends, and both need an extract.
 fn follow(one: &(Material, Fallback), next: &(Material, Fallback)) -> bool {
     match (one, next) {
         (
@@ -453,7 +454,7 @@ impl Material {
         }
     }
 
-    /// So few tokens of it are their own summary.
+    /// At most this many tokens are their own summary.
     fn little(&self) -> usize {
         match self {
             Self::Messages { .. } => LITTLE,

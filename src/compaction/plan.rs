@@ -1,35 +1,35 @@
-//! Where the leaf pass cuts: uncovered messages into chunks, without a thought of models or disks.
+//! Plans the leaf pass: divides uncovered messages into chunks, without models or disks.
 
 use super::branch::Branch;
 use crate::config::Settings;
 use crate::dag::{BranchMessage, Piece, Span, Visible};
 
-/// A chunk takes at most this share of the model's window: 1/n. Instructions and answer need room too.
+/// A chunk takes at most this share of the model's window: 1/n. Instructions and the answer need room too.
 const WINDOW_SHARE: usize = 4;
 
-/// Most tokens of one tool result that the summarizer is shown; the rest is cut out of its middle. And bytes that are
-/// about as much.
+/// The most tokens shown to the summarizer of one tool result, whose middle is cut out, and about as many
+/// bytes.
 const SHOWN: (usize, usize) = (900, 3_000);
-/// The same for a result so large that its ends tell little of it.
+/// The same for a result so large that its ends say little about it.
 const GLIMPSE: (usize, usize) = (240, 800);
 
-/// A chunk closes before a user's message once it is this full: a new request begins a new subject.
+/// A chunk ends before a user's message once it is this full: a new request starts a new topic.
 const FULL_ENOUGH: f64 = 0.6;
-/// What is not summarized yet may wait for more up to so many tokens: it stays raw meanwhile, and each request pays for it.
+/// A last chunk of fewer tokens may wait for more: it stays raw meanwhile, and each request pays for it.
 const REMAINDER: usize = 4_000;
-/// A last chunk smaller than this share of a whole one joins the one before it.
+/// A last chunk smaller than this share of a full one joins the one before.
 const TOO_SMALL: f64 = 0.25;
 
-/// How the messages are cut and shortened for the summarizer.
+/// How messages are divided and shortened for the summarizer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     /// Tokens of a chunk, as the summarizer sees them.
     pub budget: usize,
-    /// Of a message of more tokens only a glimpse is shown.
+    /// Of a message with more tokens, only a glimpse is shown.
     pub large: usize,
 }
 
-/// The stretches of a frontier that no summary covers.
+/// The ranges of a frontier that no summary covers.
 fn gaps(frontier: &[Piece]) -> Vec<Span> {
     let mut gaps: Vec<Span> = Vec::new();
     for piece in frontier {
@@ -43,19 +43,19 @@ fn gaps(frontier: &[Piece]) -> Vec<Span> {
 }
 
 impl Cut {
-    /// As the settings want it, for a model with this window, in tokens.
+    /// From the settings, for a model with this window, in tokens.
     pub(super) fn of(settings: &Settings, window: Option<usize>) -> Self {
         let most = window.unwrap_or(usize::MAX) / WINDOW_SHARE;
         Self { budget: settings.leaf_chunk_tokens.min(most), large: settings.large_file_threshold_tokens }
     }
 
-    /// What no summary of the branch covers, in chunks.
+    /// The uncovered messages of the branch, in chunks.
     pub(super) fn uncovered(self, branch: &Branch) -> Vec<Span> {
         gaps(&branch.frontier()).into_iter().flat_map(|gap| self.chunks(branch.before(), gap)).collect()
     }
 
-    /// What to summarize anew of the extracts that the frontier is made from: the very same messages, and where one stands for
-    /// several chunks, those that no model has summarized yet.
+    /// What to summarize again of the extracts that the frontier is made from: the same messages and, if an
+    /// extract covers several chunks, those that no model has summarized yet.
     pub(super) fn extracted(self, branch: &Branch) -> Vec<Span> {
         let extracts = branch.degraded_spans();
         let chunks: Vec<Span> =
@@ -63,8 +63,8 @@ impl Cut {
         branch.without_sound(chunks)
     }
 
-    /// Cuts `gap` into chunks of about the budget. A call and its results stay together unless they alone are more than a
-    /// chunk.
+    /// Divides `gap` into chunks of about the budget. A call and its results stay together unless they exceed
+    /// a chunk.
     pub(super) fn chunks(self, visible: &[Visible], gap: Span) -> Vec<Span> {
         let budget = self.budget;
         let mut chunks: Vec<Span> = Vec::new();
@@ -83,7 +83,7 @@ impl Cut {
             let cut = match (new_subject, full, last_cut) {
                 (true, ..) => Some(at),
                 (_, true, Some(cut)) => Some(cut),
-                // One call with results beyond a whole chunk: cut between the results.
+                // One call with results larger than a chunk: cut between the results.
                 (_, true, None) if sum > budget => Some(at),
                 _ => None,
             };
@@ -114,7 +114,7 @@ impl Cut {
         chunks
     }
 
-    /// Is the last chunk so small that it may wait for more?
+    /// Whether the last chunk is so small that it may wait for more.
     pub(super) fn is_remainder(self, visible: &[Visible], chunk: &Span) -> bool {
         self.tokens(&visible[chunk.clone()]) < self.budget.min(REMAINDER)
     }
@@ -123,14 +123,14 @@ impl Cut {
         messages.iter().map(|message| self.shown_tokens(&message.seen)).sum()
     }
 
-    /// Tokens of a message as the summarizer sees it, long output shortened.
+    /// Tokens of a message as the summarizer sees it, with long output shortened.
     pub(super) fn shown_tokens(self, seen: &BranchMessage) -> usize {
         let most = self.shown(seen).0;
-        // People paste whole files: what they say is kept longer than what tools say.
+        // Users paste whole files, so their messages are kept longer than tool output.
         seen.tokens.min(if seen.role == "toolResult" { most } else { most * 4 })
     }
 
-    /// Bytes of a tool result that the summarizer is shown.
+    /// Bytes of a tool result that the summarizer sees.
     pub(super) fn shown_bytes(self, seen: &BranchMessage) -> usize {
         self.shown(seen).1
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_request_begins_a_new_chunk_once_the_old_one_is_full_enough() {
+    fn a_new_request_starts_a_chunk_once_the_last_is_full_enough() {
         let turn = [("user", 100), ("assistant", 100)];
         assert_eq!(lengths(&turn.repeat(6), 500), [4, 4, 4]);
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_very_large_output_only_a_glimpse_is_shown() {
+    fn only_a_glimpse_of_a_very_large_output_is_shown() {
         let cut = Cut { budget: 1_000, large: 5_000 };
         let seen = |role, tokens| messages(&[(role, tokens)]).remove(0).seen;
         assert_eq!(cut.shown_tokens(&seen("toolResult", 5_000)), SHOWN.0);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_end_joins_the_chunk_before_it() {
+    fn a_small_last_chunk_joins_the_one_before() {
         let plan = [vec![("assistant", 100); 10], vec![("user", 5)]].concat();
         assert_eq!(lengths(&plan, 500), [5, 6]);
     }

@@ -1,4 +1,4 @@
-//! How far a compaction is, for whoever waits for it.
+//! The progress of a compaction, for those waiting for it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::llm::{Answer, Model, Pending, Request};
 use crate::text;
 
-/// What is known while a compaction is under way.
+/// The state of a running compaction.
 #[derive(Debug)]
 pub struct Progress {
     started: Instant,
@@ -16,11 +16,11 @@ pub struct Progress {
     heard: Mutex<Heard>,
 }
 
-/// What the answers told.
+/// What the answers reported.
 #[derive(Debug, Default)]
 struct Heard {
     model: Option<String>,
-    /// Dollars, where the providers' prices are known.
+    /// Dollars, if the providers' prices are known.
     cost: f64,
 }
 
@@ -36,17 +36,17 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// So many more summaries are to be made.
+    /// Adds to the number of planned summaries.
     pub(super) fn plan(&self, summaries: usize) {
         self.planned.fetch_add(summaries, Ordering::Relaxed);
     }
 
-    /// One of them is made, or given up.
+    /// Counts a summary that was made or given up.
     pub(super) fn made(&self) {
         self.made.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Dollars spent, as far as it is known.
+    /// Dollars spent, as far as known.
     pub(super) fn cost(&self) -> f64 {
         self.heard().cost
     }
@@ -75,7 +75,7 @@ impl Progress {
     }
 }
 
-/// A model whose answers are noted.
+/// A model whose answers are recorded.
 pub(super) struct Watched {
     pub model: Arc<dyn Model>,
     pub progress: Arc<Progress>,

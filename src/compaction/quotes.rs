@@ -1,27 +1,28 @@
-//! Quotes: what the user wants to hold, and what is still to be done, in words that were said exactly so.
+//! Quotes: the user's rules and the open tasks, in their exact words.
 //!
-//! A model may paraphrase a summary; a rule that was paraphrased is another rule. So a quote is kept only if its source
-//! has it word for word, blanks folded. Rules are the user's alone: what a tool's output demands is none.
+//! A model may paraphrase a summary, but a paraphrased rule is another rule. So a quote is kept only if its
+//! source contains it verbatim, with whitespace folded. Only the user makes rules: demands in tool output
+//! don't count.
 
 use std::collections::HashSet;
 
 use crate::model::{Message, Quote, QuoteKind, Role};
 
-/// Most quotes of a leaf summary, and most that a condensed one carries on.
+/// The most quotes of a leaf summary, and the most that a condensed one carries on.
 const MOST: usize = 8;
 const MOST_CARRIED: usize = 40;
-/// A quote has at least and at most so many characters; less says nothing, more is no quote.
+/// The shortest and the longest quote in characters: a shorter one says nothing, a longer one is not a quote.
 const LENGTH: (usize, usize) = (8, 400);
-/// What an answer says beside its summary.
+/// The quotes an answer contains besides its summary.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
-    /// Nothing: no such section.
+    /// No such section.
     Nothing,
-    /// These, unproven; none where the section says so.
+    /// Unverified quotes; empty if the section says so.
     Quotes(Vec<Quote>),
 }
 
-/// Takes the section of quotes off an answer.
+/// Separates the section of quotes from an answer.
 pub(super) fn taken_off(answer: &str) -> (String, Claimed) {
     let mut kept: Vec<&str> = Vec::new();
     let mut claimed: Option<Vec<Quote>> = None;
@@ -60,7 +61,7 @@ fn heading(line: &str) -> Option<&str> {
     Some(line[start.len()..].trim())
 }
 
-/// A line `rule: "words"`.
+/// Parses a line `rule: "words"`.
 fn quote(line: &str) -> Option<Quote> {
     let line = line.trim_start_matches(['-', '*', '•', '·', ' ']);
     let (kind, text) = line.split_once(':')?;
@@ -75,7 +76,7 @@ fn quote(line: &str) -> Option<Quote> {
     Some(Quote { kind, text: inner.unwrap_or(&text).trim().to_owned() })
 }
 
-/// Those of `claimed` that `messages` prove, in the order in which they were said.
+/// The `claimed` quotes that `messages` contain, in the order of the messages.
 pub(super) fn proven(claimed: Claimed, messages: &[&Message]) -> Vec<Quote> {
     let Claimed::Quotes(claimed) = claimed else { return Vec::new() };
     let said: Vec<(usize, &Role, String)> = (messages.iter().enumerate())
@@ -93,8 +94,8 @@ pub(super) fn proven(claimed: Claimed, messages: &[&Message]) -> Vec<Quote> {
     once(found.into_iter().map(|(_, quote)| quote), MOST)
 }
 
-/// What a condensed summary carries on of its sources' quotes, given oldest first: every rule, and of the tasks those that
-/// the model names again; all of them where it said nothing of quotes.
+/// The quotes that a condensed summary carries on from its sources, which are sorted oldest first: every
+/// rule, and those tasks that the model names again, or all tasks if it had no such section.
 pub(super) fn carried(claimed: &Claimed, sources: Vec<Quote>) -> Vec<Quote> {
     let still = |quote: &Quote| match claimed {
         Claimed::Nothing => true,
@@ -109,7 +110,7 @@ pub(super) fn carried(claimed: &Claimed, sources: Vec<Quote>) -> Vec<Quote> {
     newest
 }
 
-/// Is it neither too short nor too long? A character of a script that writes words with one or two counts double.
+/// Whether the length is permitted. Characters of scripts that write a word with one or two count double.
 fn is_quotable(text: &str) -> bool {
     let wide = text.chars().filter(|c| *c >= '\u{2e80}').count();
     let characters = text.chars().count();
@@ -120,7 +121,7 @@ fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Where `quote` stands in `text` as whole words.
+/// The position of `quote` in `text` as whole words.
 fn find(text: &str, quote: &str) -> Option<usize> {
     if !is_quotable(quote) {
         return None;
@@ -135,7 +136,7 @@ fn find(text: &str, quote: &str) -> Option<usize> {
     text.match_indices(quote).map(|(at, _)| at).find(whole)
 }
 
-/// The first `most`, nothing twice.
+/// The first `most` distinct quotes.
 fn once(quotes: impl Iterator<Item = Quote>, most: usize) -> Vec<Quote> {
     let mut seen = HashSet::new();
     quotes.filter(|quote| seen.insert(quote.text.clone())).take(most).collect()
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_is_taken_off_and_the_rest_is_the_summary() {
+    fn the_quotes_are_removed_and_the_rest_is_the_summary() {
         let answer = "Work\nstory.\n\n**Quotes:**\n- rule: \"never touch  main.rs\"\ntask: “write the parser”\n\nExpand for details about: all";
         let expected = vec![rule("never touch main.rs"), task("write the parser")];
         assert_eq!(
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_is_kept_only_if_it_was_said_word_for_word_and_a_rule_only_if_the_user_said_it() {
+    fn only_verbatim_quotes_and_the_users_own_rules_are_kept() {
         let messages = [
             r#"{"role":"user","content":"Please never\n  touch main.rs.\nThanks"}"#,
             r#"{"role":"assistant","content":[{"type":"text","text":"I still have to write the parser."}]}"#,
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_carried_on_and_tasks_as_long_as_they_are_open() {
+    fn rules_and_open_tasks_are_carried_on() {
         let sources = vec![
             rule("never touch main.rs"),
             task("write the parser"),

@@ -1,23 +1,24 @@
-//! Going round once more where something was purged while it was being told of, in whichever process.
+//! Repeats work if another process or this one purged something meanwhile.
 //!
-//! What was read before a purge no longer holds: a summary of it is refused, rows are gone, and a block that was finished all the
-//! same may tell of it. What was made of the rest is stored by then, so another round costs little.
+//! What was read before a purge is no longer valid: a summary of it is rejected, rows are gone, and even a
+//! finished block may describe purged text. Summaries of the rest are already stored, so another round costs
+//! little.
 
 use super::job::Job;
 use crate::error::{Code, Result};
 
-/// Rounds at most. Whoever purges all the time gets what the last one comes to.
+/// Maximum number of rounds. If purges never stop, the last round's result stands.
 const MOST: usize = 4;
 
 /// The rounds of one piece of work.
 pub(super) struct Rounds {
     begun: usize,
-    /// What the store had counted when this one began.
+    /// The store's counter at the start of this round.
     rewritten: i64,
 }
 
 impl Rounds {
-    /// Before the first.
+    /// Before the first round.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -25,12 +26,12 @@ impl Rounds {
         Ok(Self { begun: 1, rewritten: job.rewritten().await? })
     }
 
-    /// Is there to be another, after one that came to `outcome`?
+    /// Whether another round is needed after `outcome`.
     pub(super) async fn go_on<T>(&mut self, job: &Job<'_>, outcome: &Result<T>) -> bool {
         if self.begun >= MOST || matches!(outcome, Err(error) if error.code() == Code::Cancelled) {
             return false;
         }
-        // A store that can't be read is what the outcome tells of.
+        // If the store can't be read, the outcome already says so.
         let now = job.rewritten().await.unwrap_or(self.rewritten);
         self.begun += 1;
         std::mem::replace(&mut self.rewritten, now) != now

@@ -1,6 +1,8 @@
-//! Where the work stands: what a block says beside its summaries, all of it from messages, so that no summarizer can lose it.
+//! The state of the work: the block's sections besides its summaries, all taken from messages, so that no
+//! summarizer can lose them.
 //!
-//! The user's requests word for word, rules and open tasks, decisions, checks with their outcome, and files as they are.
+//! The user's requests verbatim, rules and open tasks, decisions, checks with their outcome, and the current
+//! state of files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -16,31 +18,31 @@ use crate::{text, tokens};
 use super::redact::redacted;
 use super::state::{self, FIELDS};
 
-/// Most requests before the last one that are read, and most characters of one.
+/// The most earlier requests to read, and the most characters of one.
 const REQUESTS: usize = 40;
 const REQUEST: usize = 600;
-/// Most files that are compared with the disk.
+/// The most files to compare with the disk.
 const COMPARED: usize = 40;
-/// Files that are named as the last ones touched.
+/// How many of the last touched files are listed.
 const LAST_FILES: usize = 5;
-/// Characters of a line of the summarizer's, of a command and of how it failed, of a path, and of a quote.
+/// Characters of the summarizer's lines, of a command and its failure, of a path, and of a quote.
 const STATE: usize = 240;
 const CHECK: usize = 140;
 const PATH: usize = 200;
 const QUOTE: usize = 400;
-/// Most messages of the user's that are taken for one request.
+/// The most user messages that count as one request.
 const MOST_ADDED: usize = 12;
 
-/// What a block says beside its summaries. Lines are in the order in which they are kept when room is short.
+/// The block's sections besides its summaries. Lines are sorted by which are kept first when room is short.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
-    /// The user's last request, where it does not stay raw.
+    /// The user's last request, unless it stays raw.
     pub request: Option<Request>,
     /// Goal, progress, checks.
     pub state: Vec<String>,
     /// Rules and open tasks.
     pub constraints: Vec<String>,
-    /// Requests before the last one, newest first.
+    /// Earlier requests, newest first.
     pub requests: Vec<String>,
     /// Newest first.
     pub decisions: Vec<String>,
@@ -50,35 +52,35 @@ pub(super) struct Standing {
     pub read: Vec<String>,
 }
 
-/// A request of the user's.
+/// A request of the user.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// The message that it is in.
+    /// The id of its message.
     pub handle: String,
     pub text: String,
-    /// The agent has answered it.
+    /// Whether the agent has answered it.
     pub is_answered: bool,
 }
 
-/// What standing is told from.
+/// The inputs of a state.
 pub(super) struct Source<'a> {
     pub view: &'a View<'a>,
     /// The visible messages, and how many of them come before the kept tail.
     pub visible: &'a [Visible],
     pub before: usize,
     pub facts: &'a Facts,
-    /// What summaries quote, with the places where their stretches begin.
+    /// The summaries' quotes, with the positions where those summaries start.
     pub quotes: Vec<(usize, QuoteKind, String)>,
     /// The text of the newest leaf summary.
     pub newest: Option<&'a str>,
-    /// The project's folder, where files are compared with what was seen of them.
+    /// The project's folder, whose files are compared with what the agent saw.
     pub folder: Option<&'a Path>,
-    /// Are secrets masked?
+    /// Whether secrets are masked.
     pub redact: bool,
 }
 
 impl Standing {
-    /// Reads it.
+    /// Computes the state.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -111,13 +113,13 @@ impl Source<'_> {
         if self.redact { redacted(text) } else { text.to_owned() }
     }
 
-    /// The places of the user's messages before `end`, newest first.
+    /// The positions of the user's messages before `end`, newest first.
     fn asked(&self, end: usize) -> impl Iterator<Item = usize> {
         (0..end).rev().filter(|at| self.visible[*at].seen.role == "user")
     }
 
-    /// The places of the user's messages since the agent finished an answer before the last of them, newest first: a request, and
-    /// what was added while the agent worked on it.
+    /// The positions of the user's messages in the last request, newest first: the request itself, and what
+    /// the user added while the agent worked on it. It starts after the last finished answer before them.
     fn turn(&self) -> Result<Vec<usize>> {
         let mut turn = Vec::new();
         for at in self.asked(self.visible.len()).take(MOST_ADDED) {
@@ -131,7 +133,7 @@ impl Source<'_> {
         Ok(turn)
     }
 
-    /// Is the message at this place an answer after which the agent waits for the user?
+    /// Whether the message at this position is an answer after which the agent waits for the user.
     fn is_finished(&self, at: usize) -> Result<bool> {
         if self.visible[at].seen.role != "assistant" {
             return Ok(false);
@@ -154,7 +156,7 @@ impl Source<'_> {
 
     fn requests(&self, turn: &[usize]) -> Result<Vec<String>> {
         let line = |at: usize| {
-            // Masked before it is shortened: half a key looks like none.
+            // Mask before shortening: half a key is not recognized.
             let text = self.masked(self.message(at)?.searchable().trim());
             let text = text::head_and_tail(&text, REQUEST, |gone| format!("[… {gone} bytes left out …]"));
             Ok(format!("- {}: \"{}\"", self.handle(at), text::one_line(&text, 2 * REQUEST)))
@@ -181,7 +183,7 @@ impl Source<'_> {
             let last = if check.failure.is_some() { &mut failing } else { &mut passing };
             last.get_or_insert(check);
         }
-        // The later of the two comes first.
+        // The later of the two first.
         let mut last: Vec<_> = [failing, passing].into_iter().flatten().collect();
         last.sort_by_key(|check| std::cmp::Reverse(check.at));
         for check in last {
@@ -201,7 +203,7 @@ impl Source<'_> {
         lines.iter().map(|line| self.masked(line)).collect()
     }
 
-    /// Rules that hold, open tasks, and rules that a later one replaced; the newest first of each.
+    /// Rules in force, open tasks, and replaced rules; the newest of each first.
     fn constraints(&self) -> Vec<String> {
         let quoted = |kind: QuoteKind| {
             let quotes = self.quotes.iter().filter(move |(_, is, _)| *is == kind);
@@ -209,7 +211,7 @@ impl Source<'_> {
         };
         let said = |said: &crate::facts::Said| (said.at, said.text.clone());
         let rules = merged(quoted(QuoteKind::Rule), self.facts.rules.iter().map(said));
-        // A summarizer goes on quoting what it was not told is done.
+        // A summarizer keeps quoting tasks if it does not know that they are done.
         let tasks = self.facts.still_open(quoted(QuoteKind::Task).collect());
         let tasks = merged(tasks.into_iter(), self.facts.tasks.iter().map(said));
         let meant: Vec<Meaning> = rules.iter().map(|rule| Meaning::of(rule)).collect();
@@ -250,12 +252,12 @@ impl Source<'_> {
     }
 }
 
-/// Is it something that was said in the conversation, or done in it by the agent?
+/// Whether it is a message of the conversation between user and agent, including tool results.
 fn is_talk(message: &Visible) -> bool {
     matches!(message.seen.role.as_str(), "user" | "assistant" | "toolResult")
 }
 
-/// Files, the one touched last first; those in the project's folder by their paths in there.
+/// Files, last touched first; those in the project's folder with relative paths.
 fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
     let mut files: BTreeMap<String, File> = BTreeMap::new();
     for (path, file) in &facts.files {
@@ -267,8 +269,8 @@ fn newest(facts: &Facts, folder: Option<&Path>) -> Vec<(String, File)> {
     files
 }
 
-/// Returns which files changed on disk since the agent saw them, with the message that showed them last. Of many only the newest are
-/// compared.
+/// Returns the files that changed on disk since the agent saw them, with the message that showed them last.
+/// If there are many, only the newest are compared.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -291,7 +293,7 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// Sentences of both in the order in which they were said, each once: what one says as a part of the other is said by the longer.
+/// Merges sentences of both in order, each once: if one contains the other, the longer one is kept.
 fn merged(
     quoted: impl Iterator<Item = (usize, String)>,
     found: impl Iterator<Item = (usize, String)>,
@@ -324,8 +326,9 @@ fn capitalized(word: &str) -> String {
 }
 
 impl Request {
-    /// Returns its lines in a block, in at most `most` tokens: of a long one the beginning and the end. Its text is quoted, so that
-    /// nothing in it can open a section. On a branch that was `left`, nothing is under way any more.
+    /// Returns its lines in a block, in at most `most` tokens; a long request keeps its beginning and end.
+    /// Its text is quoted, so that nothing in it can open a section. On an abandoned branch (`left`), no
+    /// request is current.
     pub(super) fn lines(&self, most: usize, left: bool) -> String {
         let label = match (left, self.is_answered) {
             (true, _) => "Last request on that branch",

@@ -1,13 +1,14 @@
-//! How the work stood at the end of a stretch, in the summarizer's words: a section of its answer, kept in the summary's text.
+//! The state of the work at the end of a range, in the summarizer's words: a section of its answer, kept in
+//! the summary's text.
 //!
-//! Only the newest leaf summary's state is of use. The block shows it first and leaves out all others.
+//! Only the newest leaf summary's state is useful. The block shows it first and leaves out all others.
 
-/// What a summarizer is asked for, in this order.
+/// The fields a summarizer is asked for, in this order.
 pub(super) const FIELDS: [&str; 4] = ["goal", "in progress", "blocked", "next"];
-/// The line that begins the section.
+/// The line that starts the section.
 const HEADING: &str = "state:";
 
-/// Returns a summary's text without the section, and what the section says of each of [`FIELDS`].
+/// Returns a summary's text without the section, and the section's value for each of [`FIELDS`].
 pub(super) fn split(text: &str) -> (String, [Option<String>; 4]) {
     let mut state = <[Option<String>; 4]>::default();
     let mut kept: Vec<&str> = Vec::new();
@@ -30,7 +31,7 @@ pub(super) fn split(text: &str) -> (String, [Option<String>; 4]) {
     (kept.join("\n").trim().to_owned(), state)
 }
 
-/// A line `in progress: …`, by the field's place; nothing where it says that there is nothing.
+/// Parses a line `in progress: …` into the field's index and value; `None` for an empty one.
 fn field(line: &str) -> Option<(usize, Option<String>)> {
     let (name, said) = line.trim_start_matches(['-', '•', '·', '*', ' ']).split_once(':')?;
     let name = name.trim_matches(['*', '_', ' ']).to_lowercase();
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_section_is_taken_off_and_what_is_not_said_is_missing() {
+    fn the_state_is_removed_and_empty_fields_are_missing() {
         let text = "Parser work\nDid this.\n\n**State:**\n- **goal:** ship the parser\n- in progress: the lexer\nblocked: none\n\nExpand for details about: all";
         let (rest, [goal, progress, blocked, next]) = split(text);
         assert_eq!(rest, "Parser work\nDid this.\n\nExpand for details about: all");

@@ -1,7 +1,8 @@
-//! One summary, proven to come about: asked for in detail, then as bullet points, then extracted without a model.
+//! Produces one summary in any case: asks for full detail, then for bullet points, then extracts without a
+//! model.
 //!
-//! A history beyond the model's window is summarized in parts, and then their summaries. Whatever the models do, a compaction
-//! waits for them no longer than [`Patience`] says.
+//! A history larger than the model's window is summarized in parts, whose summaries are then summarized.
+//! Whatever the models do, a compaction waits no longer than [`Patience`] allows.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,42 +21,43 @@ use crate::llm::{Answer, Failure, InSession, Kind, Model, Reply, Request, add_us
 use crate::model::State;
 use crate::tokens;
 
-/// When questions in a row have failed for this much, the rest of the compaction goes without a model.
+/// When consecutive failures reach this weight, the rest of the compaction runs without a model.
 const GIVE_UP: usize = 12;
-/// What a question counts that reached no model.
+/// The weight of a question that reached no model.
 const UNREACHABLE: usize = 3;
-/// What a question counts whose answer was of no use.
+/// The weight of a useless answer.
 const USELESS: usize = 1;
-/// A compaction waits for this many calls' time without a useful answer, and this much longer.
+/// A compaction waits for the duration of this many calls without a useful answer, plus this long.
 const PATIENCE: (u32, Duration) = (2, Duration::from_secs(10));
-/// Parts of parts are as deep as it goes.
+/// The maximum depth of dividing parts into parts.
 const ROUNDS: u32 = 4;
-/// In parts smaller than this, tokens, nothing is left to be told of.
+/// Parts of fewer tokens leave nothing to summarize.
 const LEAST_PART: usize = 300;
 
-/// Asks for summaries on behalf of one compaction, and keeps count.
+/// Asks for the summaries of one compaction, and counts calls.
 pub(super) struct Summarizer {
     model: Arc<dyn Model>,
     cancel: CancellationToken,
     guidance: Guidance,
     permits: Semaphore,
-    /// How long one call may take.
+    /// The time limit of one call.
     limit: Duration,
     patience: Patience,
-    /// What the failures in a row count.
+    /// The weight of consecutive failures.
     fruitless: AtomicUsize,
     asked: AtomicUsize,
     spent: Mutex<Spent>,
 }
 
-/// How long a compaction waits for models: a bounded time from the first question on that was put since the last useful answer.
+/// How long a compaction waits for models: a bounded time since the first question after the last useful
+/// answer.
 struct Patience {
     most: Duration,
     since: Mutex<Option<Instant>>,
 }
 
 impl Patience {
-    /// When it ends for a question that is put now.
+    /// When it ends for a question asked now.
     fn end(&self) -> Instant {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now)
             + self.most
@@ -72,7 +74,7 @@ struct Spent {
     last_failure: Option<String>,
 }
 
-/// A summary's text and how it came about.
+/// A summary's text and how it was made.
 pub(super) struct Written {
     pub text: String,
     pub state: State,
@@ -81,12 +83,12 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// So little that it is its own summary.
+    /// A source so short that it is its own summary.
     pub(super) fn itself(text: String) -> Self {
         Self { text, state: State::Ok, model: None, usage: None }
     }
 
-    /// What stands in for a summary that no model wrote, nor was asked for.
+    /// An extract in place of a summary for which no model was asked.
     pub(super) fn extract(text: String) -> Self {
         Self { text, state: State::Degraded, model: None, usage: None }
     }
@@ -109,24 +111,24 @@ impl Summarizer {
         }
     }
 
-    /// Leave to work on one more summary; waits for one of those under way. To be held while its sources are read, so that
-    /// a long history never lies in memory at once.
+    /// Waits for a permit to work on one more summary. Hold it while reading the sources, so that a long
+    /// history is never all in memory.
     ///
     /// # Errors
     /// When the compaction is cancelled.
     pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
         let turn = self.permits.acquire().await.map_err(|_| Error::cancelled())?;
-        // Whoever waited for it must not begin after all.
+        // Cancelled while waiting: don't start.
         if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(turn) }
     }
 
-    /// Is it no use to ask for anything more?
+    /// Whether asking further is useless.
     pub(super) fn has_given_up(&self) -> bool {
         self.fruitless.load(Ordering::Relaxed) >= GIVE_UP
     }
 
-    /// A summary of `material` of about `target` tokens, smaller than `source_tokens`; without a usable answer what
-    /// `extract` makes in at most as many tokens as it is given.
+    /// A summary of `material` of about `target` tokens, smaller than `source_tokens`. Without a usable
+    /// answer, the result of `extract`, which gets the maximum number of tokens.
     ///
     /// # Errors
     /// Only when the compaction is cancelled.
@@ -157,11 +159,11 @@ impl Summarizer {
                     let useless = failure.answered();
                     let unasked = failure.kind == Kind::Unasked;
                     let reason = self.note(failure);
-                    // What is left alone was asked before, and what it said then tells more.
+                    // A model that is being skipped failed before, and that failure says more.
                     if !unasked || self.last_failure().is_none() {
                         why = Some(reason);
                     }
-                    // Who did not answer, or did not want to, would not if asked for less.
+                    // A model that did not answer, or refused, would not answer a smaller question either.
                     if !useless {
                         break;
                     }
@@ -174,7 +176,7 @@ impl Summarizer {
         Ok(Written { text: extract(cap(target, source_tokens)), state: State::Degraded, model: None, usage })
     }
 
-    /// The answer to one question, or, where that is larger than the window, to several. What they used is added to `usage`.
+    /// Asks one question or, if it exceeds the window, several. Adds what they used to `usage`.
     async fn answer(
         &self,
         material: &Material<'_>,
@@ -196,7 +198,7 @@ impl Summarizer {
         }
     }
 
-    /// Asks for summaries of parts that fit into `room` tokens, and then for one of these.
+    /// Asks for summaries of parts that fit into `room` tokens, and then for one summary of these.
     async fn in_parts(
         &self,
         material: &Material<'_>,
@@ -206,7 +208,7 @@ impl Summarizer {
         (room, rounds): (usize, u32),
     ) -> Result<Answer> {
         let around = size(&prompts::render(&self.guidance, &Material { history: "", ..*material }, level));
-        // What is asked around them is of the same length for all of them, but for a few words.
+        // The prompt around the parts has nearly the same length for all of them.
         let most = room.saturating_sub(around + 16);
         let parts = if most < LEAST_PART { Vec::new() } else { parts::cut(material.history, most) };
         if parts.is_empty() {
@@ -232,12 +234,12 @@ impl Summarizer {
         self.answer(&whole, level, target, usage, rounds).await
     }
 
-    /// The user's prompts, or the shipped ones.
+    /// The user's prompts, or the built-in ones.
     pub(super) fn guidance(&self) -> &Guidance {
         &self.guidance
     }
 
-    /// The answer to `prompt` in about `target` tokens, asked for once. None where no model gives a usable one.
+    /// The answer to `prompt` in about `target` tokens, asked once. `None` if no model gives a usable one.
     ///
     /// # Errors
     /// Only when the compaction is cancelled.
@@ -280,7 +282,8 @@ impl Summarizer {
             () = self.cancel.cancelled() => return Err(Error::cancelled()),
             () = tokio::time::sleep_until(end) => Err(self.too_late()),
         };
-        // An answer that came in time is kept; a call that failed because we stop says nothing of the model.
+        // Keep an answer that came in time; a call that failed because of the cancellation says nothing about
+        // the model.
         if answer.is_err() && self.cancel.is_cancelled() {
             return Err(Error::cancelled());
         }
@@ -295,22 +298,22 @@ impl Summarizer {
         Failure::unreachable(format!("no useful answer within {} s", self.patience.most.as_secs()))
     }
 
-    /// Calls made so far.
+    /// The number of calls so far.
     pub(super) fn calls(&self) -> usize {
         self.model.calls().unwrap_or_else(|| self.asked.load(Ordering::Relaxed))
     }
 
-    /// What all calls used together, as Pi reports usage.
+    /// The total usage of all calls, in Pi's format.
     pub(super) fn usage(&self) -> Option<Value> {
         self.spent().usage.clone()
     }
 
-    /// Why the latest summary that no model wrote was not written by one.
+    /// Why the last degraded summary was not written by a model.
     pub(super) fn last_failure(&self) -> Option<String> {
         self.spent().last_failure.clone()
     }
 
-    /// Counts a failure; why it was one.
+    /// Counts a failure. Returns its reason.
     fn note(&self, failure: Failure) -> String {
         let weight = match failure.kind {
             Kind::Useless | Kind::Refused => USELESS,
@@ -326,21 +329,21 @@ impl Summarizer {
     }
 }
 
-/// Most tokens of an extract of `source_tokens` in the place of a summary of about `target`.
+/// The most tokens of an extract of `source_tokens` that replaces a summary of about `target`.
 pub(super) fn cap(target: usize, source_tokens: usize) -> usize {
     target.min(source_tokens.saturating_sub(1)).max(1)
 }
 
-/// A summary that is not smaller than its source is none.
+/// Rejects a summary that is not smaller than its source.
 fn smaller(mut reply: Reply, source_tokens: usize) -> Answer {
-    // Pi shows the block between marks of its own, which an answer must not close either.
+    // Pi shows the block between its own tags, which an answer must not close either.
     reply.text = prompts::without_fences(&reply.text).replace("</summary", "<\\/summary");
     if tokens::estimate(&reply.text) < source_tokens {
         return Ok(reply);
     }
     let whose = reply.model.map(|model| format!("{model}: ")).unwrap_or_default();
     let reason = format!("{whose}the answer is not smaller than what it summarizes");
-    // What it used is counted already.
+    // Its usage is already counted.
     Err(Failure::useless(reason))
 }
 

@@ -1,5 +1,6 @@
-//! Where a compaction would cut now: where Pi does, or in a lean context where a fold does, if that leaves less. What stands before
-//! that may be summarized ahead of time; what is cut otherwise in the end was summarized in vain, no more.
+//! Where a compaction would cut now: at Pi's own cut, or in a lean context at a fold's, whichever leaves
+//! less. What comes before may be summarized ahead of time. If the actual cut differs, that work was wasted,
+//! nothing worse.
 
 use std::sync::Arc;
 
@@ -12,18 +13,18 @@ use crate::model::Message;
 use crate::policy;
 use crate::store::Store;
 
-/// Whose branch, and how it is compacted.
+/// The branch's session, and how it is compacted.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub store: &'a Store,
     pub memory: &'a Arc<Memory>,
     pub conversation: ConversationId,
     pub settings: &'a Settings,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     pub model: Option<&'a str>,
 }
 
-/// The entry that a compaction of the branch that ends with `leaf` keeps first; none where it keeps everything.
+/// The first entry that a compaction of the branch ending at `leaf` keeps; `None` if it keeps everything.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -46,11 +47,12 @@ pub(super) async fn kept(asked: Asked<'_>, leaf: &str) -> Result<Option<String>>
     read.await
 }
 
-/// The place of the first message that stays raw, so that about the last `keep` tokens do, by Pi's own measure, which `size` tells.
-/// Where that is a result, a fold goes back to its call and Pi on to the next message. None where everything stays.
+/// The position of the first message that stays raw, so that about `keep` tokens remain, as measured by
+/// `size`, Pi's own measure. If that message is a result, a fold moves back to its call, and Pi moves on to
+/// the next message. `None` if everything stays.
 ///
 /// # Errors
-/// What `size` says.
+/// When `size` fails.
 fn first_kept(
     visible: &[Visible],
     keep: usize,

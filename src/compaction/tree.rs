@@ -1,5 +1,6 @@
-//! A branch that is left: when the person goes elsewhere in the session's tree and wants to keep an account of what was
-//! left behind, that account is a block too, made of the same summaries. Whoever comes back later finds them made.
+//! Summarizes an abandoned branch: when the user moves elsewhere in the session's tree and wants a summary of
+//! the branch left behind, that is a block too, made from the same summaries. On returning to the branch,
+//! they exist already.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,56 +11,56 @@ use super::{Work, block};
 use crate::error::{Code, Result};
 use crate::model::CompactionDetails;
 
-/// What the account of a branch that was left is called.
+/// The title of the summary of an abandoned branch.
 const TITLE: &str = "Branch Left Behind";
 
-/// What Pi's hook tells of the branch that is left.
+/// Pi's hook about the abandoned branch.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeftBranch {
-    /// The entry it ends with.
+    /// Its last entry.
     pub leaf_id: String,
-    /// The last entry that the new branch has in common with it; without one, they share nothing.
+    /// The last entry that it shares with the new branch; `None` if they share nothing.
     pub common_ancestor_id: Option<String>,
-    /// What the person wants to know of it.
+    /// The user's instructions.
     pub custom_instructions: Option<String>,
     /// The model's context window in tokens.
     pub context_window: Option<usize>,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     pub model: Option<String>,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum LeftOutcome {
-    /// Here is the account.
+    /// The summary is ready.
     Summarized {
-        /// As Pi stores it.
+        /// The summary as Pi stores it.
         summary: Box<LeftSummary>,
     },
-    /// Nothing was said on it.
+    /// The branch has no messages.
     Declined,
     /// Stopped on request; finished summaries are kept.
     Cancelled,
 }
 
-/// The account as Pi stores it.
+/// The summary as Pi stores it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftSummary {
     /// The block.
     pub summary: String,
-    /// The new summaries and what they span, as those of a compaction.
+    /// The new summaries and their span, as in a compaction.
     pub details: CompactionDetails,
-    /// What the model calls used together.
+    /// The total usage of the model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Value>,
 }
 
-/// Tells of the branch that `left` names.
+/// Summarizes the branch that `left` names.
 ///
 /// # Errors
-/// When the store fails, or the branch is not what `left` says.
+/// When the store fails, or the branch does not match `left`.
 ///
 /// # Cancel safety
 /// As [`super::run`].

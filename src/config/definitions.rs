@@ -35,7 +35,7 @@ pub enum Kind {
     Number {
         /// The default.
         default: usize,
-        /// What is accepted.
+        /// The accepted range.
         range: RangeInclusive<usize>,
         /// Where the value is kept.
         field: fn(&mut Settings) -> &mut usize,
@@ -86,7 +86,7 @@ impl Definition {
         variable(self.key)
     }
 
-    /// Is `name` this setting's key or one of its other spellings?
+    /// Whether `name` is this setting's key or one of its other spellings.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         self.key == name || self.also.contains(&name)

@@ -1,11 +1,11 @@
-//! The reference of the settings, made from their definitions: `docs/configuration.md` is this text, and a test holds it to
-//! that.
+//! The reference of the settings, generated from their definitions: `docs/configuration.md` is this text,
+//! which a test checks.
 
 use std::fmt::Write as _;
 
 use super::{DEFINITIONS, Kind};
 
-/// What stands around the settings.
+/// The text around the settings.
 const FRAME: &str = include_str!("configuration.md");
 
 /// `docs/configuration.md`.
@@ -46,9 +46,9 @@ pub fn reference() -> String {
 mod tests {
     use super::*;
 
-    /// `UPDATE_DOCS=1 cargo test --profile fast docs` writes it anew.
+    /// `UPDATE_DOCS=1 cargo test --profile fast docs` rewrites it.
     #[test]
-    fn docs_configuration_md_says_what_the_definitions_say() {
+    fn docs_configuration_md_matches_the_definitions() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(path, reference()).unwrap();

@@ -1,4 +1,4 @@
-//! One value in the text of a JSON file, set or taken out; everything else stays as it is written.
+//! Sets or removes one value in the text of a JSON file and keeps the rest as written.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObjectProp, CstRootNode};
@@ -18,22 +18,22 @@ const STRICT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// What can't be edited.
+/// Why a file can't be edited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It is no JSON; why.
+    /// It is not valid JSON; the reason.
     Broken(String),
-    /// It is no object, or its `lcm` is none.
+    /// It is not an object, or its `lcm` is not one.
     NoObject,
 }
 
-/// `text` with `value` under one of `names` below `lcm`: the last one that is there already, or the first. Without a value none
-/// of the names is left.
+/// `text` with `value` under one of `names` below `lcm`: the last existing one, or the first name. Without a
+/// value, all of the names are removed.
 pub(super) fn edited(text: &str, names: &[&str], value: Option<&Value>) -> Result<String, Refusal> {
     let json = text.trim_start_matches('\u{feff}');
     let mark = &text[..text.len() - json.len()];
     let json = if json.trim().is_empty() { "{}\n" } else { json };
-    // First, since it names the place and bounds the depth.
+    // This parser comes first because it reports the position and bounds the depth.
     serde_json::from_str::<&serde_json::value::RawValue>(json)
         .map_err(|error| Refusal::Broken(error.to_string()))?;
     let root = CstRootNode::parse(json, &STRICT).map_err(|error| Refusal::Broken(error.to_string()))?;
@@ -58,7 +58,7 @@ fn name_of(member: &CstObjectProp) -> String {
     member.decoded_name().unwrap_or_default()
 }
 
-/// A setting's value, as the editor takes it.
+/// A setting's value in the editor's type.
 fn input(value: &Value) -> CstInputValue {
     match value {
         Value::Bool(on) => (*on).into(),
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_taken_out_under_all_its_names() {
+    fn a_value_is_removed_under_all_its_names() {
         let cases = [
             ("{}", "{}"),
             ("{\"lcm\": {\"maxDepth\": 2}, \"a\": 1}", "{\"lcm\": {}, \"a\": 1}"),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_refused() {
+    fn invalid_files_are_refused() {
         assert!(matches!(edited("{\"lcm\": ", NAMES, Some(&3.into())), Err(Refusal::Broken(_))));
         assert_eq!(edited("[1]", NAMES, Some(&3.into())), Err(Refusal::NoObject));
         assert_eq!(edited("{\"lcm\": true}", NAMES, Some(&3.into())), Err(Refusal::NoObject));

@@ -1,4 +1,4 @@
-//! Settings files and variables with whatever in them.
+//! Fuzzes settings files and variables.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::edit::edited;
 use super::{DEFINITIONS, Kind, Settings, Sources, load};
 
-/// What stands between the file and the variables, which are `NAME=value` lines.
+/// Separates the file from the variables, which are `NAME=value` lines.
 const BETWEEN: &str = "\n%\n";
 
-/// Loads settings, which must keep to their bounds; and changes one value of the file, which must change nothing else.
+/// Loads settings, which must stay within bounds, and edits one value of the file, which must change nothing
+/// else.
 pub(crate) fn settings(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (file, variables) = text.split_once(BETWEEN).unwrap_or((&text, ""));
@@ -47,12 +48,12 @@ fn is_within_bounds(settings: &Settings) {
 }
 
 fn is_the_only_change(before: &str, after: &str, is_set: bool) {
-    // A file with nothing in it counts as one without settings.
+    // An empty file counts as one without settings.
     let read = |text: &str| match text.trim_start_matches('\u{feff}').trim() {
         "" => Ok(json!({})),
         text => serde_json::from_str::<Value>(text),
     };
-    // What serde_json takes for a number of its own can't be compared.
+    // What serde_json reads as its own number type can't be compared.
     let Ok(mut expected) = read(before) else { return };
     let found = read(after).unwrap_or_default();
     let Some(top) = expected.as_object_mut() else { return };

@@ -1,4 +1,4 @@
-//! What the user wants of every summary: standing instructions, and prompts in place of those that are shipped.
+//! The user's wishes for every summary: standing instructions, and prompts that replace the built-in ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::{Settings, Sources};
 use crate::files;
 
-/// The heading of the section in a project's files that says what summaries must keep.
+/// The heading, in a project's files, of the section about what summaries must keep.
 const HEADING: &str = "compact instructions";
-/// The files that may have it, as Pi reads them.
+/// The files that may contain it, as Pi reads them.
 const PROJECT_FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
-/// Larger files are not read, in bytes.
+/// The largest file that is read, in bytes.
 const LARGEST: u64 = 256 * 1024;
-/// Most characters of the instructions: they are part of every prompt for a summary.
+/// The most characters of the instructions, which are part of every prompt for a summary.
 const MOST: usize = 4_000;
 
-/// The shipped prompts by the names of their files.
+/// The built-in prompts by file name.
 const SHIPPED: [(&str, &str); 8] = [
     ("system.md", include_str!("../compaction/prompts/system.md")),
     ("in_session.md", include_str!("../compaction/prompts/in_session.md")),
@@ -29,18 +29,18 @@ const SHIPPED: [(&str, &str); 8] = [
     ("focus.md", include_str!("../compaction/prompts/focus.md")),
 ];
 
-/// What the user wants of every summary.
+/// The user's wishes for every summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Guidance {
-    /// What every summary must mind.
+    /// Instructions for every summary.
     pub instructions: Option<String>,
-    /// The user's own prompts, by the names of the files that they replace.
+    /// The user's own prompts, by the names of the files they replace.
     prompts: BTreeMap<String, String>,
 }
 
 impl Guidance {
-    /// Reads it. What can't be used is named in `problems`.
+    /// Reads everything. Adds what can't be used to `problems`.
     pub(super) fn read(sources: &Sources, settings: &Settings, problems: &mut Vec<String>) -> Self {
         let of_project = sources.project_trusted.then(|| section(&sources.cwd)).flatten();
         let of_user = of_setting(&settings.compact_instructions, problems);
@@ -55,7 +55,7 @@ impl Guidance {
         Self { instructions, prompts: prompts(&settings.prompts_dir, problems) }
     }
 
-    /// The user's prompt of this name, or the shipped one.
+    /// The user's prompt of this name, or the built-in one.
     #[must_use]
     pub fn prompt(&self, name: &str) -> &str {
         let own = self.prompts.get(name).map(String::as_str);
@@ -64,7 +64,7 @@ impl Guidance {
     }
 }
 
-/// The text that the setting is, or what is in the file that it names.
+/// The setting's text, or the contents of the file it names.
 fn of_setting(value: &str, problems: &mut Vec<String>) -> Option<String> {
     let is_path = !value.contains('\n') && Path::new(value).is_absolute();
     let text = match is_path {
@@ -79,7 +79,8 @@ fn of_setting(value: &str, problems: &mut Vec<String>) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The section of the project's files: of the folder itself, or the nearest one above it in the same repository.
+/// The section from the project's files: in the folder itself, or the nearest one above it in the same
+/// repository.
 fn section(cwd: &Path) -> Option<String> {
     let is_root = |folder: &&Path| folder.join(".git").exists();
     let root = cwd.ancestors().find(is_root).unwrap_or(cwd);
@@ -88,7 +89,7 @@ fn section(cwd: &Path) -> Option<String> {
     files.filter_map(|file| section_of(&read(&file)?)).next()
 }
 
-/// Returns the text under the heading, up to the next one of its level or above.
+/// Returns the text under the heading, up to the next one of the same or a higher level.
 fn section_of(text: &str) -> Option<String> {
     let level = |line: &str| line.len() - line.trim_start_matches('#').len();
     let is_ours =
@@ -132,7 +133,7 @@ fn prompts(folder: &Path, problems: &mut Vec<String>) -> BTreeMap<String, String
     own
 }
 
-/// The places of a prompt that are filled in.
+/// The placeholders of a prompt.
 fn places(prompt: &str) -> Vec<&str> {
     let starts = prompt.match_indices("{{").map(|(at, _)| at);
     let mut places: Vec<&str> =

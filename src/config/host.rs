@@ -1,4 +1,5 @@
-//! What Pi's own files say of a project where no Pi runs that could be asked: is it trusted, and where do its sessions lie?
+//! Reads from Pi's own files what a running Pi would know: whether a project is trusted, and where its
+//! sessions are.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,10 @@ use serde_json::Value;
 use super::{Origin, SETTINGS_FILE, Sources};
 use crate::files;
 
-/// The variable that names the folder of sessions.
+/// The variable for the folder of sessions.
 const SESSIONS: &str = "PI_CODING_AGENT_SESSION_DIR";
 
-/// Does the user trust a project, as far as Pi has noted it? What stands nearest to the folder counts.
+/// Whether the user trusts a project, as recorded by Pi. The record of the nearest folder counts.
 #[must_use]
 pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
     let noted = json(&agent_dir.join("trust.json"));
@@ -20,7 +21,7 @@ pub fn is_trusted(agent_dir: &Path, cwd: &Path) -> bool {
     nearest.unwrap_or_else(|| json(&agent_dir.join("settings.json"))["defaultProjectTrust"] == "always")
 }
 
-/// The folder of a project's sessions, and that of the folders of all projects.
+/// The folder of a project's sessions, and the folder that contains those of all projects.
 #[must_use]
 pub fn session_folders(sources: &Sources, environment: &HashMap<String, String>) -> (PathBuf, PathBuf) {
     let all = sources.agent_dir.join("sessions");
@@ -36,7 +37,7 @@ pub fn session_folders(sources: &Sources, environment: &HashMap<String, String>)
     (own, all)
 }
 
-/// What Pi calls the folder of the sessions of `cwd`.
+/// Pi's name for the folder of the sessions of `cwd`.
 fn called(cwd: &Path) -> String {
     let cwd = cwd.to_string_lossy();
     let cwd = cwd.strip_prefix(['/', '\\']).unwrap_or(&cwd);
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_trusted_as_its_nearest_folder_is_and_its_sessions_lie_where_pi_puts_them() {
+    fn trust_follows_the_nearest_folder_and_sessions_are_in_pis_folder() {
         let dir = tempfile::tempdir().unwrap();
         let agent = dir.path().canonicalize().unwrap();
         let at = |name: &str| agent.join(name);

@@ -1,8 +1,8 @@
-//! The settings: where they come from, and what they come to.
+//! The settings: their sources and their effective values.
 //!
-//! Each is defined once, in [`DEFINITIONS`]; the documentation is made from there. A value may stand in the environment, in
-//! the project's settings (if the project is trusted) and in Pi's global settings, and counts in that order. One that
-//! cannot be right is named, and what would hold without it holds.
+//! Each is defined once, in [`DEFINITIONS`], from which the documentation is generated. A value may come from
+//! the environment, from the project's settings (if the project is trusted) and from Pi's global settings, in
+//! this order of precedence. An invalid value is reported and ignored.
 
 mod definitions;
 mod docs;
@@ -27,7 +27,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// How the engine works. Token counts are estimates of [`crate::tokens::estimate`]; [`DEFINITIONS`] say what each means.
+/// The engine's settings. Token counts are estimates of [`crate::tokens::estimate`]; [`DEFINITIONS`] describe
+/// each one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settings {
@@ -90,26 +91,26 @@ pub struct Settings {
     /// `promptsDir`
     #[serde(default)]
     pub prompts_dir: PathBuf,
-    /// What these two and the project's files say.
+    /// The text of these two and of the project's files.
     #[serde(default)]
     pub guidance: Guidance,
-    /// Pi's own, from beside `lcm`.
+    /// Pi's own settings, next to `lcm`.
     pub pi: PiCompaction,
 }
 
-/// What has a history of its own.
+/// What counts as one project with its own history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectIdentity {
-    /// The folder that Pi works in.
+    /// Pi's working folder.
     #[default]
     Cwd,
-    /// The repository that is in, with all its worktrees.
+    /// The repository that contains it, with all its worktrees.
     Git,
 }
 
 impl ProjectIdentity {
-    /// As it is written.
+    /// The value as written in settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -131,7 +132,7 @@ pub enum Context {
 }
 
 impl Context {
-    /// As it is written.
+    /// The value as written in settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -141,35 +142,35 @@ impl Context {
     }
 }
 
-/// No settings file is larger, in bytes.
+/// The largest settings file, in bytes.
 const SETTINGS_FILE: u64 = 16 << 20;
 
 /// How Pi compacts: its setting `compaction`, as far as work ahead of a compaction depends on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PiCompaction {
-    /// Does it compact by itself?
+    /// Whether it compacts automatically.
     pub enabled: bool,
-    /// Tokens below the window at which Pi compacts by itself.
+    /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: usize,
-    /// Tokens at the end of a branch that it keeps as they are.
+    /// Tokens at the end of a branch that it keeps raw.
     pub keep_recent_tokens: usize,
-    /// `modelOverrides`: what holds for single models, by `provider/id`.
+    /// `modelOverrides`: values for single models, by `provider/id`.
     #[serde(skip)]
     pub model_overrides: BTreeMap<String, PiOverride>,
 }
 
-/// What of [`PiCompaction`] is different for one model.
+/// The values of [`PiCompaction`] that differ for one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PiOverride {
-    /// Tokens below the window at which Pi compacts by itself.
+    /// Pi compacts automatically when this many tokens of the window are left.
     pub reserve_tokens: Option<usize>,
-    /// Tokens at the end of a branch that it keeps as they are.
+    /// Tokens at the end of a branch that it keeps raw.
     pub keep_recent_tokens: Option<usize>,
 }
 
 impl PiCompaction {
-    /// With a model of this name, `provider/id`.
+    /// The values for a model, `provider/id`.
     #[must_use]
     pub fn with(&self, model: Option<&str>) -> Self {
         let found = model.and_then(|model| self.model_overrides.get(model)).copied().unwrap_or_default();
@@ -181,7 +182,7 @@ impl PiCompaction {
         }
     }
 
-    /// The tokens beyond which Pi compacts by itself, in a window of so many; none where it does not.
+    /// The tokens above which Pi compacts automatically in a window of this size; `None` if it does not.
     #[must_use]
     pub fn threshold(&self, window: Option<usize>) -> Option<usize> {
         window.filter(|_| self.enabled).map(|window| window.saturating_sub(self.reserve_tokens))
@@ -189,7 +190,7 @@ impl PiCompaction {
 }
 
 impl Default for PiCompaction {
-    /// What Pi does without a word from its user.
+    /// Pi's defaults.
     fn default() -> Self {
         Self {
             enabled: true,

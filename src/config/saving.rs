@@ -1,6 +1,6 @@
-//! The settings as they stand, for whoever looks through them, and changing one in Pi's own files.
+//! Lists the effective settings, and changes one in Pi's own files.
 //!
-//! A file is replaced as a whole or not at all, under the lock that Pi itself takes; what else stands in it stays.
+//! A file is replaced completely or not at all, under Pi's own lock; its other contents stay.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
@@ -18,34 +18,34 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::text::one_line;
 
-/// How long another program may hold a file, in this many rests.
+/// How long another program may hold a file, as a number of pauses.
 const RESTS: usize = 50;
 const REST: Duration = Duration::from_millis(20);
-/// A lock that is older than this was left behind; so Pi sees it.
+/// A lock older than this was left behind, by Pi's own rule.
 const FORGOTTEN: Duration = Duration::from_secs(10);
 
-/// A setting as it stands.
+/// A setting with its effective value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// What it means.
+    /// Its description.
     pub help: &'static str,
-    /// What it takes, in words.
+    /// The accepted values, in words.
     pub takes: String,
-    /// What it takes, for a machine.
+    /// The type of accepted values.
     pub kind: Takes,
-    /// What holds if nobody says anything.
+    /// The default.
     pub default: Value,
-    /// What holds.
+    /// The effective value.
     pub value: Value,
-    /// Where that comes from.
+    /// Where it comes from.
     pub source: Origin,
-    /// The variable of the environment that sets it.
+    /// The environment variable that sets it.
     pub variable: String,
 }
 
-/// What a setting takes.
+/// The type of a setting's values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Takes {
@@ -59,11 +59,11 @@ pub enum Takes {
     Folder,
     /// A list of names.
     Names,
-    /// One of the words that `takes` names.
+    /// One of the words listed in `takes`.
     Word,
 }
 
-/// Every setting as it stands, in the order in which they are documented.
+/// Every setting with its effective value, in the order of the documentation.
 #[must_use]
 pub fn settings(sources: &Sources) -> Vec<Setting> {
     let Gathered { settings, origins, .. } = gather(sources);
@@ -89,10 +89,10 @@ pub fn settings(sources: &Sources) -> Vec<Setting> {
     DEFINITIONS.iter().map(setting).collect()
 }
 
-/// The setting of this name, or of another spelling of it, as it stands.
+/// The setting of this name or spelling, with its effective value.
 ///
 /// # Errors
-/// When there is none, with the one that may be meant.
+/// When there is none; suggests the likely one.
 pub fn setting(sources: &Sources, name: &str) -> Result<Setting> {
     let definition = named(name)?;
     let stands = settings(sources).into_iter().find(|setting| setting.name == definition.key);
@@ -106,12 +106,12 @@ fn named(name: &str) -> Result<&'static Definition> {
     })
 }
 
-/// Sets `name` to what `text` means, in the global or the project's file, or takes it out of there without a text; says which
-/// file that was, and the setting as it stands then.
+/// Sets `name` to the value of `text` in the global or the project's file; without a text, removes it there.
+/// Returns the file, and the setting's new state.
 ///
 /// # Errors
-/// For an unknown name, a value that can't be right, a project that is not trusted, a file that is no JSON or can't be
-/// written. Nothing was changed then.
+/// For an unknown name, an invalid value, an untrusted project, or a file that is not JSON or can't be
+/// written. Nothing is changed then.
 pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -> Result<(PathBuf, Setting)> {
     let definition = named(name)?;
     if into == Origin::Project && !sources.project_trusted {
@@ -126,7 +126,7 @@ pub fn change(sources: &Sources, name: &str, text: Option<&str>, into: Origin) -
     Ok((path, setting(sources, definition.key)?))
 }
 
-/// What a text means, as it is written into a file.
+/// A text's value, as written to a file.
 fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value> {
     let value = value::from_text(definition, text);
     let home = std::env::home_dir();
@@ -149,7 +149,7 @@ fn read(definition: &Definition, text: &str, sources: &Sources) -> Result<Value>
 fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     let failed =
         |error: std::io::Error| Error::invalid(format!("{} can't be written: {error}", path.display()));
-    // Through a link, as people have them who keep their settings in a repository.
+    // Follow links: some users keep their settings in a repository.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if let Some(folder) = real.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
@@ -184,7 +184,7 @@ fn write(path: &Path, names: &[&str], value: Option<&Value>) -> Result<()> {
     })
 }
 
-/// The lock that Pi takes on its settings: a folder beside the file.
+/// The lock that Pi takes on its settings: a folder next to the file.
 struct Lock(PathBuf);
 
 impl Lock {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_saved_where_it_is_wanted_and_holds() {
+    fn a_value_is_saved_in_the_chosen_file_and_takes_effect() {
         let world = World::new();
         fs::write(world.global(), "{\n\t\"theme\": \"dark\"\n}\n").unwrap();
         let (path, stands) = change(&world.1, "maxDepth", Some("3"), Origin::Global).unwrap();
@@ -259,11 +259,11 @@ mod tests {
 
         let (_, stands) = change(&world.1, "maxDepth", None, Origin::Global).unwrap();
         assert_eq!((stands.value, stands.source), (5.into(), Origin::Default));
-        assert_eq!(fs::read_dir(&world.1.agent_dir).unwrap().count(), 1, "nothing is left beside the file");
+        assert_eq!(fs::read_dir(&world.1.agent_dir).unwrap().count(), 1, "no other file is left");
     }
 
     #[test]
-    fn what_cannot_be_right_is_refused_in_a_sentence_and_changes_nothing() {
+    fn invalid_values_are_refused_with_a_sentence_and_change_nothing() {
         let world = World::new();
         assert_eq!(
             world.refusal("maxDepth", "many", Origin::Global),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_another_program_writes_is_waited_for_and_a_link_stays_one() {
+    fn saving_waits_for_other_writers_and_keeps_links() {
         let world = World::new();
         let lock = world.global().with_added_extension("lock");
         fs::create_dir(&lock).unwrap();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_stands_with_its_default_and_its_source() {
+    fn every_setting_is_listed_with_its_default_and_source() {
         let mut world = World::new();
         world.1.environment.insert("LCM_MAX_DEPTH".into(), "4".into());
         let all = settings(&world.1);

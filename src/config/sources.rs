@@ -1,4 +1,4 @@
-//! From the files and the environment to [`Settings`], and a word on what could not be right.
+//! Reads [`Settings`] from files and the environment, and reports what is invalid.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -13,12 +13,12 @@ use super::{DEFINITIONS, Definition, Guidance, PiCompaction, SETTINGS_FILE, Sett
 use crate::files;
 use crate::text::one_line;
 
-/// How alike a name must be to a setting's to be taken for a slip of the pen, 1 being equal.
+/// The similarity from which a name counts as a typo of a setting's, 1 being equal.
 const ALIKE: f64 = 0.8;
 
 const BY_CONTEXT: &str = "use `context`, lean or full, instead";
 
-/// Settings of earlier versions, each with what to do instead.
+/// Settings of earlier versions, each with its replacement.
 const RETIRED: &[(&str, &str)] = &[
     ("backgroundSessionModel", BY_CONTEXT),
     ("compactAt", BY_CONTEXT),
@@ -35,18 +35,18 @@ const RETIRED: &[(&str, &str)] = &[
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// Nobody has said anything.
+    /// Nothing sets it.
     #[default]
     Default,
     /// Pi's global settings.
     Global,
     /// The project's settings.
     Project,
-    /// A variable of the environment.
+    /// An environment variable.
     Environment,
 }
 
-/// Where settings may stand.
+/// The sources of settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sources {
@@ -54,9 +54,9 @@ pub struct Sources {
     pub agent_dir: PathBuf,
     /// The project's folder, with `.pi/settings.json`.
     pub cwd: PathBuf,
-    /// Does the user trust the project? Otherwise its settings are not read.
+    /// Whether the user trusts the project. Otherwise its settings are not read.
     pub project_trusted: bool,
-    /// Does this Pi go by `compaction.modelOverrides`?
+    /// Whether this Pi supports `compaction.modelOverrides`.
     #[serde(default)]
     pub model_overrides: bool,
     /// `LCM_*` variables.
@@ -64,36 +64,36 @@ pub struct Sources {
     pub environment: HashMap<String, String>,
 }
 
-/// What the settings come to.
+/// The settings after loading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Loaded {
-    /// The values that hold.
+    /// The effective values.
     pub settings: Settings,
-    /// What the user should know: every unknown name and bad value, one a line.
+    /// What the user should know: every unknown name and invalid value, one per line.
     pub notice: Option<String>,
 }
 
-/// A place and what stands in it.
+/// A source and its values.
 struct Layer {
     /// In words: `in <file>`, `in the environment`.
     place: String,
     /// By the name the user wrote.
     values: Vec<(String, Value)>,
-    /// Where relative paths begin.
+    /// Where relative paths start.
     base: PathBuf,
     origin: Origin,
 }
 
-/// The values that hold, each with where it comes from, and what is wrong elsewhere.
+/// The effective values with their origins, and the problems found.
 pub(super) struct Gathered {
     pub settings: Settings,
-    /// By the settings' names; those that are not here are at their defaults.
+    /// By setting; a missing one has its default.
     pub origins: HashMap<&'static str, Origin>,
     pub problems: Vec<String>,
 }
 
 impl Sources {
-    /// The file of a place, for the places that are files.
+    /// The file of a source, if it is one.
     #[must_use]
     pub fn file(&self, origin: Origin) -> Option<PathBuf> {
         match origin {
@@ -104,14 +104,14 @@ impl Sources {
     }
 }
 
-/// Reads the settings; what is missing or bad leaves what would hold without it.
+/// Reads the settings. A missing or invalid value leaves the one of the next weaker source.
 #[must_use]
 pub fn load(sources: &Sources) -> Loaded {
     let Gathered { settings, problems, .. } = gather(sources);
     Loaded { settings, notice: notice(&problems) }
 }
 
-/// The same with where each comes from.
+/// The same with the origins of the values.
 pub(super) fn gather(sources: &Sources) -> Gathered {
     let mut origins = HashMap::new();
     let home = std::env::home_dir();
@@ -119,7 +119,7 @@ pub(super) fn gather(sources: &Sources) -> Gathered {
     let mut problems = Vec::new();
     for layer in layers(sources, &mut problems, &mut settings.pi) {
         let places = Places { home: home.as_deref(), base: &layer.base };
-        // Where a setting stands under both of its names, the right one counts.
+        // If a setting occurs under several spellings, its proper name counts.
         let by_right =
             |name: &str| layer.definition(name).is_none_or(|definition| layer.rightly(definition) == name);
         let mut values: Vec<_> = layer.values.iter().collect();
@@ -159,7 +159,7 @@ impl Layer {
         self.origin == Origin::Environment
     }
 
-    /// A setting's own name here.
+    /// A setting's proper name in this source.
     fn rightly(&self, definition: &Definition) -> String {
         if self.is_environment() { definition.variable() } else { definition.key.to_owned() }
     }
@@ -174,7 +174,7 @@ impl Layer {
     }
 }
 
-/// The places in the order in which they come to count, the strongest last.
+/// The sources in order of precedence, the strongest last.
 fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) -> Vec<Layer> {
     let mut layers = Vec::new();
     let places = [(Origin::Global, &sources.agent_dir), (Origin::Project, &sources.cwd)];
@@ -183,7 +183,7 @@ fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) 
         layers
             .extend(path.and_then(|path| file(&path, (origin, base), sources.model_overrides, problems, pi)));
     }
-    // In the order of their names, so that one and the same word is given each time.
+    // Sorted by name, so that messages are always the same.
     let set: BTreeMap<_, _> =
         sources.environment.iter().filter(|(_, text)| !text.trim().is_empty()).collect();
     let mut environment = Layer {
@@ -203,7 +203,7 @@ fn layers(sources: &Sources, problems: &mut Vec<String>, pi: &mut PiCompaction) 
     layers
 }
 
-/// The `lcm` key of one of Pi's settings files; what Pi itself goes by is put into `pi`.
+/// The `lcm` key of one of Pi's settings files; Pi's own compaction settings go into `pi`.
 fn file(
     path: &Path,
     (origin, base): (Origin, &Path),
@@ -220,7 +220,7 @@ fn file(
             return None;
         }
     };
-    // As Pi does, which itself tells of a file that is no JSON.
+    // Ignored, since Pi itself reports a file that is not JSON.
     let all: Value = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
     let compaction = &all["compaction"];
     let number =
@@ -252,7 +252,7 @@ fn file(
     }
 }
 
-/// `: did you mean …?`, if a setting has nearly this name.
+/// `: did you mean …?`, if a setting has a similar name.
 pub(super) fn meant(name: &str, is_environment: bool) -> String {
     let names = DEFINITIONS.iter().map(|definition| match is_environment {
         true => definition.variable(),
@@ -266,7 +266,7 @@ pub(super) fn meant(name: &str, is_environment: bool) -> String {
     }
 }
 
-/// What holds for a setting, in JSON.
+/// The effective value of a setting, in JSON.
 fn held(definition: &Definition, settings: &Settings) -> String {
     serde_json::to_value(settings).map(|all| all[definition.key].to_string()).unwrap_or_default()
 }
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_said_the_defaults_hold() {
+    fn without_settings_the_defaults_apply() {
         let world = World::new();
         let loaded = world.load();
         assert_eq!(loaded, Loaded { settings: Settings::defaults(&world.sources.agent_dir), notice: None });
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn environment_counts_before_project_and_project_before_global() {
+    fn environment_overrides_project_and_project_overrides_global() {
         let world = World::new()
             .global(json!({"maxDepth": 2, "leafChunkTokens": 1000, "leafPassConcurrency": 1}))
             .project(json!({"maxDepth": 3, "leafChunkTokens": 2000}))
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn how_pi_compacts_is_read_from_beside_ours() {
+    fn pis_own_compaction_settings_are_read() {
         let world = World::new();
         assert_eq!(world.load().settings.pi, PiCompaction::default());
         let write = |folder: &Path, compaction: Value| {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_for_single_models_is_read_where_pi_reads_it() {
+    fn model_overrides_are_read_where_pi_reads_them() {
         let mut world = World::new();
         let write = |folder: &Path, overrides: Value| {
             let compaction = json!({"compaction": {"reserveTokens": 5_000, "modelOverrides": overrides}});
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_project_that_is_not_trusted_are_not_read() {
+    fn settings_of_an_untrusted_project_are_ignored() {
         let mut world = World::new().project(json!({"enabled": false, "nonsense": 1}));
         world.sources.project_trusted = false;
         assert_eq!(world.load().settings, Settings::defaults(&world.sources.agent_dir));
@@ -406,7 +406,7 @@ mod tests {
                 Kind::Number { range, .. } => (json!(range.start()), range.start().to_string()),
                 Kind::Text { .. } => (json!("keep names"), "keep names".into()),
                 Kind::Folder { .. } => {
-                    // On Windows a path is absolute only with its drive.
+                    // On Windows, an absolute path includes its drive.
                     let folder = std::env::temp_dir().join("elsewhere");
                     (json!(folder), folder.to_string_lossy().into_owned())
                 }
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_and_unknown_names_are_named_together_and_change_nothing() {
+    fn invalid_values_and_unknown_names_are_reported_together_and_ignored() {
         let world = World::new()
             .global(json!({"leafChunkTokens": "many", "maxDepth": 21, "leafChunkToken": 1, "zebra": 1, "status": "no"}))
             .project(json!({"compactionModels": ["no-slash"], "leafPassConcurrency": 2.5, "dbDir": ""}))
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_leaves_what_the_weaker_place_says() {
+    fn an_invalid_value_falls_back_to_the_weaker_source() {
         let world = World::new().global(json!({"maxDepth": 3})).project(json!({"maxDepth": -1}));
         let loaded = world.load();
         assert_eq!(loaded.settings.max_depth, 3);
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_spellings_the_right_one_counts() {
+    fn the_proper_spelling_overrides_others() {
         let (right, other) = ("largeFileThresholdTokens", "largFileThresholdTokens");
         for lcm in [json!({right: 2000, other: 3000}), json!({other: 3000, right: 2000})] {
             assert_eq!(World::new().global(lcm).load().settings.large_file_threshold_tokens, 2_000);
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_begin_where_a_user_expects() {
+    fn paths_start_where_users_expect() {
         let home = std::env::home_dir().unwrap();
         let world = World::new();
         let (agent, project) = (world.sources.agent_dir.clone(), world.sources.cwd.clone());
@@ -492,7 +492,7 @@ mod tests {
             let world = World::new().environment("LCM_DB_DIR", text);
             assert_eq!(world.load().settings.db_dir, world.sources.cwd.join(expected), "{text}");
         }
-        // A name that only begins with a tilde is a name.
+        // A tilde that only begins a name is part of the name.
         let world = World::new().project(json!({"dbDir": "~cache"}));
         assert_eq!(world.load().settings.db_dir, world.sources.cwd.join("~cache"));
         assert!(project.ends_with("project"));
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_json_is_left_to_pi_and_one_with_another_lcm_is_named() {
+    fn invalid_json_is_left_to_pi_and_an_invalid_lcm_is_reported() {
         let world = World::new();
         std::fs::write(world.sources.agent_dir.join("settings.json"), "{").unwrap();
         assert_eq!(world.load().notice, None);
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settings_folder_that_cannot_be_read_is_named() {
+    fn an_unreadable_settings_file_is_reported() {
         let world = World::new();
         std::fs::create_dir(world.sources.agent_dir.join("settings.json")).unwrap();
         let notice = world.load().notice.unwrap();

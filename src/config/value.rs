@@ -1,4 +1,4 @@
-//! Reading one value, from JSON or from the text of an environment variable.
+//! Parses one value, from JSON or from the text of an environment variable.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 use super::{Definition, Kind, Settings};
 use crate::ids::AGENTS;
 
-/// Where paths begin.
+/// Where paths start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a> {
-    /// What `~` stands for.
+    /// The folder for `~`.
     pub home: Option<&'a Path>,
-    /// Where relative paths begin.
+    /// Where relative paths start.
     pub base: &'a Path,
 }
 
-/// Puts `value` into its place in `settings`.
+/// Stores `value` in `settings`.
 ///
 /// # Errors
-/// When it is not what the setting takes; then nothing was changed.
+/// When the setting does not accept it; then nothing is changed.
 pub(super) fn put(
     definition: &Definition,
     value: &Value,
@@ -49,7 +49,7 @@ pub(super) fn put(
         }
         Kind::Names { field, read, .. } => {
             let names = match value {
-                // One need not stand in a list.
+                // A single name needs no list.
                 Value::String(names) => listed(names),
                 other => other.as_array().ok_or(())?.clone(),
             };
@@ -59,7 +59,7 @@ pub(super) fn put(
     Ok(())
 }
 
-/// The text of an environment variable as the JSON it stands for; text that stands for none is kept, to be named.
+/// Converts the text of an environment variable to JSON. Invalid text is kept, to be reported.
 pub(super) fn from_text(definition: &Definition, text: &str) -> Value {
     let text = text.trim();
     match definition.kind {
@@ -90,13 +90,13 @@ fn folder(path: &str, places: Places<'_>) -> Option<PathBuf> {
     }
 }
 
-/// An agent whose sessions can be kept.
+/// An agent whose sessions can be stored.
 pub(super) fn agent(value: &Value) -> Option<String> {
     let name = value.as_str()?.trim();
     AGENTS.contains(&name).then(|| name.to_owned())
 }
 
-/// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes itself.
+/// `"provider/id"` or `{"provider", "id"}`; an id may contain slashes.
 pub(super) fn model(value: &Value) -> Option<String> {
     let (provider, id) = match value {
         Value::String(name) => name.split_once('/')?,

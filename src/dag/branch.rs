@@ -1,68 +1,69 @@
-//! One branch of a session, root to leaf, and what of it the model can see.
+//! One branch of a session, from root to leaf, and what the model sees of it.
 
 use std::collections::HashMap;
 
 use crate::ids::{EntryId, Hash, MessageId};
 
-/// What a stored message is to its conversation.
+/// The kind of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// Part of the conversation.
     Conversation,
-    /// Kept from the model by the person (`!!`): never summarized, invisible to the tools.
+    /// Hidden from the model by the user (`!!`): never summarized, invisible to the tools.
     Private,
     /// Prompt and tool state.
     System,
-    /// Another message as a context edit shows it; on no lineage.
+    /// The version of another message that a context edit shows; not part of a lineage.
     Edited,
-    /// What was said is gone for good; its place in the lineage is left.
+    /// Its content was deleted for good; its place in the lineage remains.
     Purged,
 }
 
-/// A message as it stands on a branch.
+/// A message on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BranchMessage {
     /// Its row.
     pub id: MessageId,
     /// Its identity.
     pub hash: Hash,
-    /// What it is to the conversation.
+    /// Its kind.
     pub kind: MessageKind,
-    /// Who speaks, as Pi names roles.
+    /// Its role, in Pi's terms.
     pub role: String,
     /// Estimated tokens.
     pub tokens: usize,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub timestamp: i64,
 }
 
-/// What an entry on a branch is.
+/// What an entry does on a branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It only links.
+    /// Only links its children to its parent.
     Link,
-    /// It shows a message.
+    /// Shows a message.
     Message(BranchMessage),
-    /// From here on the model sees this in place of what the entry `target` showed, or nothing.
+    /// From here on the model sees this instead of what the entry `target` showed, or nothing.
     Edit {
         /// Pi's id of the edited entry.
         target: String,
-        /// What is seen instead.
+        /// The replacement.
         rendition: Option<BranchMessage>,
     },
-    /// From here on the model sees a stub of ours in place of what the entry `target` showed, or nothing. To us it is still there.
+    /// From here on the model sees a stub of ours instead of what the entry `target` showed, or nothing. To
+    /// us the message is still visible.
     Stub {
         /// Pi's id of the pruned entry.
         target: String,
-        /// Estimated tokens of what is seen instead; 0 where nothing is.
+        /// Estimated tokens of the replacement; 0 if there is none.
         tokens: usize,
     },
-    /// What stood before was compacted.
+    /// Everything before it was compacted.
     Compaction,
 }
 
 impl Step {
-    /// The entry of which this changes what the model sees.
+    /// The entry whose visible message this changes.
     pub(super) fn target(&self) -> Option<&str> {
         match self {
             Self::Edit { target, .. } | Self::Stub { target, .. } => Some(target),
@@ -78,47 +79,48 @@ pub struct BranchEntry {
     pub row: EntryId,
     /// Pi's id.
     pub entry_id: String,
-    /// What it is.
+    /// What it does.
     pub step: Step,
 }
 
-/// A message that the model sees, or would see if nothing were compacted.
+/// A message that the model sees, or would see without compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visible {
-    /// Where the entry stands on the branch.
+    /// The entry's index on the branch.
     pub index: usize,
     /// Pi's id of the entry.
     pub entry_id: String,
-    /// The message as it is seen: itself, or its edited rendition. Summaries name this one.
+    /// The message as it is shown: itself, or its edited rendition. Summaries refer to this one.
     pub seen: BranchMessage,
-    /// The message as it was said; its short id is what the model is given.
+    /// The identity of the original message, whose short id the model gets.
     pub original: Hash,
-    /// Where it was pruned, the estimated tokens of what the model is shown in its place; 0 where that is nothing.
+    /// For a pruned message, the estimated tokens of its replacement; 0 if there is none.
     pub pruned: Option<usize>,
 }
 
 impl Visible {
-    /// Estimated tokens that it takes in the context.
+    /// Its estimated tokens in the context.
     #[must_use]
     pub fn shown_tokens(&self) -> usize {
         self.pruned.unwrap_or(self.seen.tokens)
     }
 
-    /// May what stays raw begin with it? Not with a result whose call would be gone, nor with what nobody sees.
+    /// Whether the raw part may start with it: not a result whose call would be missing, nor a hidden
+    /// message.
     #[must_use]
     pub fn can_begin(&self) -> bool {
         self.seen.role != "toolResult" && !self.is_hidden()
     }
 
-    /// Was it pruned with nothing in its place?
+    /// Whether it was pruned without a replacement.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.pruned == Some(0)
     }
 }
 
-/// How many messages from `at` on belong to a turn whose stub stands above them, up to the last that is hidden. If the raw part began
-/// before that one, it would stand nowhere.
+/// How many messages from `at` on, up to the last hidden one, belong to a turn whose stub is above them. A
+/// raw part that starts among them would leave the hidden ones out of both the block and the context.
 #[must_use]
 pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
     let rest = visible.get(at..).unwrap_or_default();
@@ -126,14 +128,14 @@ pub fn hidden_from(visible: &[Visible], at: usize) -> usize {
     rest[..turn.unwrap_or(rest.len())].iter().rposition(Visible::is_hidden).map_or(0, |last| last + 1)
 }
 
-/// May what stays raw begin at this place?
+/// Whether the raw part may start at this position.
 #[must_use]
 pub fn can_begin_at(visible: &[Visible], at: usize) -> bool {
     visible.get(at).is_some_and(Visible::can_begin) && hidden_from(visible, at) == 0
 }
 
-/// The visible messages of a branch, with its context edits applied: the last edit of an entry counts, wherever on the
-/// branch it stands. What we have pruned is visible all the same, until somebody else edits it.
+/// The visible messages of a branch, with context edits applied: an entry's last edit counts, wherever it is
+/// on the branch. A message that we pruned stays visible, until another extension edits it.
 #[must_use]
 pub fn visible(branch: &[BranchEntry]) -> Vec<Visible> {
     let mut edits: HashMap<&str, Option<&BranchMessage>> = HashMap::new();
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_edit_counts_and_what_is_no_conversation_is_not_seen() {
+    fn the_last_edit_counts_and_only_conversation_messages_are_visible() {
         let say = |id| Step::Message(message(id, MessageKind::Conversation));
         let edit = |target: &str, rendition: Option<i64>| Step::Edit {
             target: target.into(),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_begins_among_what_a_stub_above_stands_for() {
+    fn the_raw_part_never_starts_within_a_stubbed_turn() {
         let said = |id, role: &str| {
             let message = BranchMessage { role: role.into(), ..message(id, MessageKind::Conversation) };
             Step::Message(message)
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pruned_is_seen_as_it_was_until_somebody_else_edits_it() {
+    fn a_pruned_message_stays_visible_until_others_edit_it() {
         let say = |id| Step::Message(message(id, MessageKind::Conversation));
         let stub = |target: &str, tokens| Step::Stub { target: target.into(), tokens };
         let edit = |target: &str| Step::Edit { target: target.into(), rendition: None };

@@ -1,4 +1,4 @@
-//! The summaries that hold on one stretch of one branch, with their spans.
+//! The summaries that are valid on a range of a branch, with their spans.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -12,11 +12,11 @@ use crate::ids::{ByRow, MessageId, SummaryId};
 pub enum Piece {
     /// A summary and the positions it covers.
     Summary(SummaryId, Span),
-    /// A visible message that no summary covers, by position.
+    /// The position of a visible message that no summary covers.
     Message(usize),
 }
 
-/// All summaries that hold on `visible`, and the frontier they make.
+/// All summaries that are valid on `visible`, and their frontier.
 ///
 /// # Examples
 /// ```
@@ -34,25 +34,25 @@ pub enum Piece {
 #[derive(Debug)]
 pub struct Forest {
     visible: Vec<MessageId>,
-    /// The visible messages by their rows, each with its place.
+    /// The visible messages, sorted by row, each with its position.
     places: Vec<(MessageId, usize)>,
     nodes: ByRow<SummaryId, Arc<Node>>,
     spans: ByRow<SummaryId, Span>,
-    /// Of those whose spans begin at a place, the one that the frontier would take there.
+    /// For each position, the summary starting there that the frontier would use.
     best: ByRow<usize, SummaryId>,
-    /// Of the deepest that holds.
+    /// The greatest depth of a valid summary.
     depth: u32,
-    /// Does any of them hold, or did, that no model wrote?
+    /// Whether any summary that is or was valid is degraded.
     is_degraded: bool,
     frontier: OnceLock<Vec<Piece>>,
 }
 
 impl Forest {
-    /// Finds which of `nodes` hold on `visible`. A node whose sources are not among `nodes` does not hold.
+    /// Finds which of `nodes` are valid on `visible`. A node with sources missing from `nodes` is not valid.
     #[must_use]
     pub fn new(visible: &[MessageId], nodes: impl IntoIterator<Item = impl Into<Arc<Node>>>) -> Self {
         let mut nodes: Vec<Arc<Node>> = nodes.into_iter().map(Into::into).collect();
-        // Sources are of lower depth, so one pass in order of depth meets them first.
+        // Sources have a lower depth, so sorting by depth puts them first.
         nodes.sort_by_cached_key(|node| (node.depth, node.id));
         let mut places: Vec<(MessageId, usize)> =
             visible.iter().enumerate().map(|(at, message)| (*message, at)).collect();
@@ -80,11 +80,11 @@ impl Forest {
         forest
     }
 
-    /// The same with `nodes` that were made since; what these were made from is among them or was there.
+    /// The same forest with newer `nodes`, whose sources are among them or already in it.
     #[must_use]
     pub fn grown(mut self, mut nodes: Vec<Arc<Node>>) -> Self {
         if self.is_degraded || nodes.iter().any(|node| node.degraded) {
-            // One that takes the place of another changes more than itself.
+            // A node that supersedes another changes more than itself.
             let all = self.nodes.into_values().chain(nodes);
             return Self::new(&self.visible, all);
         }
@@ -111,8 +111,8 @@ impl Forest {
         }
     }
 
-    /// Holds a summary against the others that begin where it does: the longest span wins, then the deepest, then one a model
-    /// wrote, then the newest prompts, then the lowest id.
+    /// Compares a summary with others that start at the same position: the longest span wins, then the
+    /// deepest, then one written by a model, then the newest prompts, then the lowest id.
     fn rank(&mut self, id: SummaryId) {
         let rank = |id: SummaryId| {
             let (node, span) = (self.nodes.get(&id)?, self.spans.get(&id)?);
@@ -124,7 +124,7 @@ impl Forest {
         }
     }
 
-    /// Where `messages` stand as one unbroken run.
+    /// The span of `messages`, if they are consecutive.
     fn run_of(&self, messages: &[MessageId]) -> Option<Span> {
         let first = messages.first()?;
         let at = self.places.partition_point(|(id, _)| id < first);
@@ -133,14 +133,14 @@ impl Forest {
         (self.visible.get(span.clone())? == messages).then_some(span)
     }
 
-    /// A degraded summary that was made anew no longer counts, nor does what was condensed from it. A leaf is made anew also by
-    /// several behind each other, each of less: they tell more, even where no model wrote one of them.
+    /// Drops degraded summaries that were remade, and those condensed from them. A leaf also counts as remade
+    /// by several consecutive shorter leaves: they say more, even if no model wrote them.
     fn drop_superseded(&mut self) {
         let mut by_depth: BTreeMap<u32, Vec<SummaryId>> = BTreeMap::new();
         for id in self.spans.keys() {
             by_depth.entry(self.nodes[id].depth).or_default().push(*id);
         }
-        // Sources are of lower depth: what is left of them is known by then.
+        // Sources have a lower depth, so it is known by now which are left.
         for ids in by_depth.into_values() {
             for id in &ids {
                 if let Sources::Summaries(children) = &self.nodes[id].sources
@@ -149,7 +149,7 @@ impl Forest {
                     self.spans.remove(id);
                 }
             }
-            // Only what still holds takes the place of another.
+            // Only a valid summary supersedes another.
             let sound: HashSet<Span> = (ids.iter().filter(|id| !self.nodes[id].degraded))
                 .filter_map(|id| self.spans.get(id).cloned())
                 .collect();
@@ -167,8 +167,8 @@ impl Forest {
         }
     }
 
-    /// The cover of the whole stretch: at each position from the root the best that begins there. What overlaps a chosen span
-    /// loses.
+    /// The cover of the whole range: at each position from the root, the best summary that starts there.
+    /// Summaries that overlap a chosen one are not used.
     #[must_use]
     pub fn frontier(&self) -> Vec<Piece> {
         self.frontier.get_or_init(|| self.cover()).clone()
@@ -193,25 +193,25 @@ impl Forest {
         pieces
     }
 
-    /// The node of a summary that was given to [`Forest::new`].
+    /// The node of a summary passed to [`Forest::new`].
     #[must_use]
     pub fn node(&self, id: SummaryId) -> Option<&Node> {
         self.nodes.get(&id).map(AsRef::as_ref)
     }
 
-    /// Where the summary holds, if it does.
+    /// The span of the summary, if it is valid.
     #[must_use]
     pub fn span(&self, id: SummaryId) -> Option<&Span> {
         self.spans.get(&id)
     }
 
-    /// How many summaries hold.
+    /// The number of valid summaries.
     #[must_use]
     pub fn held(&self) -> usize {
         self.spans.len()
     }
 
-    /// The summaries that hold and that `is_known` doesn't know, sources first.
+    /// The valid summaries for which `is_known` is false, sources first.
     #[must_use]
     pub fn held_but(&self, is_known: impl Fn(SummaryId) -> bool) -> Vec<SummaryId> {
         let mut ids: Vec<SummaryId> = self.spans.keys().copied().filter(|id| !is_known(*id)).collect();
@@ -219,13 +219,13 @@ impl Forest {
         ids
     }
 
-    /// The depth of the deepest that holds.
+    /// The greatest depth of a valid summary.
     #[must_use]
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// The degraded leaf summaries that hold, oldest first.
+    /// The valid degraded leaf summaries, oldest first.
     #[must_use]
     pub fn degraded_leaves(&self) -> Vec<SummaryId> {
         if !self.is_degraded {
@@ -238,7 +238,7 @@ impl Forest {
         leaves
     }
 
-    /// The degraded condensed summaries that hold, with what they were made from, the shallowest first.
+    /// The sources of the valid degraded condensed summaries, with their depths, shallowest first.
     #[must_use]
     pub fn degraded_groups(&self) -> Vec<(u32, Vec<SummaryId>)> {
         if !self.is_degraded {
@@ -255,14 +255,14 @@ impl Forest {
         groups.into_iter().map(|(depth, _, children)| (depth, children)).collect()
     }
 
-    /// The spans of the leaf summaries that hold and that a model wrote.
+    /// The spans of the valid leaf summaries written by a model.
     #[must_use]
     pub fn sound_leaves(&self) -> HashSet<Span> {
         let sound = |id: &SummaryId| !self.nodes[id].degraded && self.nodes[id].depth == 0;
         self.spans.iter().filter(|(id, _)| sound(id)).map(|(_, span)| span.clone()).collect()
     }
 
-    /// Every summary that holds, deepest first, then from the root on.
+    /// All valid summaries, deepest first, then from the root.
     #[must_use]
     pub fn holding(&self) -> Vec<SummaryId> {
         let mut ids: Vec<SummaryId> = self.spans.keys().copied().collect();
@@ -270,7 +270,7 @@ impl Forest {
         ids
     }
 
-    /// `roots` and everything they were made from, sources first.
+    /// `roots` and all summaries below them, sources first.
     #[must_use]
     pub fn closure(&self, roots: impl IntoIterator<Item = SummaryId>) -> Vec<SummaryId> {
         let mut seen = HashSet::new();
@@ -287,7 +287,7 @@ impl Forest {
     }
 }
 
-/// Do shorter spans, given as the ends by their starts, lead from one end of `whole` to the other?
+/// Whether a chain of shorter spans, given as ends by start, covers `whole` exactly.
 fn are_chained(spans: &HashMap<usize, Vec<usize>>, whole: &Span) -> bool {
     let mut reached = BTreeSet::from([whole.start]);
     while let Some(at) = reached.pop_first() {
@@ -300,7 +300,7 @@ fn are_chained(spans: &HashMap<usize, Vec<usize>>, whole: &Span) -> bool {
     false
 }
 
-/// The span of children that follow each other without a gap.
+/// The span of consecutive children; `None` if there is a gap.
 fn chain_of(children: &[SummaryId], spans: &ByRow<SummaryId, Span>) -> Option<Span> {
     let first = spans.get(children.first()?)?;
     let mut whole = first.clone();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forest_that_grows_is_the_one_that_is_planted_at_once() {
+    fn a_grown_forest_equals_one_built_at_once() {
         let extract = Node { degraded: true, ..leaf(2, 4..8) };
         let all = vec![
             leaf(1, 0..4),
@@ -384,14 +384,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_message_in_the_middle_ends_what_was_made_from_it() {
+    fn hiding_a_message_invalidates_the_summaries_made_from_it() {
         let visible = messages([0, 1, 3]);
         let forest = Forest::new(&visible, vec![leaf(1, 0..4), leaf(2, 0..2)]);
         assert_eq!(forest.frontier(), [Piece::Summary(SummaryId(2), 0..2), Piece::Message(2)]);
     }
 
     #[test]
-    fn an_extract_of_many_messages_gives_way_to_leaves_that_cover_all_of_them_and_not_before() {
+    fn an_extract_is_superseded_only_by_leaves_that_cover_all_of_it() {
         let extract = Node { degraded: true, ..leaf(1, 0..8) };
         let pieces = [leaf(2, 0..3), Node { degraded: true, ..leaf(3, 3..6) }, leaf(4, 6..8)];
         let over = condensed(5, 1, [1, 6]);
@@ -407,10 +407,10 @@ mod tests {
     }
 
     #[test]
-    fn what_no_longer_holds_takes_nobody_s_place() {
+    fn an_invalid_summary_supersedes_no_other() {
         let extract = Node { degraded: true, ..leaf(1, 0..4) };
         let healed = leaf(4, 0..4);
-        // What a model made of the extract, and the extract that was made of the healed leaf.
+        // A model's summary of the extract, and an extract of the remade leaf.
         let nodes = vec![
             extract,
             leaf(2, 4..8),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_healed_leaf_supersedes_what_was_condensed_from_the_extract() {
+    fn a_remade_leaf_supersedes_what_was_condensed_from_the_extract() {
         let extract = Node { degraded: true, ..leaf(1, 0..4) };
         let nodes = vec![extract, leaf(2, 4..8), condensed(3, 1, [1, 2])];
         let before = Forest::new(&messages(0..8), nodes.clone());

@@ -1,12 +1,12 @@
-//! Which summaries hold on a branch, and how its history is covered by them. Pure: lists in, lists out.
+//! Which summaries are valid on a branch, and how they cover its history. Pure functions on lists.
 //!
-//! A branch is the ordered list of its visible messages. A leaf summary *holds* where its sources stand in that list
-//! as one unbroken run; a condensed summary holds where its sources hold and follow each other without a gap. So a
-//! summary holds on every branch and fork that shows the same messages, and on no other, and nothing has to be
-//! invalidated: an edited message is another message here.
+//! A branch is the ordered list of its visible messages. A leaf summary is *valid* if its sources are
+//! consecutive in that list; a condensed summary is valid if its sources are valid and follow each other
+//! without a gap. So a summary is valid on exactly those branches and forks that show the same messages, and
+//! nothing needs to be invalidated: an edited message counts as another message here.
 //!
-//! The *frontier* is the ordered cover of a stretch of the branch by summaries and uncovered messages. Compaction,
-//! recall and the commands all take it from here.
+//! The *frontier* is the ordered cover of a range of the branch by summaries and uncovered messages.
+//! Compaction, recall and the commands all use it.
 
 mod branch;
 mod forest;
@@ -22,29 +22,29 @@ use std::ops::Range;
 
 use crate::ids::{MessageId, SummaryId};
 
-/// A summary, as far as validity and choice depend on it.
+/// The properties of a summary that decide its validity and rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Which summary.
+    /// Its row.
     pub id: SummaryId,
     /// 0 for a leaf.
     pub depth: u32,
-    /// An extract, to be superseded.
+    /// Whether it is an extract, to be superseded.
     pub degraded: bool,
-    /// Newer prompts win over older ones.
+    /// Newer prompts outrank older ones.
     pub prompt_version: u32,
-    /// What it was made from, in order.
+    /// Its sources, in order.
     pub sources: Sources,
 }
 
 /// The edges of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sources {
-    /// A leaf summary's messages (for an edited message, its rendition).
+    /// A leaf summary's messages (the rendition of an edited one).
     Messages(Vec<MessageId>),
     /// A condensed summary's summaries.
     Summaries(Vec<SummaryId>),
 }
 
-/// Positions among the visible messages of a branch, from the first covered to behind the last.
+/// Positions among the visible messages of a branch, end-exclusive.
 pub type Span = Range<usize>;

@@ -1,33 +1,33 @@
-//! A branch that is kept as it grows, so that one which goes on is not looked at from the root again.
+//! A cached branch that can be extended, so that a growing one is not read from the root again.
 
 use std::collections::HashSet;
 
 use super::{BranchEntry, MessageKind, Step, Visible, visible};
 use crate::ids::{EntryId, MessageId};
 
-/// The entries of a branch, root to leaf, as far as a compaction looks at them.
+/// The entries of a branch, from root to leaf, as far as compaction needs them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
     rows: Vec<EntryId>,
-    /// Places of compactions, and of edits and stubs.
+    /// Indexes of compactions, and of edits and stubs.
     compactions: Vec<usize>,
     edits: Vec<usize>,
-    /// Where the last stub stands.
+    /// The index of the last stub.
     last_stub: Option<usize>,
-    /// Places of messages that were purged.
+    /// Indexes of purged messages.
     purged: Vec<usize>,
-    /// What can be seen of it.
+    /// Its visible messages.
     visible: Vec<Visible>,
-    /// The visible messages by their rows, each with its place among them.
+    /// The visible messages, sorted by row, each with its position among them.
     places: Vec<(MessageId, usize)>,
-    /// Do the rows rise from entry to entry? They do unless something was mended.
+    /// Whether rows increase from entry to entry. They do, except after a repair.
     is_rising: bool,
-    /// Is there an edit of something that does not come before it?
+    /// Whether an edit comes before its target.
     is_foreboding: bool,
 }
 
 impl Path {
-    /// A branch.
+    /// Reads a branch.
     #[must_use]
     pub fn of(entries: &[BranchEntry]) -> Self {
         let mut path = Self { is_rising: true, is_foreboding: forebode(entries), ..Self::default() };
@@ -36,8 +36,9 @@ impl Path {
         path
     }
 
-    /// The same branch that goes on with `entries` below its entry `last`, which may be another than its last. `false`, and it
-    /// is of no more use, where edits or stubs come or go: they may reach far back.
+    /// Continues the branch with `entries` below its entry `last`, which need not be its final one. Returns
+    /// `false`, and leaves the path unusable, if edits or stubs are added or removed: they may change much
+    /// earlier messages.
     #[must_use]
     pub fn go_on(&mut self, last: EntryId, entries: &[BranchEntry]) -> bool {
         let Some(kept) = self.place(last).map(|at| at + 1) else { return false };
@@ -80,7 +81,7 @@ impl Path {
         }
     }
 
-    /// Adds what is visible of entries that begin at the place `from`.
+    /// Adds the visible messages of entries that start at index `from`.
     fn see(&mut self, visible: Vec<Visible>, from: usize) {
         let was_sorted = self.places.last().map(|(message, _)| *message);
         let start = self.visible.len();
@@ -93,19 +94,19 @@ impl Path {
         }
     }
 
-    /// What can be seen of it.
+    /// Its visible messages.
     #[must_use]
     pub fn visible(&self) -> &[Visible] {
         &self.visible
     }
 
-    /// How many entries it has.
+    /// The number of its entries.
     #[must_use]
     pub fn entries(&self) -> usize {
         self.rows.len()
     }
 
-    /// Where an entry stands.
+    /// The index of an entry.
     #[must_use]
     pub fn place(&self, entry: EntryId) -> Option<usize> {
         match self.is_rising {
@@ -114,45 +115,45 @@ impl Path {
         }
     }
 
-    /// Is this message seen?
+    /// Whether this message is visible.
     #[must_use]
     pub fn shows(&self, message: MessageId) -> bool {
         let at = self.places.partition_point(|(id, _)| *id < message);
         self.places.get(at).is_some_and(|(id, _)| *id == message)
     }
 
-    /// How many of the visible messages come before the entry at a place.
+    /// The number of visible messages before the entry at an index.
     #[must_use]
     pub fn seen_before(&self, place: usize) -> usize {
         self.visible.partition_point(|seen| seen.index < place)
     }
 
-    /// How many messages that were purged stand before a place.
+    /// The number of purged messages before an index.
     #[must_use]
     pub fn purged_before(&self, place: usize) -> usize {
         self.purged.partition_point(|at| *at < place)
     }
 
-    /// Is the entry at this place a compaction?
+    /// Whether the entry at this index is a compaction.
     #[must_use]
     pub fn is_compaction(&self, place: usize) -> bool {
         self.compactions.binary_search(&place).is_ok()
     }
 
-    /// Where the last compaction stands, of whatever kind.
+    /// The index of the last compaction of any kind.
     #[must_use]
     pub fn last_compaction(&self) -> Option<usize> {
         self.compactions.last().copied()
     }
 
-    /// The same, or where the last stub stands: from there on the context has only grown.
+    /// The index of the last compaction or stub: since then the context has only grown.
     #[must_use]
     pub fn last_change(&self) -> usize {
         self.compactions.last().copied().max(self.last_stub).unwrap_or_default()
     }
 }
 
-/// Is there an edit among `entries` of something that does not come before it?
+/// Whether an edit among `entries` comes before its target.
 fn forebode(entries: &[BranchEntry]) -> bool {
     if !entries.iter().any(|entry| entry.step.target().is_some()) {
         return false;
@@ -171,8 +172,8 @@ mod tests {
     use crate::dag::BranchMessage;
     use crate::ids::Hash;
 
-    /// Entries of the rows; messages are named as their rows, and `c` is a compaction, `-` a link, `e` an edit that hides the
-    /// first, `s` a stub of it.
+    /// Entries whose messages are named after their rows: `c` is a compaction, `-` a link, `e` an edit that
+    /// hides the first one, `s` a stub of it.
     fn entries(from: i64, what: &str) -> Vec<BranchEntry> {
         let entry = |(row, what): (i64, char)| {
             let message = BranchMessage {
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_goes_on_is_the_same_as_one_read_at_once() {
+    fn a_continued_branch_equals_one_read_at_once() {
         for (first, kept, then) in [
             ("mm-mcm", 6, "mmcm"),
             ("mm-mcmcm", 4, "mm-"),
@@ -224,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn edits_that_come_or_go_are_not_gone_on_with() {
+    fn added_or_removed_edits_end_a_path() {
         assert!(!Path::of(&entries(1, "mmm")).go_on(EntryId(3), &entries(9, "e")));
         assert!(!Path::of(&entries(1, "mmm")).go_on(EntryId(3), &entries(9, "s")));
         assert!(!Path::of(&entries(1, "mms")).go_on(EntryId(2), &entries(9, "m")));
         assert!(!Path::of(&entries(1, "mme")).go_on(EntryId(2), &entries(9, "m")));
         assert!(Path::of(&entries(1, "mme")).go_on(EntryId(3), &entries(9, "m")));
         assert!(!Path::of(&entries(1, "mm")).go_on(EntryId(7), &entries(9, "m")));
-        // What it hides is still to come.
+        // Its target comes later.
         assert!(!Path::of(&entries(7, "em")).go_on(EntryId(8), &entries(9, "m")));
     }
 }

@@ -1,5 +1,5 @@
-//! Branches: that the frontier of each, taken as compaction takes it, stands for every visible message exactly once. What a
-//! summary stands for is read from its edges, all the way down.
+//! Checks branches: the frontier of each, computed as in compaction, must cover every visible message exactly
+//! once. What a summary covers is read from its edges, down to the messages.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::ids::{EntryId, MessageId, SummaryId};
 use crate::store::{Tree, View};
 
-/// The messages below summaries, as far as they were needed.
+/// The messages below summaries, cached.
 pub(super) type Below = HashMap<SummaryId, Vec<MessageId>>;
 
 pub(super) fn check(
@@ -43,7 +43,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What holds on a branch is made of what holds there, down to messages: this ends.
+/// A valid summary has valid sources, down to messages, so the recursion ends.
 fn messages_below<'b>(view: &View<'_>, id: SummaryId, below: &'b mut Below) -> Result<&'b [MessageId]> {
     if !below.contains_key(&id) {
         let messages = match view.summaries().edges(id)?.sources {

@@ -1,5 +1,5 @@
-//! Entries: that each session's tree hangs together, and that every entry says rightly which message stands at or above it.
-//! What its children extend is taken from there.
+//! Checks entries: each session's tree must be connected, and every entry must record the right last message
+//! at or above it, which its children extend.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,18 @@ use crate::error::Result;
 use crate::ids::{EntryId, MessageId};
 use crate::store::{AuditedConversation, AuditedEntry, Horizon, View};
 
-/// What is said of an entry whose parent is not there.
+/// The finding for an entry whose parent is missing.
 const TORN: &str = "the parent entry is missing";
 
-/// A session file has what the store lacks: entries can be hung again.
+/// A session file has what the store lacks, so entries can be reattached.
 pub(super) fn can_be_hung(check: &mut Check) {
     for finding in check.findings.iter_mut().filter(|finding| finding.what == TORN) {
         finding.remedy = Remedy::Fix;
     }
 }
 
-/// The last message at or above an entry; `None` inside where there is none, outside where that can't be known.
+/// The last message at or above an entry: the inner `None` means there is none, the outer that it can't be
+/// known.
 type Head = Option<Option<MessageId>>;
 
 pub(super) fn check(
@@ -46,7 +47,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// From the roots to the leaves; says how many entries that reaches.
+    /// Walks from the roots to the leaves. Returns the number of entries reached.
     fn walk(&self, check: &mut Check, found: &mut Findings) -> usize {
         let rows: HashMap<EntryId, usize> =
             self.entries.iter().enumerate().map(|(at, entry)| (entry.id, at)).collect();
@@ -75,7 +76,7 @@ impl Tree<'_> {
             self.content(entry, above, &shown, check);
             let head = match (entry.kind, entry.message.zip(entry.shown)) {
                 (1, Some((message, _))) => Some(Some(message)),
-                // Which one it was can't be known: what is noted is left as it is.
+                // Which message it was can't be known, so the record stays as it is.
                 (1, None) => None,
                 _ => above,
             };
@@ -94,7 +95,7 @@ impl Tree<'_> {
         reached.into_iter().filter(|reached| *reached).count()
     }
 
-    /// Does the entry show what it may, and does that follow what stands above?
+    /// Checks that an entry shows a permitted message, and that it extends the one above.
     fn content(
         &self,
         entry: &AuditedEntry,

@@ -1,4 +1,4 @@
-//! The database as a file: what SQLite says of it, whose it is, and whether every row that is named is there.
+//! Checks the database file: what SQLite reports, whose it is, and whether every referenced row exists.
 
 use super::Findings;
 use super::report::{Check, Remedy};
@@ -39,9 +39,9 @@ pub(super) fn check(
             None => format!("{} to {}", row.table, row.into),
         };
         match (row.table.as_str(), row.into.as_str()) {
-            // The checks of these tell it better.
+            // Other checks describe these better.
             ("messages" | "entries", "messages" | "entries") => {}
-            // What is made of messages can be made anew.
+            // What is derived from messages can be rebuilt.
             ("carried" | "summary_sources" | "summaries", _) => {
                 found.loose_ends = true;
                 check.find(Remedy::Fix, "a row refers to a missing row", name);

@@ -1,4 +1,4 @@
-//! The two indexes: that they have a row for each passage and each summary, and none besides.
+//! Checks the two indexes: they must have one row for each passage and each summary, and no others.
 
 use super::messages::leads_back;
 use super::report::{Check, Remedy};
@@ -13,7 +13,8 @@ pub(super) fn check(view: &View<'_>, check: &mut Check) -> Result<()> {
     lengths(view, Index::Summaries, check)
 }
 
-/// What an index ranks by. SQLite's own check does not look at it, and a search fails where it can't be read.
+/// Checks the lengths an index ranks by. SQLite's own check ignores them, but a search fails if they can't be
+/// read.
 fn lengths(view: &View<'_>, index: Index, check: &mut Check) -> Result<()> {
     for row in view.upkeep().rows_of_no_length(index)? {
         check.find(Remedy::Fix, "the length of the index is unknown", || format!("row {row}"));
@@ -60,7 +61,7 @@ fn passages(view: &View<'_>, check: &mut Check) -> Result<()> {
     Ok(())
 }
 
-/// Passes over the rows before `end`: they are nobody's.
+/// Reports the rows before `end`, which belong to no message.
 fn beyond(indexed: &mut std::iter::Peekable<impl Iterator<Item = i64>>, end: i64, check: &mut Check) {
     while let Some(row) = indexed.next_if(|row| *row < end) {
         check.find(Remedy::Fix, "the index has a passage without a message", || format!("row {row}"));

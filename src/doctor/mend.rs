@@ -1,4 +1,4 @@
-//! Mending: a backup first, then whatever follows from the messages made anew, then the checks again.
+//! Repairs: makes a backup, rebuilds everything that follows from the messages, then checks again.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,29 +10,29 @@ use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::{Batch, Place, Text, backup_name};
 
-/// What came of mending.
+/// The outcome of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was nothing to mend; nothing was written.
+    /// Nothing to repair; nothing was written.
     Sound(Report),
-    /// Nothing of what is wrong can be mended in place; nothing was written.
+    /// Nothing that can be repaired in place; nothing was written.
     Helpless(Report),
-    /// SQLite can't vouch for the file, which must not be written to any more.
+    /// SQLite reports the file as damaged, so it must not be written any more.
     Damaged(Report),
-    /// Something was mended.
+    /// Something was repaired.
     Mended(Box<Mended>),
 }
 
-/// What was mended.
+/// What was repaired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mended {
-    /// What was found.
+    /// The report before.
     pub before: Report,
-    /// Where the database lies as it was.
+    /// The backup of the database.
     pub backup: PathBuf,
     /// What was done: how often, and what.
     pub done: Vec<(usize, &'static str)>,
-    /// What is found now.
+    /// The report after.
     pub after: Report,
 }
 
@@ -91,7 +91,7 @@ impl Doctor {
         did(facts.len(), "message with corrected role, tool, tokens or time");
         did(heads.len(), "entry with corrected last message");
         let (dropped, summaries) = (doomed.len(), !doomed.is_empty() || loose_ends);
-        // Before anything is folded in: that builds upon the heads.
+        // Before the fold, which relies on the recorded last messages.
         self.store
             .write(move |batch| {
                 if reindex {
@@ -122,7 +122,7 @@ impl Doctor {
         let (before, summaries_before) = count().await?;
         let mut hung = 0;
         for (conversation, path) in files {
-            // Session files also carry summaries.
+            // Session files also contain summaries.
             if lacking.contains(&conversation) || dropped > 0 || loose_ends {
                 hung += self.store_again(conversation, &path).await?;
             }
@@ -146,7 +146,7 @@ impl Doctor {
         Ok(done)
     }
 
-    /// Puts the texts of damaged messages back that a session file has; says how many.
+    /// Restores the texts of damaged messages from a session file. Returns how many.
     async fn put_back(
         &self,
         conversation: ConversationId,
@@ -166,7 +166,7 @@ impl Doctor {
             Ok(stored.texts)
         };
         let mut texts: Vec<(MessageId, Text)> = blocking(find).await??;
-        // A replacement is put into its original, which must be whole by then.
+        // A replacement is applied to its original, which must be restored first.
         texts.sort_by_key(|(_, text)| matches!(text, Text::Replaced(_)));
         let put_back = move |batch: &Batch<'_>| {
             texts.iter().try_fold(0, |n, (message, text)| {
@@ -176,7 +176,7 @@ impl Doctor {
         self.store.write(put_back).await
     }
 
-    /// Folds a session file in, and hangs what hung from a lost entry below that again; says how many did.
+    /// Folds a session file in, and reattaches entries whose parent was lost. Returns how many.
     async fn store_again(&self, conversation: ConversationId, path: &Path) -> Result<usize> {
         self.fold_in(conversation, path).await?;
         let stored =
@@ -197,13 +197,13 @@ impl Doctor {
                 torn.iter().try_for_each(|(entry, parent)| batch.upkeep().set_parent(*entry, *parent))
             };
             self.store.write(hang).await?;
-            // Summaries of a branch that was torn find their messages only now.
+            // Summaries of a disconnected branch find their messages only now.
             self.fold_in(conversation, path).await?;
         }
         Ok(hung)
     }
 
-    /// Stores what of a session file is not stored.
+    /// Stores what is missing from a session file.
     async fn fold_in(&self, conversation: ConversationId, path: &Path) -> Result<()> {
         let (files, opened) = (Arc::clone(&self.files), path.to_owned());
         let mut reading = blocking(move || files.open(&opened)).await??;
@@ -221,7 +221,7 @@ impl Doctor {
     }
 }
 
-/// Runs `work` where waiting for the disk does no harm.
+/// Runs `work` on a thread that may wait for the disk.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await

@@ -1,7 +1,8 @@
-//! Messages: that each is the text that came, in its place. Its lineage hashes its own text and its parent's lineage, so one
-//! that agrees proves the text to the last byte, and with it everything above.
+//! Checks messages: each must have its original text and position. A lineage hashes the message's text and
+//! its parent's lineage, so a matching one proves the text to the last byte, along with everything above.
 //!
-//! The same walk cuts the passages again and asks the index for some of them: a message is unpacked once.
+//! The same walk divides the passages again and looks up some of them in the index, so that each message is
+//! decompressed only once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,24 +13,24 @@ use crate::ids::{Hash, MessageId};
 use crate::model::{Message, parts, passages, replacements};
 use crate::store::{AuditedMessage, Facts, Horizon, Index, View};
 
-/// JSON that is read in one go, in bytes.
+/// JSON to read at a time, in bytes.
 const SLICE: usize = 8 * 1024 * 1024;
-/// The index is asked for every message up to here, then for as many again, evenly spread.
+/// Every message up to this number is looked up in the index, then as many again, evenly distributed.
 const ASKED: usize = 2_000;
-/// Bytes of a passage that it is asked with.
+/// The bytes of a passage to look up.
 const ASKED_WITH: usize = 60;
 
-/// No estimate is so many times another.
+/// No two versions' estimates differ by more than this factor.
 const OTHER_ESTIMATES: i64 = 4;
 
-/// What is said of a message whose text is not the one that came.
+/// The findings for a message whose text is wrong.
 const NOT_ITS_TEXT: [&str; 3] = [
     "the text can't be unpacked",
     "the text's length does not match the recorded one",
     "the lineage does not match text and position",
 ];
 
-/// What the other checks need to know of a message.
+/// What the other checks need to know about a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tombstone {
     pub hash: Hash,
@@ -38,16 +39,16 @@ pub(super) struct Tombstone {
     pub time: i64,
 }
 
-/// The walk, from one slice to the next.
+/// The state of the walk between slices.
 pub(super) struct Walk {
     pub check: Check,
     pub index: Check,
     pub tombstones: HashMap<MessageId, Tombstone>,
-    /// Messages whose text is not the one that came.
+    /// Messages with the wrong text.
     pub damaged: HashSet<MessageId>,
-    /// Messages of which other things are noted than their texts give, and those.
+    /// Messages whose recorded facts don't follow from their text, with the right ones.
     pub facts: Vec<(MessageId, Facts)>,
-    /// Messages that were purged.
+    /// The number of purged messages.
     purged: usize,
     horizon: Horizon,
     at: MessageId,
@@ -72,7 +73,7 @@ impl Walk {
         }
     }
 
-    /// Checks the next slice; `false` when that was the last.
+    /// Checks the next slice; `false` after the last.
     pub fn slice(&mut self, view: &View<'_>) -> Result<bool> {
         let mut size = 0;
         let mut seen = false;
@@ -139,8 +140,8 @@ impl Walk {
         self.passages(view, message, &parsed)
     }
 
-    /// What a purged message leaves: its lineage is made of the random number and of the lineage above, and nothing of what was
-    /// said is noted.
+    /// Checks a purged message: its lineage must follow from its random number and the lineage above, and
+    /// nothing of its text may be recorded.
     fn purged(&mut self, message: &AuditedMessage) {
         self.purged += 1;
         let above = match (message.parent, message.above) {
@@ -159,18 +160,18 @@ impl Walk {
         }
     }
 
-    /// Holds what is noted of a message beside its text against that.
+    /// Compares the recorded facts of a message with its text.
     fn facts(&mut self, message: &AuditedMessage, parsed: &Message) {
         let tokens = i64::try_from(parsed.tokens()).unwrap_or(i64::MAX);
         let right = Facts {
             role: parsed.role.as_str().to_owned(),
             tool: parsed.tool.clone(),
-            // One without a time has its entry's.
+            // A message without a time takes its entry's.
             timestamp: parsed.timestamp.unwrap_or(message.timestamp),
             tokens,
         };
         let is_right = message.facts.as_ref().is_some_and(|noted| {
-            // It may be the estimate of another version: only what none would say is wrong.
+            // It may be another version's estimate: only an impossible one is wrong.
             let is_possible = noted.tokens > 0
                 && (tokens / OTHER_ESTIMATES..=tokens.saturating_mul(OTHER_ESTIMATES))
                     .contains(&noted.tokens);
@@ -180,14 +181,14 @@ impl Walk {
             return;
         }
         self.check.find(Remedy::Fix, "role, tool, tokens or time do not match the text", || name(message));
-        // What was made of it has the right time.
+        // Check its summaries against the right time.
         if let Some(tombstone) = self.tombstones.get_mut(&message.id) {
             tombstone.time = right.timestamp;
         }
         self.facts.push((message.id, right));
     }
 
-    /// Cuts the passages again, and looks for some of them.
+    /// Divides the passages again, and looks up some of them.
     fn passages(&mut self, view: &View<'_>, message: &AuditedMessage, parsed: &Message) -> Result<()> {
         let text = match message.kind {
             MessageKind::Conversation => parsed.searchable(),
@@ -204,7 +205,7 @@ impl Walk {
         if self.number > ASKED && !self.number.is_multiple_of(step) {
             return Ok(());
         }
-        // Both ends: a shift shows at either.
+        // Check both ends: a shift shows at either.
         let last = ranges.len() - 1;
         for n in if last == 0 { vec![0] } else { vec![0, last] } {
             let row = first.saturating_add(i64::try_from(n).unwrap_or(i64::MAX));
@@ -221,14 +222,14 @@ impl Walk {
     }
 }
 
-/// Session files have the texts of damaged messages: they can be put back.
+/// Session files have the texts of damaged messages, so these can be restored.
 pub(super) fn can_be_put_back(check: &mut Check) {
     for finding in check.findings.iter_mut().filter(|finding| NOT_ITS_TEXT.contains(&finding.what)) {
         finding.remedy = Remedy::Fix;
     }
 }
 
-/// Which identity this rendition has, of those it can have.
+/// The identity of this rendition among the possible ones.
 fn rendition_of(
     view: &View<'_>,
     original: MessageId,
@@ -238,15 +239,15 @@ fn rendition_of(
 ) -> Option<Hash> {
     let original = view.messages().message(original).ok()?;
     if original.json == json {
-        // Pi shows some messages as they were whatever an edit says, and nothing but the edit's own text gives the identity.
+        // Pi ignores edits of some messages, and only the edit's own text would give the identity.
         return noted;
     }
     let mut hashes = replacements(&original.json, json).into_iter().map(|edit| lineage.edited(&edit));
     hashes.find(|hash| Some(*hash) == noted)
 }
 
-/// Do the first words of `text` lead the index to `row`? `None` for a text that has no words to ask with, and where the index
-/// has no such row or can't be asked.
+/// Whether the first words of `text` find `row` in the index. `None` if the text has no suitable words, or if
+/// the index lacks the row or can't be queried.
 pub(super) fn leads_back(view: &View<'_>, index: Index, text: &str, row: i64) -> Option<bool> {
     let words = first_words(text).filter(|_| view.upkeep().has_row(index, row).unwrap_or(false))?;
     let mut expression = format!("body : {}", quoted(words));
@@ -261,14 +262,14 @@ fn quoted(words: &str) -> String {
     format!("\"{}\"", words.replace('"', "\"\""))
 }
 
-/// The beginning of `text` up to between two words.
+/// The beginning of `text`, up to a word boundary.
 fn first_words(text: &str) -> Option<&str> {
     let text = text.split('\0').next().unwrap_or_default().trim_start();
     let words = match text.len() <= ASKED_WITH {
         true => text,
         false => {
             let short = &text[..text.floor_char_boundary(ASKED_WITH)];
-            // A word of its own that is longer is asked for whole.
+            // A longer first word is used whole.
             match short.rfind(char::is_whitespace) {
                 Some(end) => &short[..end],
                 None => text.split(char::is_whitespace).next().unwrap_or_default(),

@@ -1,12 +1,12 @@
-//! Is everything stored as it must be, and what can be done where it is not?
+//! Checks whether everything is stored correctly, and repairs what can be repaired.
 //!
-//! Nothing is believed that can be recomputed: a message's text and place from its lineage, the tree's heads from its
-//! messages, a summary from its hash, a branch's cover from the edges, the index from the texts, and all of it from the
-//! session files, as long as they are there. The store is read in slices, so nobody waits for it; what is added meanwhile is
-//! left to the next check.
+//! Whatever can be recomputed is checked: a message's text and position by its lineage, the recorded last
+//! messages by the tree, a summary by its hash, a branch's cover by the edges, the index by the texts, and
+//! everything by the session files that still exist. The store is read in slices, so that nothing else has to
+//! wait; what is added meanwhile is left to the next check.
 //!
-//! Mending makes anew what follows from the messages. A message itself is touched only where it is not what it must be and a
-//! session file has the very text that its hash proves: that is put back.
+//! A repair rebuilds what follows from the messages. A message itself is changed only if it is wrong and a
+//! session file has the exact text that its hash proves.
 
 mod branches;
 mod entries;
@@ -34,40 +34,40 @@ pub use sessions::{Files, Reading, Slice};
 pub struct Doctor {
     /// The store.
     pub store: Store,
-    /// How session files are read.
+    /// Reads session files.
     pub files: Arc<dyn Files>,
-    /// The session that is open: it may be ahead of the store.
+    /// The open session, which may be ahead of the store.
     pub open: ConversationId,
 }
 
-/// What mending has to know beyond the report.
+/// What a repair needs to know beyond the report.
 #[derive(Debug, Default)]
 struct Findings {
-    /// SQLite can't vouch for the file.
+    /// SQLite reports the file as damaged.
     file_is_damaged: bool,
-    /// SQLite's own indexes do not fit the tables.
+    /// SQLite's own indexes don't match the tables.
     reindex: bool,
-    /// A full-text index is not what it must be.
+    /// A full-text index is wrong.
     index_is_broken: bool,
-    /// Edges and notes of summaries that are not there.
+    /// There are edges and carried records of missing summaries.
     loose_ends: bool,
-    /// Messages of which other things are noted than their texts give, and those.
+    /// Messages whose recorded facts don't follow from their text, with the right ones.
     facts: Vec<(MessageId, Facts)>,
-    /// Entries with another head than they must have, and that one.
+    /// Entries with the wrong last message, and the right one.
     heads: Vec<(EntryId, Option<MessageId>)>,
-    /// Entries whose parent is not there.
+    /// Entries whose parent is missing.
     torn: HashSet<EntryId>,
-    /// Sessions whose tree can't be walked.
+    /// Sessions whose tree has a cycle.
     circles: HashSet<ConversationId>,
-    /// Broken summaries and what was condensed from them.
+    /// Broken summaries and those condensed from them.
     doomed: Vec<SummaryId>,
-    /// Messages whose text is not the one that came.
+    /// Messages with the wrong text.
     damaged: Arc<HashSet<MessageId>>,
-    /// Session files that have the right text of one of them.
+    /// Sessions whose files have the right text of one of them.
     whole: HashSet<ConversationId>,
-    /// Session files that are there.
+    /// Session files that exist.
     files: Vec<(ConversationId, PathBuf)>,
-    /// Those of them that have what the store lacks.
+    /// Sessions whose files have what the store lacks.
     lacking: HashSet<ConversationId>,
 }
 
@@ -75,15 +75,16 @@ impl Doctor {
     /// Checks everything.
     ///
     /// # Errors
-    /// When the store is closed, which ends a check that is under way. What can't be read is in the report.
+    /// When the store is closed, which ends a running check. What can't be read is in the report.
     pub async fn check(&self) -> Result<Report> {
         Ok(self.examine().await?.0)
     }
 
-    /// Mends what can be mended, after a backup, and checks again.
+    /// Makes a backup, repairs what can be repaired, and checks again.
     ///
     /// # Errors
-    /// As [`Doctor::check`]; when the backup can't be made, with nothing changed; when the store can't be written.
+    /// As [`Doctor::check`]; when the backup can't be made, before anything is changed; when the store can't
+    /// be written.
     pub async fn fix(&self) -> Result<Outcome> {
         mend::fix(self).await
     }
@@ -96,7 +97,7 @@ impl Doctor {
         let (mut file, index, mut found) = self.file().await?;
         let (horizon, conversations) = match begun {
             Ok(begun) => begun,
-            // There is nothing to go by for the other checks.
+            // The other checks have nothing to start from.
             Err(error) if error.code() != Code::Closed => {
                 file.unfinished.get_or_insert(error.cause());
                 found.file_is_damaged = true;
@@ -175,7 +176,7 @@ impl Doctor {
         found: &Findings,
     ) -> Result<Check> {
         let mut state = (Check::new("Branches"), branches::Below::new());
-        // A tree that goes in circles has no branches to walk.
+        // A tree with a cycle has no branches to walk.
         for conversation in conversations.iter().filter(|one| !found.circles.contains(&one.id)) {
             let id = conversation.id;
             let tree = match self.store.read(move |view| view.messages().tree(id, horizon.entry)).await {
@@ -247,7 +248,7 @@ impl Doctor {
         Ok((check, found))
     }
 
-    /// One check in one view.
+    /// Runs one check in one view.
     async fn part(
         &self,
         check: Check,
@@ -260,7 +261,7 @@ impl Doctor {
         Ok(self.step((check, found), look, failed).await?.0)
     }
 
-    /// Does a piece of work over `state` in one view; what can't be read ends this check, not the others.
+    /// Runs work over `state` in one view; what can't be read ends this check only.
     async fn step<S: Send + 'static>(
         &self,
         mut state: S,
@@ -278,17 +279,17 @@ impl Doctor {
     }
 }
 
-/// What came of a session file.
+/// The outcome of comparing a session file.
 enum Held {
-    /// It is not there any more.
+    /// The file no longer exists.
     Gone,
-    /// It is no session, or another.
+    /// The file is not a session, or a different one.
     Other,
-    /// It was compared.
+    /// The file was compared.
     Compared {
-        /// Does it have what the store lacks?
+        /// Whether it has what the store lacks.
         lacks: bool,
-        /// Does it have the text of a message that is damaged in the store?
+        /// Whether it has the text of a message that is damaged in the store.
         is_whole: bool,
     },
 }

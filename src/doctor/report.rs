@@ -1,45 +1,45 @@
-//! What a check found, as data: the words around it are the command's.
+//! The findings of a check as data; the command words them.
 
-/// One of the things that are checked.
+/// One of the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at.
+    /// Its subject.
     pub name: &'static str,
-    /// How many of what: a count and the noun in the singular.
+    /// What was checked: counts, each with a noun in the singular.
     pub seen: Vec<(usize, &'static str)>,
-    /// What is wrong.
+    /// The problems.
     pub findings: Vec<Finding>,
-    /// What is not wrong, but good to know.
+    /// Notable facts that are not problems.
     pub notes: Vec<String>,
-    /// Why it could not be finished.
+    /// Why the check could not be finished.
     pub unfinished: Option<String>,
 }
 
-/// One kind of trouble, wherever it was met.
+/// One kind of problem, with all its occurrences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong, as the end of a sentence about those that are named.
+    /// The problem, worded to follow the names of those affected.
     pub what: &'static str,
-    /// How many have it.
+    /// The number of occurrences.
     pub count: usize,
-    /// The first few of them.
+    /// The first few affected.
     pub named: Vec<String>,
-    /// What helps.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
-/// What helps.
+/// A remedy for a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Remedy {
     /// [`super::Doctor::fix`].
     Fix,
-    /// Only a database made anew from the session files.
+    /// Rebuilding the database from the session files.
     Anew,
-    /// Nothing has to be done: it is told.
+    /// None needed; it is only reported.
     None,
 }
 
-/// Those of one kind that are named.
+/// How many occurrences of a problem are named.
 const NAMED: usize = 3;
 
 impl Check {
@@ -47,13 +47,13 @@ impl Check {
         Self { name, seen: Vec::new(), findings: Vec::new(), notes: Vec::new(), unfinished: None }
     }
 
-    /// Nothing is wrong, and all was looked at.
+    /// Whether nothing is wrong and everything was checked.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty() && self.unfinished.is_none()
     }
 
-    /// Counts `n` more of what `noun` names.
+    /// Adds `n` to the count for `noun`.
     pub(super) fn saw(&mut self, n: usize, noun: &'static str) {
         match self.seen.iter_mut().find(|(_, known)| *known == noun) {
             Some((count, _)) => *count += n,
@@ -77,21 +77,21 @@ impl Check {
     }
 }
 
-/// What the checks found.
+/// The results of all checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Each check, in the order they were made.
+    /// The checks, in the order in which they ran.
     pub checks: Vec<Check>,
 }
 
 impl Report {
-    /// Is everything as it must be?
+    /// Whether nothing is wrong.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.checks.iter().all(Check::is_sound)
     }
 
-    /// Does something help against what was found, and is it this?
+    /// Whether any problem has this remedy.
     #[must_use]
     pub fn calls_for(&self, remedy: Remedy) -> bool {
         self.checks.iter().flat_map(|check| &check.findings).any(|finding| finding.remedy == remedy)

@@ -1,6 +1,7 @@
-//! Session files: that every entry of a file that is still there is stored, in its place, with the very text it has there.
+//! Checks session files: every entry of an existing file must be stored in its position, with exactly the
+//! file's text.
 //!
-//! Reading files and folding them in is the business of a neighbor, so both come from the floor above.
+//! Reading and folding files belongs to another module, so the caller provides both.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,15 +14,15 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{Content, Entry, Stub};
 use crate::store::{AuditedEntry, Batch, Text};
 
-/// Session files, and how they are stored.
+/// Opens and stores session files.
 pub trait Files: Send + Sync {
     /// Opens a file.
     ///
     /// # Errors
-    /// When it can't be read, or is no session.
+    /// When it can't be read, or is not a session.
     fn open(&self, path: &Path) -> Result<Box<dyn Reading>>;
 
-    /// Stores what of a slice is not stored, its summaries included.
+    /// Stores what is missing from a slice, including its summaries.
     ///
     /// # Errors
     /// When the store can't be written.
@@ -36,43 +37,43 @@ pub trait Reading: Send {
     /// The next entries; `None` at the end.
     ///
     /// # Errors
-    /// When the file can't be read on.
+    /// When the file can't be read further.
     fn slice(&mut self) -> Result<Option<Slice>>;
 }
 
 /// Some entries of a session file.
 #[derive(Debug, Default)]
 pub struct Slice {
-    /// Parents before children.
+    /// The entries, parents before children.
     pub entries: Vec<Entry>,
-    /// Those whose parent the file does not have.
+    /// Entries whose parent is not in the file.
     pub orphans: HashSet<String>,
 }
 
-/// What of the store is known to be wrong already.
+/// What is already known to be wrong in the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Doubts {
-    /// Messages whose text is not the one that came.
+    /// Messages with the wrong text.
     pub damaged: Arc<HashSet<MessageId>>,
-    /// Entries that do not say rightly which message stands at or above them.
+    /// Entries that record the wrong last message.
     pub heads: Arc<HashSet<EntryId>>,
 }
 
-/// A session as it is stored, to be held against its file.
+/// A stored session, to compare with its file.
 pub(super) struct Stored {
     session: String,
     entries: HashMap<String, AuditedEntry>,
     names: HashMap<EntryId, String>,
-    /// Entries of the file that were met.
+    /// Entries of the file seen so far.
     met: HashSet<String>,
-    /// What is not stored, since the last that was.
+    /// Missing entries since the last stored one.
     lacking: Vec<String>,
-    /// Entries whose parent is stored, but which hang from nothing: child and parent.
+    /// Entries that lost their parent although it is stored: child and parent.
     pub torn: Vec<(EntryId, EntryId)>,
-    /// Is anything to be stored from the file?
+    /// Whether anything must be stored from the file.
     pub lacks: bool,
     doubts: Doubts,
-    /// The right texts of some of them, as the entries since this was last emptied have them.
+    /// The right texts of damaged messages found since this was last emptied.
     pub texts: Vec<(MessageId, Text)>,
 }
 
@@ -97,7 +98,7 @@ impl Stored {
         &self.session
     }
 
-    /// Holds some entries of the file against what is stored.
+    /// Compares some entries of the file with what is stored.
     pub fn compare(&mut self, slice: &Slice, check: &mut Check) {
         for entry in &slice.entries {
             if !self.met.insert(entry.id.clone()) {
@@ -115,7 +116,7 @@ impl Stored {
         }
     }
 
-    /// The end of the file. What an open session has written last may be on its way.
+    /// Handles the end of the file. An open session's last entries may not be stored yet.
     pub fn end(&mut self, is_open: bool, check: &mut Check) {
         if is_open && !self.lacking.is_empty() {
             check.notes.push(format!("{} of the open session not stored yet", self.lacking.len()));
@@ -139,7 +140,7 @@ impl Stored {
             (None, None) => {}
             (Some(parent), Some(Some(stands))) if stands == parent => {}
             (Some(parent), Some(None)) => {
-                // The entry above was lost: the check of entries has said so. It may be there again under another row.
+                // The parent was lost, which the check of entries reports. It may exist again in another row.
                 let found = self.entries.get(parent).map(|above| above.id);
                 self.torn.extend(found.map(|above| (stored.id, above)));
                 self.lacks = true;
@@ -155,7 +156,7 @@ impl Stored {
             Some(parent) => (self.entries.get(parent))
                 .filter(|above| !self.doubts.heads.contains(&above.id))
                 .and_then(|above| match above.head {
-                    // Above the first message there is none.
+                    // The first message follows the root.
                     None => Some(Hash::ROOT),
                     Some(_) => above.head_lineage,
                 }),
@@ -167,7 +168,7 @@ impl Stored {
         }
         let is_purged = |entry: &AuditedEntry| matches!(entry.shown, Some((MessageKind::Purged, _)));
         let same = match &entry.content {
-            // What stands in its place is proven as the message it is.
+            // The placeholder is verified as a message of its own.
             Content::Message(_) if is_purged(stored) => true,
             Content::Message(json) => above.is_none_or(|above| stored.lineage == Some(above.child(json))),
             Content::Edit { target, replacement: Some(replacement) } => {
@@ -193,7 +194,7 @@ impl Stored {
             }
             Content::Compaction(_) | Content::OtherCompaction(_) => stored.kind == 3,
             Content::Other => stored.kind == 0,
-            // No file has one.
+            // Session files contain no placeholders.
             Content::Purged(_) => is_purged(stored),
         };
         if same && let Some(message) = stored.message.filter(|message| self.doubts.damaged.contains(message))

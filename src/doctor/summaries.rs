@@ -1,4 +1,4 @@
-//! Summaries: that each is what its hash says, made from these very sources, which follow one another.
+//! Checks summaries: each must match its hash and have consecutive sources.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,16 +11,16 @@ use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{State, SummaryRecord};
 use crate::store::{AuditedSummary, Horizon, Source, StoredSummary, View};
 
-/// All summaries with all edges, and the messages they stand for.
+/// All summaries and edges, and the messages they cover.
 struct Dag<'a> {
     summaries: HashMap<SummaryId, AuditedSummary>,
     sources: HashMap<SummaryId, Vec<(i64, Source)>>,
     tombstones: &'a HashMap<MessageId, Tombstone>,
-    /// Messages that an edit has hidden or replaced somewhere.
+    /// Messages that an edit hid or replaced somewhere.
     edited: HashSet<MessageId>,
 }
 
-/// What its sources say of a summary.
+/// A summary's span according to its sources.
 struct Span {
     depth: i64,
     first: MessageId,
@@ -69,7 +69,7 @@ impl Dag<'_> {
         self.sources.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Those that cannot be made in any order: each waits for another.
+    /// Summaries in a cycle: each depends on another.
     fn circling(&self, order: &[SummaryId]) -> HashSet<SummaryId> {
         let below = |id: SummaryId| {
             self.sources(id).iter().filter_map(|(_, source)| match source {
@@ -140,10 +140,10 @@ impl Dag<'_> {
         Ok(wrong)
     }
 
-    /// The hash that text, state and sources give.
+    /// The hash of text, state and sources.
     fn hash(&self, view: &View<'_>, id: SummaryId, sources: &[(i64, Source)]) -> Result<Option<Hash>> {
         let stored = view.summaries().summary(id);
-        // A row that can't even be read as one has no hash.
+        // An unreadable row has no hash.
         let Ok(summary) = stored else { return Ok(None) };
         let hashes: Option<Vec<Hash>> = sources
             .iter()
@@ -159,7 +159,7 @@ impl Dag<'_> {
         }))
     }
 
-    /// What the sources, as they are noted, add up to; `None` where one is not there.
+    /// The combined span of the sources as recorded; `None` if one is missing.
     fn span(&self, sources: &[(i64, Source)]) -> Option<Span> {
         let mut whole: Option<Span> = None;
         for (_, source) in sources {
@@ -186,7 +186,8 @@ impl Dag<'_> {
         whole
     }
 
-    /// Do the sources follow one another, with nothing between them but what a model may not have seen?
+    /// Whether the sources are consecutive, with nothing between them except messages that a model may not
+    /// have seen.
     fn is_run(&self, sources: &[(i64, Source)]) -> bool {
         sources.windows(2).all(|pair| {
             let ends = |source: &Source| match source {
@@ -207,7 +208,7 @@ impl Dag<'_> {
         };
         let (Some(before), Some(after)) = (said(before), said(after)) else { return false };
         let mut at = self.tombstones.get(&after).and_then(|tombstone| tombstone.parent);
-        // No lineage is longer than there are messages.
+        // No lineage is longer than the number of messages.
         for _ in 0..self.tombstones.len() {
             match at {
                 Some(id) if id == before => return true,

@@ -1,4 +1,4 @@
-//! When work ahead of a compaction is done: one piece at a time, above the threshold, and after a failure not again for a while.
+//! Schedules work ahead of a compaction: one piece at a time, above a threshold, with pauses after failures.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,43 +8,44 @@ use tokio_util::sync::CancellationToken;
 use crate::compaction::Ahead;
 use crate::config::Settings;
 
-/// Rest after the first failure; it doubles with each further one.
+/// The pause after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_secs(30);
-/// The doublings that make the longest rest: 16 minutes.
+/// The doublings up to the longest pause: 16 minutes.
 const DOUBLINGS: u32 = 5;
 
-/// How long a compaction waits for answers that are under way: longer than most take, shorter than one that never comes.
+/// How long a compaction waits for answers in progress: longer than most take, shorter than one that never
+/// comes.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Pi compacts soon once the context is this full, in percent of where it does.
+/// Work ahead starts when the context reaches this share of Pi's threshold, in percent.
 const SOON: usize = 60;
 
-/// Work in the background of one session.
+/// The background work of one session.
 #[derive(Default)]
 pub(super) struct Background(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
     rest_until: Option<Instant>,
-    /// The leaf of the branch that was done last: nothing more is to be done for it.
+    /// The leaf of the last finished branch, which needs no more work.
     done: Option<String>,
     closed: bool,
 }
 
-/// One piece of work, for whoever wants it to end.
+/// One running piece of work, for those who want it to end.
 #[derive(Clone, Default)]
 pub(super) struct Running {
-    /// Nothing more is to be begun.
+    /// Start nothing more.
     pub pause: CancellationToken,
-    /// What is under way is to end too.
+    /// Abort what is running, too.
     pub stop: CancellationToken,
     /// It has ended.
     ended: CancellationToken,
 }
 
-/// Leave to work; given back when dropped.
+/// A permit to work; dropping it returns it.
 pub(super) struct Turn<'a> {
     background: &'a Background,
     leaf: String,
@@ -52,8 +53,8 @@ pub(super) struct Turn<'a> {
 }
 
 impl Background {
-    /// Leave to work on the branch that ends with `leaf`, unless that is done, other work is under way, or it rests after a
-    /// failure.
+    /// A permit to work on the branch that ends at `leaf`, unless that is finished, other work is running, or
+    /// a failure requires a pause.
     pub(super) fn begin(&self, leaf: &str) -> Option<Turn<'_>> {
         let mut state = self.lock();
         let rests = state.rest_until.is_some_and(|until| Instant::now() < until);
@@ -65,8 +66,8 @@ impl Background {
         Some(Turn { background: self, leaf: leaf.to_owned(), running })
     }
 
-    /// Lets what is under way come to an end, since it is needed now; nothing more is begun. When `cancel` is told, or it takes
-    /// too long, it stops at once.
+    /// Lets running work finish, because its results are needed now; nothing more is started. If `cancel` is
+    /// raised, or it takes too long, it is aborted.
     pub(super) async fn give_way(&self, cancel: &CancellationToken) {
         let Some(running) = self.lock().running.clone() else { return };
         running.pause.cancel();
@@ -79,7 +80,7 @@ impl Background {
         running.ended.cancelled().await;
     }
 
-    /// Stops what is under way and begins nothing any more.
+    /// Aborts running work and starts no more.
     pub(super) async fn close(&self) {
         self.lock().closed = true;
         let stop = CancellationToken::new();
@@ -87,7 +88,7 @@ impl Background {
         self.give_way(&stop).await;
     }
 
-    /// What it does now, in a word: `idle`, `working`, or `resting` after a failure.
+    /// The current state in a word: `idle`, `working`, or `resting` after a failure.
     pub(super) fn state(&self) -> &'static str {
         let state = self.lock();
         match (&state.running, state.rest_until) {
@@ -103,7 +104,7 @@ impl Background {
 }
 
 impl Turn<'_> {
-    /// Notes whether the work failed.
+    /// Records whether the work failed.
     pub(super) fn end(self, failed: bool) {
         let mut state = self.background.lock();
         if self.running.pause.is_cancelled() {
@@ -126,7 +127,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Will Pi compact soon?
+/// Whether Pi will compact soon.
 pub(super) fn is_soon(settings: &Settings, ahead: &Ahead) -> bool {
     let pi = settings.pi.with(ahead.model.as_deref());
     let (Some(tokens), Some(threshold)) = (ahead.context_tokens, pi.threshold(ahead.context_window)) else {
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_ahead_is_due_above_the_threshold_only() {
+    fn work_ahead_starts_only_above_the_threshold() {
         let settings = Settings::defaults(std::path::Path::new("/nowhere"));
         let is_soon = |settings: &Settings, tokens, window| {
             let ahead = Ahead {
@@ -159,13 +160,13 @@ mod tests {
         {
             assert!(!is_soon(&settings, tokens, window));
         }
-        assert!(is_soon(&settings, Some(5_000), Some(8_000)), "Pi is always beyond a threshold below zero");
+        assert!(is_soon(&settings, Some(5_000), Some(8_000)), "Pi is always above a negative threshold");
         let off = Settings { background: false, ..settings };
         assert!(!is_soon(&off, Some(190_000), Some(200_000)));
     }
 
     #[tokio::test]
-    async fn there_is_one_piece_of_work_at_a_time_and_a_rest_after_a_failure() {
+    async fn one_piece_of_work_runs_at_a_time_and_failures_cause_a_pause() {
         let background = Background::default();
         assert_eq!(background.state(), "idle");
         let turn = background.begin("e1").unwrap();

@@ -1,5 +1,5 @@
-//! What the extension appends to the session by itself: stubs and folds, as the policy decides. Nobody waits for it: it is made
-//! from what is there already, or not at all.
+//! What the extension appends to the session by itself: stubs and folds, as the policy decides. Nothing waits
+//! for it: it uses only what exists already.
 
 mod lean;
 
@@ -21,29 +21,29 @@ use crate::pruning::{self, Live};
 use crate::store::View;
 pub(super) use lean::Lean;
 
-/// How long the end of a turn waits for what was said to be stored.
+/// How long the end of a turn waits for messages to be stored.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// What is to be appended.
+/// What to append.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Boundary {
-    /// In this order, as Pi takes them. A compaction stands alone: where one is due, nothing else is changed.
+    /// In the order in which Pi takes them. A compaction comes alone: then nothing else is changed.
     pub entries: Vec<Value>,
-    /// Of the compaction, in one line for the person.
+    /// A one-line report of the compaction for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
 }
 
-/// What a compaction came to.
+/// The result of a compaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// In one line.
+    /// The report in one line.
     pub text: String,
-    /// Worth a warning.
+    /// Whether to show it as a warning.
     pub degraded: bool,
 }
 
-/// Leave to compact; given back when dropped.
+/// A permit to compact; dropping it returns it.
 struct Alone<'a>(&'a AtomicBool);
 
 impl<'a> Alone<'a> {
@@ -59,14 +59,14 @@ impl Drop for Alone<'_> {
 }
 
 impl Engine {
-    /// What is to be appended now. `live` is [`Live`] as JSON. What was handed over before is part of it.
+    /// What to append now. `live` is [`Live`] as JSON. Includes everything handed over before.
     ///
     /// # Errors
     /// When the store fails; then nothing is to be appended.
     pub async fn boundary(&self, live: &str) -> Result<Boundary> {
         let live: Live = read_json("the context", live)?;
         let settings = self.settings();
-        // The agent does not wait: the end of the next turn looks again.
+        // The agent does not wait: the end of the next turn tries again.
         let not_now = || {
             lock(&self.lean).add(&live, None, &settings);
             Ok(Boundary::default())
@@ -102,7 +102,7 @@ impl Engine {
             lean.add(&live, Some(&shown), &settings);
             lean.folds(&live, &settings)
         };
-        // The ledger is kept all the same.
+        // The ledger is kept nevertheless.
         if settings.context == Context::Full {
             lock(&self.lean).expect(&live);
             return Ok(Boundary::default());
@@ -124,7 +124,7 @@ impl Engine {
                     None => (before, folds) = (Some(entry(cut)), Folds::Never),
                 },
                 Action::Stub(from) => match self.stubs(&shown, from).await? {
-                    // None of it could give way: decide again without it.
+                    // None of them could be replaced: decide again without them.
                     entries if entries.is_empty() => {}
                     entries => break (decision, Boundary { entries, report: None }),
                 },
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time() {
+    fn only_one_boundary_at_a_time() {
         let busy = AtomicBool::default();
         let alone = Alone::begin(&busy).unwrap();
         assert!(Alone::begin(&busy).is_none());

@@ -1,4 +1,4 @@
-//! What a person asks of an open session, and the settings that change while it is open.
+//! Commands of an open session, and settings that change while it is open.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -18,31 +18,31 @@ use crate::log::Field;
 use crate::pruning::Live;
 use crate::store::Place;
 
-/// A line of `/lcm`, and where it is asked from.
+/// A line of `/lcm` and its context.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CommandRequest {
-    /// What stands behind `/lcm`.
+    /// The text after `/lcm`.
     line: String,
-    /// The entry at the end of the branch.
+    /// The last entry of the branch.
     leaf_id: Option<String>,
-    /// Of the session's model, in tokens, where it is known.
+    /// The window of the session's model in tokens, if known.
     context_window: Option<usize>,
-    /// Of the screen, where there is one.
+    /// The width of the screen, if there is one.
     columns: Option<usize>,
-    /// The context as it is, where that is known.
+    /// The current context, if known.
     #[serde(default)]
     live: Live,
     /// Where Pi keeps its sessions.
     folders: Folders,
-    /// Where the settings come from.
+    /// The sources of the settings.
     #[serde(default)]
     sources: Sources,
-    /// The viewer's template, where the package has it.
+    /// The viewer's template, if the package includes it.
     viewer_template: Option<PathBuf>,
 }
 
-/// A line of `/lcm settings` where no session is open.
+/// A line of `/lcm settings` without an open session.
 #[derive(Clone, Debug, Deserialize)]
 struct SettingsLine {
     line: String,
@@ -55,21 +55,22 @@ pub fn command_specs() -> Value {
     commands::specs()
 }
 
-/// Answers `/lcm settings …` where no session is open. `request` is JSON: `line`, all behind `/lcm`, and `sources`.
+/// Answers `/lcm settings …` without an open session. `request` is JSON: `line`, the text after `/lcm`, and
+/// `sources`.
 ///
 /// # Errors
-/// What the user should read.
+/// A message for the user.
 pub fn settings_command(request: &str) -> Result<Answer> {
     let SettingsLine { line, sources } = read_json("the command", request)?;
     commands::settings::run(&sources, &line)
 }
 
 impl Engine {
-    /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and where known `leafId`, `contextWindow`,
-    /// `columns`, `live`, `viewerTemplate`.
+    /// Answers a line of `/lcm`. `request` is JSON: `line`, `folders`, `sources`, and if known `leafId`,
+    /// `contextWindow`, `columns`, `live`, `viewerTemplate`.
     ///
     /// # Errors
-    /// What the user should read.
+    /// A message for the user.
     pub async fn command(&self, request: &str) -> Result<Answer> {
         let CommandRequest {
             line,
@@ -84,7 +85,7 @@ impl Engine {
         self.flush().await?;
         let (started, settings) = (Instant::now(), self.settings());
         if commands::removes(&line) {
-            // What is being written ahead may be made of what goes.
+            // Work ahead may be using what is to be removed.
             let now = CancellationToken::new();
             now.cancel();
             self.background.give_way(&now).await;
@@ -130,11 +131,11 @@ impl Engine {
         }
     }
 
-    /// Works by other settings from here on. `settings` is what [`super::load_settings`] gave, as JSON. Where the databases lie, and
-    /// whether there is a session at all, is decided when one is opened.
+    /// Switches to other settings. `settings` is the JSON from [`super::load_settings`]. Where databases are,
+    /// and whether a session exists at all, is decided only when one is opened.
     ///
     /// # Errors
-    /// When it is no such JSON.
+    /// When it is not such JSON.
     pub fn reconfigure(&self, settings: &str) -> Result<()> {
         let settings: Settings = read_json("the settings", settings)?;
         self.providers.limit(&settings);
@@ -143,13 +144,13 @@ impl Engine {
         Ok(())
     }
 
-    /// How far the import is that is under way.
+    /// The progress of a running import.
     #[must_use]
     pub fn import_progress(&self) -> Option<String> {
         self.importer.progress()
     }
 
-    /// Imports what the agents of `alsoRead` have said in this project since that was done last. `folders` as for [`Self::command`].
+    /// Imports what the agents in `alsoRead` have written in this project since the last time. `folders` as for [`Self::command`].
     ///
     /// # Errors
     /// When the store fails.
@@ -161,7 +162,7 @@ impl Engine {
         self.importer.also_read(&self.home, &read_json("where Pi keeps its sessions", folders)?, agents).await
     }
 
-    /// What to tell the user of sessions that could be imported; once in a project's life.
+    /// A message for the user about sessions that could be imported, once per project.
     ///
     /// # Errors
     /// When the store fails.

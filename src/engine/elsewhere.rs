@@ -1,4 +1,5 @@
-//! The history that was this project's under another setting: a change of `projectIdentity` must not seem to lose it.
+//! Finds this project's history under another setting: after a change of `projectIdentity` it must not seem
+//! lost.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use crate::ingest::import::Home;
 use crate::store::{History, Place, Store, aside, history_before};
 use crate::text;
 
-/// What to say, once, of the history that was this project's before `projectIdentity` was changed.
+/// A message, shown once, about the project's history before `projectIdentity` changed.
 pub(super) async fn notice(store: &Store, home: &Home) -> Result<Option<String>> {
     let Home { cwd, identity, db_dir, .. } = home.clone();
     if matches!(store.place(), Place::Memory) {

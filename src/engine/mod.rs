@@ -1,5 +1,5 @@
-//! The facade: one open session of one project, or a project's history without one. Plain data in and out; knows neither
-//! JavaScript nor SQL.
+//! The facade: one open session of a project, or a project's history without one. Takes and returns plain
+//! data; knows neither JavaScript nor SQL.
 
 mod background;
 mod boundary;
@@ -36,11 +36,11 @@ use boundary::Lean;
 pub use boundary::{Boundary, Report};
 pub use commands::{command_specs, settings_command};
 
-/// Which session to open.
+/// The session to open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
-    /// The project: the folder Pi works in.
+    /// The project: Pi's working folder.
     pub cwd: PathBuf,
     /// Pi's session id.
     pub session_id: String,
@@ -48,56 +48,56 @@ pub struct Options {
     pub session_file: Option<String>,
     /// The file of the session this one was forked from.
     pub parent_session: Option<String>,
-    /// What [`load_settings`] gave.
+    /// The settings from [`load_settings`].
     pub settings: Settings,
 }
 
 impl Options {
-    /// The project whose history this session is part of.
+    /// The project whose history includes this session.
     fn project(&self) -> String {
         project_of(&self.cwd, self.settings.project_identity)
     }
 }
 
-/// What the footer shows, and what the user should hear once.
+/// The footer, and a message to show the user once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// `LCM: 847 msgs | 23 summaries (depth 3) | 2.1 MB`
     pub text: String,
-    /// A failure since the last time, or that the store is larger than was meant; told once.
+    /// A failure since the last call, or a warning about the store's size; given once.
     pub notice: Option<String>,
 }
 
 /// An open session.
 pub struct Engine {
     store: Store,
-    /// They may change while the session is open.
+    /// These may change while the session is open.
     settings: RwLock<Arc<Settings>>,
     log: Log,
     persistor: Persistor,
     has_history: AtomicBool,
-    /// What is said of earlier sessions, where that is wanted.
+    /// The text about earlier sessions, if enabled.
     earlier: Option<String>,
     home: Home,
     importer: Importer,
-    /// What to say of the history that was this project's under another setting.
+    /// A message about this project's history under another setting.
     elsewhere: Option<String>,
     providers: Arc<ProviderState>,
     background: Background,
-    /// A compaction at the end of a turn is being made.
+    /// Whether a compaction at the end of a turn is being made.
     is_at_boundary: AtomicBool,
     lean: Mutex<Lean>,
     memory: Arc<Memory>,
     notepad: Notepad,
-    /// Of the compaction under way.
+    /// The progress of a running compaction.
     progress: Mutex<Option<Arc<Progress>>>,
-    /// What can be cancelled, by the caller's number for it.
+    /// What can be cancelled, by the caller's number.
     operations: Mutex<HashMap<u32, CancellationToken>>,
 }
 
 impl Engine {
-    /// Opens the store of the project and the session in it.
+    /// Opens the project's store and the session in it.
     ///
     /// # Errors
     /// When the store can't be opened; the message is for the user.
@@ -106,7 +106,7 @@ impl Engine {
         let (conversation, parent) = (persistor.conversation(), options.parent_session.clone());
         let look = move |view: &View<'_>| preamble::earlier(view, conversation, parent.as_deref());
         let earlier = match options.settings.recall_on_new {
-            // It is not worth a session either.
+            // A failure here is not worth losing the session for.
             true => store.read(look).await.unwrap_or_default(),
             false => None,
         };
@@ -118,7 +118,7 @@ impl Engine {
             session_id: options.session_id.clone(),
         };
         let memory = Memory::of(Path::new(&home.cwd));
-        // It is a notice only, and not worth a session.
+        // A missing notice is not worth losing the session for.
         let elsewhere = elsewhere::notice(&store, &home).await.unwrap_or_default();
         let Options { session_id, settings, .. } = options;
         log.event("open", &[("session", Field::Name(&session_id))]);
@@ -143,63 +143,63 @@ impl Engine {
         })
     }
 
-    /// What the user should know about where the history lies.
+    /// What the user should know about where the history is kept.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.store.notice().or(self.elsewhere.as_deref())
     }
 
-    /// What to add to the system prompt, once the project has anything compacted or earlier sessions. Decided when a
-    /// session is opened and when one is compacted, at no other time: the prompt must not change in between.
+    /// The addition to the system prompt, once the project has summaries or earlier sessions. It is decided
+    /// only when a session is opened or compacted, because the prompt must not change in between.
     #[must_use]
     pub fn preamble(&self) -> Option<String> {
         let is_there = self.has_history.load(Ordering::Relaxed);
         is_there.then(|| preamble::preamble(self.earlier.as_deref()))
     }
 
-    /// Which entries are neither stored nor on their way, as places in `ids`, a JSON array of all entry ids of the session or of
-    /// a part of them.
+    /// Which entries are neither stored nor queued, as indexes into `ids`: a JSON array of all or some entry
+    /// ids of the session.
     ///
     /// # Errors
-    /// When it is no such array, or the store can't be read.
+    /// When it is not such an array, or the store can't be read.
     pub async fn missing(&self, ids: &str) -> Result<Vec<usize>> {
         self.persistor.missing(read_json("the list of entry ids", ids)?).await
     }
 
-    /// Is this entry stored or on its way, as far as `missing` was asked about it or it was handed over?
+    /// Whether this entry is stored or queued, as far as `missing` was asked about it or it was handed over.
     #[must_use]
     pub fn knows(&self, entry_id: &str) -> bool {
         self.persistor.knows(entry_id)
     }
 
-    /// Takes a JSON array of session entries, parents before children; returns before they are stored. `orphans` are the ids
-    /// of those whose parent the session itself does not have.
+    /// Takes a JSON array of session entries, parents before children, and returns before they are stored.
+    /// `orphans` are the ids of those whose parent is missing in the session itself.
     ///
     /// # Errors
-    /// When it is no array, or the engine is closed.
+    /// When it is not an array, or the engine is closed.
     pub fn hand_over(&self, entries: &str, orphans: Vec<String>) -> Result<()> {
         self.persistor.hand_over(entries, orphans)
     }
 
-    /// Takes the one entry that the session goes on with; see [`Persistor::append`].
+    /// Takes the next entry of the session; see [`Persistor::append`].
     #[must_use]
     pub fn append(&self, id: String, entry: String) -> bool {
         self.persistor.append(id, entry)
     }
 
-    /// How many of the entries that the session has named are stored or on their way.
+    /// How many of the session's named entries are stored or queued.
     #[must_use]
     pub fn known(&self) -> usize {
         self.persistor.known()
     }
 
-    /// Is it worth while to hand over now? Not for a while after the store failed.
+    /// Whether handing over is worthwhile now. Not for a while after the store failed.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.persistor.accepts()
     }
 
-    /// Waits until what was handed over stands on the disk, or has failed to.
+    /// Waits until everything handed over is on disk or has failed.
     ///
     /// # Errors
     /// When the engine is closed.
@@ -207,7 +207,8 @@ impl Engine {
         self.store.flush().await
     }
 
-    /// What to tell the model of files that changed on disk since the branch that ends with `leaf` showed them, if any did.
+    /// A message for the model about files that changed on disk since the branch that ends at `leaf` showed
+    /// them, if any.
     ///
     /// # Errors
     /// When the store can't be read, or has no such branch.
@@ -216,10 +217,10 @@ impl Engine {
         compaction::changed(&self.store, &self.memory, self.persistor.conversation(), leaf).await
     }
 
-    /// Compacts. What was handed over before is part of it.
+    /// Compacts, including everything handed over before.
     ///
     /// # Errors
-    /// When the store fails; then Pi should compact in its own way.
+    /// When the store fails; then Pi should compact by itself.
     pub async fn compact(&self, operation: u32, request: &str, host: Arc<dyn Host>) -> Result<Outcome> {
         let started = Instant::now();
         let request: Request = read_json("the compaction request", request)?;
@@ -242,15 +243,15 @@ impl Engine {
             }
             lock(&self.lean).pi_compacts(request.reason.as_deref());
             self.has_history.store(true, Ordering::Relaxed);
-            // The block is there, and does not wait for it.
+            // The block is ready and need not wait for this.
             let store = self.store.clone();
             tokio::spawn(async move { store.checkpoint().await });
         }
         Ok(outcome)
     }
 
-    /// Summarizes ahead, if it is time for it, what the next compaction will ask for. `ahead` is [`Ahead`] as JSON. Returns when
-    /// that is done, or at once.
+    /// Summarizes in advance what the next compaction will need, if it is time. `ahead` is [`Ahead`] as JSON.
+    /// Returns when that is done, or at once.
     ///
     /// # Errors
     /// When the store fails.
@@ -269,7 +270,7 @@ impl Engine {
         }
         let started = Instant::now();
         let stop = turn.running.stop.clone();
-        // What the policy asks for pays with the session's own model too.
+        // What the policy requests also pays off with the session's own model.
         let own_model = ahead.fold_before.is_some();
         let work = self.work(&settings, host, own_model, stop, Arc::default());
         let prepared = compaction::prepare(work, &ahead, &turn.running.pause).await;
@@ -287,13 +288,13 @@ impl Engine {
         prepared.map(drop)
     }
 
-    /// How far the compaction is that is under way.
+    /// The progress of a running compaction.
     #[must_use]
     pub fn compaction_progress(&self) -> Option<String> {
         lock(&self.progress).as_ref().map(|progress| progress.line())
     }
 
-    /// The settings that hold now.
+    /// The current settings.
     fn settings(&self) -> Arc<Settings> {
         Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -325,10 +326,10 @@ impl Engine {
         ProgressGuard(progress, self)
     }
 
-    /// Tells of a branch that the person leaves. What was handed over before is part of it.
+    /// Summarizes a branch that the user leaves, including everything handed over before.
     ///
     /// # Errors
-    /// When the store fails; then Pi should tell of it in its own way.
+    /// When the store fails; then Pi should summarize it by itself.
     pub async fn summarize_left(
         &self,
         operation: u32,
@@ -348,11 +349,11 @@ impl Engine {
         compaction::summarize_left(work, left).await
     }
 
-    /// Answers a call of one of the tools, asked from the branch that ends with `leaf`; after which, with `newer_request`, the
-    /// user sent a request that is not stored yet.
+    /// Answers a tool call from the branch that ends at `leaf`. `newer_request` means that the user has since
+    /// sent a request that is not stored yet.
     ///
     /// # Errors
-    /// What the model should read: what is wrong with the call, or that the store failed.
+    /// A message for the model: what is wrong with the call, or that the store failed.
     pub async fn call_tool(
         &self,
         operation: u32,
@@ -378,7 +379,7 @@ impl Engine {
         answer
     }
 
-    /// The footer, and what the user should hear.
+    /// The footer, and a message for the user.
     ///
     /// # Errors
     /// When the engine is closed.
@@ -404,17 +405,17 @@ impl Engine {
             n => format!(" | {} (depth {})", text::count(n, "summary"), totals.depth),
         };
         let text = format!("LCM: {messages} msgs{summaries} | {}", text::megabytes(bytes));
-        // A failure to note it is the store's, and told of as such.
+        // If it can't be recorded, the store reports its failure itself.
         let size = size::warning(&self.store, bytes, self.settings().size_budget_megabytes).await;
         Ok(Status { text, notice: size.unwrap_or_default() })
     }
 
-    /// Stops an operation, under way or yet to begin.
+    /// Cancels an operation, running or not yet started.
     pub fn cancel(&self, operation: u32) {
         self.operation(operation).cancel();
     }
 
-    /// Stores what was handed over and lets go of the database. Closing twice is fine.
+    /// Stores everything handed over and closes the database. It may be called twice.
     pub async fn close(&self) {
         for cancel in lock(&self.operations).values() {
             cancel.cancel();
@@ -447,7 +448,7 @@ impl Engine {
         Scope::at(self.persistor.conversation(), leaf)
     }
 
-    /// What is cancelled by this number from here on, until it is dropped.
+    /// Registers an operation that this number cancels, until it is dropped.
     fn begin(&self, number: u32) -> Operation<'_> {
         Operation { cancel: self.operation(number), number, engine: self }
     }
@@ -457,7 +458,7 @@ impl Engine {
     }
 }
 
-/// Something under way that can be cancelled.
+/// A running operation that can be cancelled.
 struct Operation<'a> {
     cancel: CancellationToken,
     number: u32,
@@ -483,13 +484,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What Pi registers: the tools, that for notes only where they are kept.
+/// The tools for Pi to register; the one for notes only if they are enabled.
 #[must_use]
 pub fn tool_specs(notes: bool) -> Value {
     tools::specs(notes)
 }
 
-/// The settings that hold, as data: `settings`, for [`Options`], and `notice`, what of them could not be right.
+/// The effective settings as data: `settings`, for [`Options`], and `notice`, the invalid ones.
 ///
 /// # Errors
 /// When `sources` is not [`Sources`] as JSON.
@@ -506,7 +507,8 @@ fn log_beside(store: &Store, settings: &Settings) -> Log {
     log
 }
 
-/// The store and the session in it. A database in which the session can't be read is passed over for another beside it.
+/// Opens the store and the session in it. If the session can't be read from a damaged database, another one
+/// is used.
 async fn begin(options: &Options) -> Result<(Store, Log, Persistor, bool)> {
     let mut store = open_store(options).await?;
     loop {
@@ -542,7 +544,7 @@ async fn open_store(options: &Options) -> Result<Store> {
     aside(move || Store::of_session(dir.as_deref(), &project)).await
 }
 
-/// Runs `work` where waiting for the disk does no harm.
+/// Parses `json`, which an error calls `what`.
 fn read_json<'a, T: Deserialize<'a>>(what: &str, json: &'a str) -> Result<T> {
     serde_json::from_str(json).map_err(|error| Error::invalid(format!("{what} is malformed: {error}")))
 }

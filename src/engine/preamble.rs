@@ -1,8 +1,9 @@
-//! What the system prompt gets: how to look things up, and, where the user wants that, which sessions there were before.
+//! The addition to the system prompt: how to look things up and, if enabled, which earlier sessions there
+//! are.
 //!
-//! It never changes while a session is open, since that would break a cached prompt. So the sessions are those that were there
-//! before this one, and nothing is told of them that is not settled: how many, and when the newest began. None of their words
-//! get in here, where they would have more weight than anybody meant them to have.
+//! It never changes while a session is open, since that would invalidate a cached prompt. So it lists only
+//! the sessions before this one, and only fixed facts: their number, and when the newest began. None of their
+//! text is included, because it would get more weight here than intended.
 
 use crate::error::Result;
 use crate::ids::ConversationId;
@@ -11,12 +12,12 @@ use crate::text;
 
 /// What a model is told about its memory.
 const PREAMBLE: &str = include_str!("../preamble.md");
-/// Sessions that are named.
+/// The number of sessions listed.
 const NAMED: usize = 3;
-/// Characters of a session's id: as many as tell those apart that began in different milliseconds.
+/// Characters of a session's id: enough to distinguish sessions that began in different milliseconds.
 const ID: usize = 13;
 
-/// The preamble, with what is said of earlier sessions.
+/// The preamble, with the text about earlier sessions.
 pub(super) fn preamble(earlier: Option<&str>) -> String {
     match earlier {
         Some(earlier) => format!("{}\n\n{earlier}", PREAMBLE.trim_ascii_end()),
@@ -24,7 +25,7 @@ pub(super) fn preamble(earlier: Option<&str>) -> String {
     }
 }
 
-/// Which sessions there were before this one, if any; `parent` is the file of the one it was forked from.
+/// A text about the sessions before this one, if any; `parent` is the file of the session it was forked from.
 ///
 /// # Errors
 /// When the store can't be read.

@@ -1,4 +1,4 @@
-//! Commands that test or build, and how they came out.
+//! Commands that test or build, and their outcomes.
 
 use std::sync::LazyLock;
 
@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// Characters of a command, and of the line that says how it came out: enough that what is masked is masked whole.
+/// Characters kept of a command, and of the line with its outcome: enough that a secret in it is masked
+/// completely.
 const KEPT: usize = 400;
 
-/// Commands that judge the work, at the beginning of a command or after `&&`, `;`, `|` or a variable.
+/// Commands that check the work, at the start of a command or after `&&`, `;`, `|` or a variable.
 static JUDGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?m)(?:^|[;&|(]\s*|\b(?:[A-Z_]+=\S*|timeout \S+|time|env|npx|bunx|uv run|poetry run|pnpm exec|yarn) +)",
@@ -26,7 +27,7 @@ static JUDGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The line of an output that says best how a command failed.
+/// The line of an output that best shows how a command failed.
 static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?m)^.*(?:\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b|test result: FAILED|^FAILED\b|^FAIL\b|npm ERR!|npm error",
@@ -34,7 +35,7 @@ static FAILURES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
-/// A line by which a command failed whose exit code a pipe hides.
+/// A line that reveals a failure when a pipe hides the exit code.
 static HIDDEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?m)^(?:.*test result: FAILED|FAILED\b|FAIL\b|npm ERR!|error: could not compile|BUILD FAILED|not ok \d",
@@ -42,23 +43,23 @@ static HIDDEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
-/// Marks of a line that says that something passed.
+/// Marks at the start of a line about something that passed.
 const PASSED: [&str; 5] = ["✔", "✓", "ok ", "PASS", "passed"];
 
 /// A command with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// The place of its result.
+    /// The position of its result.
     pub at: usize,
     /// The command, on one line.
     pub command: String,
-    /// The line that says how it failed; none where it passed.
+    /// The line that shows how it failed; `None` if it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
 impl Check {
-    /// Returns the outcome of `command`, if it is one that tests or builds.
+    /// Returns the outcome of `command`, if it tests or builds.
     pub(super) fn of(at: usize, command: &str, output: &str, has_failed: bool) -> Option<Self> {
         if !JUDGES.as_ref()?.is_match(command) {
             return None;
@@ -68,7 +69,7 @@ impl Check {
             let is_pass = |line: &str| PASSED.iter().any(|mark| line.trim_start().starts_with(mark));
             lines.find_iter(output).map(|line| line.as_str()).find(|line| !is_pass(line))
         };
-        // Pi ends the output of a command that failed with its exit code.
+        // Pi ends the output of a failed command with its exit code.
         let last = || {
             output.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("Command exited with"))
         };
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_that_test_or_build_have_an_outcome_and_others_have_none() {
+    fn only_commands_that_test_or_build_have_an_outcome() {
         let outcome =
             |command, output, failed| Check::of(3, command, output, failed).map(|check| check.failure);
         for command in [

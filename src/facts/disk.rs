@@ -1,7 +1,8 @@
 //! Whether a file changed on disk since the agent saw it.
 //!
-//! What the agent knows of the content is put together from the messages that show it: a whole read or write, and the edits after
-//! it; or else only pieces. Nothing has to be recorded for that, and it is right on each branch of a session.
+//! What the agent knows of the contents is derived from the messages that show it: a whole read or write and
+//! the edits after it, or otherwise only pieces. This needs no records, and is correct on each branch of a
+//! session.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,27 +13,28 @@ use super::files::{read_lines, tidy};
 use crate::files;
 use crate::model::{Message, Part, Role};
 
-/// Larger files are not looked at, in bytes.
+/// The largest file that is compared, in bytes.
 const LARGEST: u64 = 1_000_000;
 
-/// What became of a file.
+/// How a file changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Its content is another.
+    /// Its contents changed.
     Changed,
-    /// It is gone.
+    /// It was deleted.
     Deleted,
 }
 
-/// What the agent knows of a file's content.
+/// What the agent knows of a file's contents.
 #[derive(Debug, PartialEq, Eq)]
 enum Known {
     Whole(String),
     Pieces(Vec<String>),
 }
 
-/// Returns what became of the file at `path` since `messages` showed it, the first of them `whole` or only a part of it. None where
-/// it is as it was, and where that can't be told: outside of `project`, no regular file, binary, or larger than 1 MB.
+/// Returns how the file at `path` changed since `messages` showed it, where `whole` says whether the first of
+/// them shows all of it. `None` if it is unchanged or can't be compared: outside `project`, not a regular
+/// file, binary, or larger than 1 MB.
 #[must_use]
 pub fn change<'m>(
     project: &Path,
@@ -48,7 +50,7 @@ pub fn change<'m>(
     };
     let is_same = match known {
         Known::Whole(text) => text == content,
-        // The end of the file was taken for the end of a text.
+        // A piece at the end of the file may have an extra line break.
         Known::Pieces(pieces) => pieces.iter().all(|piece| content.contains(piece.trim_end_matches('\n'))),
     };
     (!is_same).then_some(Change::Changed)
@@ -82,7 +84,7 @@ fn known<'m>(
             _ => None,
         });
         let (name, arguments) = calls.next()?;
-        // Which of several calls succeeded is not known here.
+        // Which of several calls succeeded is unknown here.
         if calls.next().is_some() {
             return None;
         }
@@ -95,13 +97,13 @@ fn known<'m>(
 }
 
 impl Known {
-    /// What is known after a call that writes or edits; nothing where an edit does not fit.
+    /// What is known after a write or edit; `None` if an edit does not apply.
     fn after(self, tool: &str, arguments: &Value) -> Option<Self> {
         let text = |value: &Value, key: &str| value[key].as_str().map(normal_part);
         if tool == "write" {
             return arguments["content"].as_str().map(|content| Self::Whole(normal(content)));
         }
-        // Pi takes one edit, a list of them, and a list in a string.
+        // Pi accepts one edit, a list of edits, or a list in a string.
         let listed = match &arguments["edits"] {
             Value::String(json) => serde_json::from_str(json).unwrap_or_default(),
             other => other.clone(),
@@ -114,13 +116,13 @@ impl Known {
         let edits = edits.iter().map(|edit| Some((text(edit, "oldText")?, text(edit, "newText")?)));
         let edits = edits.collect::<Option<Vec<_>>>()?;
         let Self::Whole(whole) = self else {
-            // What was seen before may have been edited at its edges.
+            // Pieces seen before may have been edited at their edges.
             return Some(Self::Pieces(
                 edits.into_iter().map(|(_, new)| new).filter(|new| !new.is_empty()).collect(),
             ));
         };
-        // Pi looks for each in the text as it was before all of them.
-        // The blank lines at its end are not known any more.
+        // Pi matches every edit against the text before all of them. Blank lines at its end are no longer
+        // known.
         let whole = whole + "\n";
         let place = |(old, new): (String, String)| whole.find(&old).map(|at| (at, at + old.len(), new));
         let mut places = edits.into_iter().map(place).collect::<Option<Vec<_>>>()?;
@@ -136,7 +138,7 @@ impl Known {
     }
 }
 
-/// `path`, from the project's folder on where it lies in there.
+/// `path`, relative to the project's folder if it is inside.
 #[must_use]
 pub fn within(project: &Path, path: &str) -> String {
     let inside =
@@ -151,7 +153,7 @@ enum Content {
 }
 
 fn content(project: &Path, path: &str) -> Content {
-    // Pi takes it for the user's home.
+    // Pi expands it to the user's home.
     if path.starts_with('~') {
         return Content::Unknown;
     }
@@ -160,7 +162,7 @@ fn content(project: &Path, path: &str) -> Content {
     let real = match named.canonicalize() {
         Ok(real) => real,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // It was in the project if the nearest folder that is still there is.
+            // It was in the project if the nearest existing folder is.
             let folder = named.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
             return if folder.is_some_and(|folder| is_inside(&folder)) {
                 Content::Gone
@@ -180,12 +182,13 @@ fn content(project: &Path, path: &str) -> Content {
     }
 }
 
-/// Text as the tools show it: without a byte order mark, lines ended as on Unix, no blank lines at the end.
+/// Text as the tools show it: without a byte order mark, with Unix line breaks, without blank lines at the
+/// end.
 fn normal(text: &str) -> String {
     normal_part(text.trim_start_matches('\u{feff}')).trim_end_matches('\n').to_owned()
 }
 
-/// The same of a part of a text.
+/// The same for a part of a text.
 fn normal_part(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_written_and_edited_is_compared_with_the_disk() {
+    fn reads_writes_and_edits_are_compared_with_the_disk() {
         let dir = tempfile::tempdir().unwrap();
         let write = |text: &str| fs::write(dir.path().join("a.rs"), text).unwrap();
         let edit = |old: &str, new: &str| {
@@ -234,7 +237,8 @@ mod tests {
         write("one\nthree\n");
         assert_eq!(change(&[read("one\ntwo\n"), edit("two\n", "three\n")], true), None);
         assert_eq!(change(&[read(part), edit("two\n", "three\n")], false), None);
-        // Two edits at once are of the text before both; of two calls in one message it is not known which failed.
+        // Edits in one call apply to the text before all of them; of two calls in one message, it is unknown
+        // which failed.
         let swapped =
             json!([{"oldText": "first", "newText": "second"}, {"oldText": "second", "newText": "first"}]);
         let swapped = call("edit", &json!({"path": "./a.rs", "edits": swapped}));
@@ -245,13 +249,13 @@ mod tests {
         assert_eq!(change(&[written, twice], true), None);
         let long = "[Line 1 is 58.6KB, exceeds 50.0KB limit. Use bash: sed -n '1p' a.rs | head -c 51200]";
         assert_eq!(change(&[read(long)], false), None);
-        // What a part showed may have been edited at its edge.
+        // A shown part may have been edited at its edge.
         assert_eq!(change(&[read(part), edit("one\nt", "second\nfi")], false), None);
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_is_outside_binary_huge_or_no_file_is_left_alone_and_links_are_followed_inside() {
+    fn outside_binary_huge_and_special_files_are_skipped_and_inner_links_followed() {
         let outside = tempfile::tempdir().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);

@@ -1,4 +1,4 @@
-//! Which files the agent read and changed, by the calls of Pi's own tools that succeeded.
+//! The files that the agent read and changed, by successful calls of Pi's own tools.
 
 use std::collections::HashMap;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{FILE_TOOLS, Message, Part};
 
-/// Most messages that are kept of what the model saw of a file since it saw all of it.
+/// The most messages recorded about a file since the model saw all of it.
 const MOST_SEEN: usize = 8;
 
 /// What the agent did with a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct File {
-    /// The place of the last result of a read.
+    /// The position of the last read's result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<usize>,
-    /// The place of the last call that wrote or edited it.
+    /// The position of the last call that wrote or edited it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited: Option<usize>,
-    /// The places of messages that show what the model knows of the content, back to one that shows all of it.
+    /// The positions of messages that show the contents, back to one that shows all of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<usize>,
-    /// Does the first of them show all of it?
+    /// Whether the first of them shows all of it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
 }
@@ -37,23 +37,23 @@ pub(super) enum Kind {
     ReadPart,
     /// Replaces all of it.
     Write,
-    /// Replaces some of it.
+    /// Replaces a part of it.
     Edit,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {
-    /// The place of the message that makes it.
+    /// The position of its message.
     pub at: usize,
     pub kind: Kind,
     pub path: Option<String>,
-    /// What is run.
+    /// The command that is run.
     pub command: Option<String>,
 }
 
 impl Call {
-    /// The call, as its result shows it.
+    /// The call, corrected by its result.
     pub(super) fn with_result(&self, text: &str) -> Self {
         let kind = match self.kind {
             Kind::Read if !read_lines(text).1 => Kind::ReadPart,
@@ -63,7 +63,7 @@ impl Call {
     }
 }
 
-/// A path without what says nothing: `@` before it, and `.` on the way.
+/// A path without meaningless parts: a leading `@`, and `.` components.
 pub(super) fn tidy(path: &str) -> String {
     let path = path.strip_prefix('@').unwrap_or(path).replace("/./", "/");
     let mut path = path.as_str();
@@ -73,9 +73,10 @@ pub(super) fn tidy(path: &str) -> String {
     path.to_owned()
 }
 
-/// The lines in a result of Pi's `read`, and whether they are the rest of the file: a note at the end says if they are not.
+/// The lines in a result of Pi's `read`, and whether they reach the end of the file: otherwise a note at the
+/// end says so.
 pub(super) fn read_lines(result: &str) -> (&str, bool) {
-    // Of a line that is too long Pi shows nothing.
+    // For a line that is too long, Pi shows nothing.
     if result.starts_with("[Line ") && result.contains("exceeds") {
         return ("", false);
     }
@@ -85,12 +86,12 @@ pub(super) fn read_lines(result: &str) -> (&str, bool) {
     }
 }
 
-/// Calls that wait for their results.
+/// Calls without a result yet.
 #[derive(Default)]
 pub(super) struct Calls(HashMap<String, Call>);
 
 impl Calls {
-    /// Notes the calls that a message of the agent's makes.
+    /// Records the calls in a message of the agent.
     pub(super) fn note(&mut self, at: usize, message: &Message) {
         self.end();
         for part in &message.parts {
@@ -112,24 +113,24 @@ impl Calls {
         }
     }
 
-    /// Returns the call that a result answers.
+    /// Returns the call that a result belongs to.
     pub(super) fn answered(&mut self, result: &Message) -> Option<Call> {
         self.0.remove(result.tool_call_id.as_deref()?)
     }
 
-    /// Notes that no more results follow.
+    /// No more results follow.
     pub(super) fn end(&mut self) {
         self.0.clear();
     }
 
-    /// Returns the calls that still wait.
+    /// Returns the calls still without a result.
     pub(super) fn waiting(self) -> impl Iterator<Item = Call> {
         self.0.into_values()
     }
 }
 
 impl File {
-    /// Notes a call at the place `at` with its result at `result`.
+    /// Records a call at position `at` with its result at `result`.
     pub(super) fn touch(&mut self, kind: Kind, at: usize, result: usize) {
         match kind {
             Kind::Read | Kind::ReadPart => self.read = Some(result),
@@ -146,7 +147,7 @@ impl File {
         self.limit();
     }
 
-    /// Adds what a later stretch, which begins `offset` messages after this one, did with it.
+    /// Adds what a later range, which starts `offset` messages after this one, did with the file.
     pub(super) fn join(&mut self, later: &Self, offset: usize) {
         let moved = |at: Option<usize>| at.map(|at| at + offset);
         self.read = moved(later.read).or(self.read);
@@ -159,7 +160,7 @@ impl File {
         self.limit();
     }
 
-    /// The same file under another name: what is known by both.
+    /// Merges the same file recorded under another name.
     #[must_use]
     pub fn beside(&self, other: &Self) -> Self {
         let starts = [self, other].into_iter().filter(|file| file.whole).filter_map(|file| file.seen.first());
@@ -172,7 +173,7 @@ impl File {
         Self { read, edited: self.edited.max(other.edited), seen, whole: start.is_some() }
     }
 
-    /// The last place that it was touched at.
+    /// The last position at which it was touched.
     #[must_use]
     pub fn last(&self) -> usize {
         self.read.max(self.edited).unwrap_or_default()

@@ -1,11 +1,11 @@
-//! The gate: what a model's summary lost of what later work rests on is put back by machine, in one line.
+//! The gate: adds, in one line, the important details that a model's summary has lost.
 //!
-//! Anchors are words that cannot be said in another way: files that were changed or named, names that were defined,
-//! numbers with a unit or that something is set to, error codes, words that only machines use. What limits the work in the
-//! user's words is one too, and looked for by what it is about. They are looked for where
-//! they mean something: in what people and models say, in what an edit writes, and in those lines of tool output that look
-//! like an error. `patterns` and `numbers` tell what an anchor is, `reader` where it is read, `rules` what limits, `summary` when it is there: a summary
-//! has an anchor if it has it in any spelling a reader would take for the same.
+//! Anchors are words that can't be paraphrased: changed or mentioned files, defined names, numbers with a
+//! unit or as a setting's value, error codes, technical terms. The user's rules are anchors too, matched by
+//! what they are about. Anchors are collected where they are meaningful: in the user's and the model's text,
+//! in what an edit writes, and in tool output lines that look like errors. `patterns` and `numbers` define
+//! what an anchor is, `reader` where to look, `rules` what counts as a rule, and `summary` when an anchor is
+//! present: in any spelling that a reader would take for the same.
 
 use std::collections::HashMap;
 
@@ -24,29 +24,29 @@ mod reader;
 mod rules;
 mod summary;
 
-/// A piece of what was said, in order. What the model read of a file need not be given.
+/// A part of the conversation, in order. What the model read from a file may be left out.
 #[derive(Clone, Copy, Debug)]
 pub enum Said<'a> {
-    /// Words of the person.
+    /// The user's text.
     User(&'a str),
-    /// Words of the model.
+    /// The model's text.
     Assistant(&'a str),
-    /// A file that was edited or written.
+    /// An edited or written file.
     Edit {
-        /// Which.
+        /// Its path.
         path: &'a str,
-        /// What was there; empty where nothing or nobody knows.
+        /// The old text; empty if there was none or it is unknown.
         old: &'a str,
-        /// What is there now.
+        /// The new text.
         new: &'a str,
     },
-    /// Any other call of a tool: its command or its path.
+    /// Any other tool call: its command or its path.
     Call(&'a str),
-    /// What a tool answered.
+    /// A tool's output.
     Output(&'a str),
 }
 
-/// Returns the pieces of a message. What was read of a file and what our own tools found is no news.
+/// Returns the parts of a message, except file contents that were read and results of our own tools.
 pub fn said(message: &Message) -> Vec<Said<'_>> {
     let mut pieces = Vec::new();
     for part in &message.parts {
@@ -65,7 +65,7 @@ pub fn said(message: &Message) -> Vec<Said<'_>> {
     pieces
 }
 
-/// What a call writes, runs or names.
+/// What a call writes, runs or refers to.
 fn called(arguments: &Value) -> Vec<Said<'_>> {
     fn text<'v>(value: &'v Value, key: &str) -> &'v str {
         value[key].as_str().unwrap_or_default()
@@ -82,42 +82,42 @@ fn called(arguments: &Value) -> Vec<Said<'_>> {
     }
 }
 
-/// What an anchor is.
+/// The kind of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A file.
     Path,
-    /// Something with a name of its own in code.
+    /// A name in code.
     Name,
     /// A number with its unit.
     Number,
     /// An error's code or class.
     Error,
-    /// A rule or a decision of the user's.
+    /// A rule or a decision by the user.
     Rule,
 }
 
-/// Something a summary must not lose.
+/// A detail that a summary must not lose.
 #[derive(Clone, Debug)]
 pub struct Anchor {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// As it is written after `Also: `.
+    /// Its text after `Also: `.
     pub text: String,
-    /// How much it matters.
+    /// Its importance.
     pub weight: u32,
-    /// What is looked for, in small letters; of a path all of it.
+    /// The text to look for, in lowercase; for a file, the whole path.
     key: String,
     number: Option<Number>,
-    /// The words that tell what a rule is about, each with how much it tells.
+    /// What a rule is about: words, each with its weight.
     about: Vec<(String, f64)>,
-    /// Has another file the same name?
+    /// Whether another file has the same name.
     has_twin: bool,
-    /// The piece that had it last.
+    /// The last part that contains it.
     seen: usize,
 }
 
-/// Returns what the stretch holds that a summary must not lose, most important first.
+/// Returns the anchors of a range, most important first.
 pub fn anchors<'a>(said: impl IntoIterator<Item = Said<'a>>) -> Vec<Anchor> {
     let mut reader = Reader::default();
     for (at, piece) in said.into_iter().enumerate() {
@@ -133,7 +133,7 @@ pub fn anchors<'a>(said: impl IntoIterator<Item = Said<'a>>) -> Vec<Anchor> {
     reader.finish()
 }
 
-/// Returns those that `summary` does not have, in the same order.
+/// Returns those that `summary` lacks, in the same order.
 #[must_use]
 pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
     let summary = Summary::of(summary);
@@ -155,7 +155,7 @@ pub fn missing<'a>(anchors: &'a [Anchor], summary: &str) -> Vec<&'a Anchor> {
 pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
     let mut line = String::from("Also:");
     for anchor in missing {
-        // A number may be said within its rule.
+        // A number may already be in its rule's text.
         let is_new = !has(&line, &anchor.text, "-./");
         if is_new && line.len() + anchor.text.len() + 2 <= most_tokens * 4 {
             line.push_str(if line.ends_with(':') { " " } else { ", " });
@@ -165,7 +165,8 @@ pub fn also(missing: &[&Anchor], most_tokens: usize) -> Option<String> {
     Some(line).filter(|line| !line.ends_with(':'))
 }
 
-/// Returns how many tokens may be added to `summary`: 8 % of its own, and room for a few anchors where it is short.
+/// Returns how many tokens may be added to `summary`: 8 % of its own, or room for a few anchors if it is
+/// short.
 #[must_use]
 pub fn room(summary: &str) -> usize {
     (summary.len() / 4 * 8 / 100).max(24)

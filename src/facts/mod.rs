@@ -1,7 +1,8 @@
-//! What a stretch of history shows without a model: files, checks, rules, decisions, open tasks.
+//! Facts extracted from a range of history without a model: files, checks, rules, decisions, open tasks.
 //!
-//! A summary says what a model thought worth saying. These facts do not depend on it: they are found once for each leaf summary,
-//! stored beside it, and joined for the block. A place counts from the first message of its stretch.
+//! A summary contains what a model found worth mentioning. These facts do not depend on it: they are
+//! extracted once per leaf summary, stored with it, and joined for the block. Positions count from the first
+//! message of their range.
 
 mod checks;
 pub mod disk;
@@ -24,32 +25,32 @@ pub use statements::decisions;
 use crate::model::{Files, Message, Role};
 use crate::text;
 
-/// Most facts of a kind that one message adds.
+/// The most facts of a kind from one message.
 const MOST_OF_MESSAGE: usize = 12;
-/// Most facts of a kind that are kept of a stretch, the newest.
+/// The most facts of a kind kept for a range, the newest.
 const MOST: usize = 120;
-/// The same of open tasks and of what was done, which are compared with each other.
+/// The same for open tasks and completed work, which are compared with each other.
 const MOST_TASKS: usize = 40;
 /// Characters of a decision.
 const DECISION: usize = 400;
 
-/// The facts of a stretch.
+/// The facts of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// Files by path, as calls that succeeded named them.
+    /// Files by path, from successful calls.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, File>,
     /// Commands that test or build, each with its last outcome, oldest first.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub checks: VecDeque<Check>,
-    /// Rules of the user's.
+    /// The user's rules.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub rules: VecDeque<Said>,
-    /// What the user said is still to be done, unless it was reported as done since.
+    /// The user's open tasks, unless reported as done since.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub tasks: VecDeque<Said>,
-    /// What was said to be done.
+    /// Reports of completed work.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub done: VecDeque<Said>,
     /// Decisions of the user or the agent.
@@ -57,22 +58,22 @@ pub struct Facts {
     pub decisions: VecDeque<Said>,
 }
 
-/// A sentence that was said.
+/// A sentence from a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Said {
-    /// The place of its message.
+    /// The position of its message.
     pub at: usize,
     /// The sentence, on one line.
     pub text: String,
 }
 
 impl Facts {
-    /// Returns the facts of a stretch, of whose messages those that matter are given with their places.
+    /// Returns the facts of a range. `messages` are the relevant ones with their positions.
     pub fn of<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
         Self::read(messages, true)
     }
 
-    /// The same of files and checks only, which takes far less time.
+    /// The same for files and checks only, which takes far less time.
     pub fn without_statements<'m>(messages: impl IntoIterator<Item = (usize, &'m Message)>) -> Self {
         Self::read(messages, false)
     }
@@ -105,7 +106,7 @@ impl Facts {
                 calls.end();
             }
         }
-        // A stretch may end in the midst of the results of one message.
+        // A range may end in the middle of one message's results.
         for call in calls.waiting() {
             facts.touch(call.at, call.at, &call);
         }
@@ -135,14 +136,14 @@ impl Facts {
         }
     }
 
-    /// Notes that a call touched its file: `at` the call's place, `result` that of its result.
+    /// Records that a call touched its file: `at` is the call's position, `result` that of its result.
     fn touch(&mut self, at: usize, result: usize, call: &files::Call) {
         if let Some(path) = &call.path {
             self.files.entry(path.clone()).or_default().touch(call.kind, at, result);
         }
     }
 
-    /// Adds files that Pi lists: all that is known is that they were read or changed.
+    /// Adds files that Pi lists: only that they were read or changed is known.
     pub fn list(&mut self, at: usize, files: &Files) {
         for path in &files.read {
             self.files.entry(path.clone()).or_default().read.get_or_insert(at);
@@ -164,7 +165,7 @@ impl Facts {
         }
     }
 
-    /// Adds what was said to be done, and drops the tasks that it closes.
+    /// Adds reports of completed work, and drops the tasks that they close.
     fn close(&mut self, done: impl Iterator<Item = Said>) {
         let done: Vec<Said> = done.collect();
         if !done.is_empty() && !self.tasks.is_empty() {
@@ -179,8 +180,8 @@ impl Facts {
         self.done.extend(done);
     }
 
-    /// Returns those of the quoted tasks, with the places where their stretches begin, that nothing said since closes. What is among the
-    /// open tasks is open.
+    /// Returns the quoted tasks, with the positions where their ranges start, that nothing since has closed.
+    /// A task that is also among the open tasks is open.
     #[must_use]
     pub fn still_open(&self, quoted: Vec<(usize, String)>) -> Vec<(usize, String)> {
         let is_same = |one: &str, other: &str| one.contains(other.trim_end_matches(['.', '!', '。']));
@@ -198,7 +199,7 @@ impl Facts {
         open
     }
 
-    /// Adds the facts of a stretch that begins `offset` messages after this one.
+    /// Adds the facts of a range that starts `offset` messages after this one.
     pub fn join(&mut self, later: &Self, offset: usize) {
         for (path, file) in &later.files {
             self.files.entry(path.clone()).or_default().join(file, offset);
@@ -213,7 +214,8 @@ impl Facts {
         *self = facts.limited();
     }
 
-    /// The newest facts of each kind; of each check the last outcome, of what was said twice the last time.
+    /// Keeps the newest facts of each kind; of each check the last outcome, of a repeated sentence the last
+    /// occurrence.
     fn limited(mut self) -> Self {
         newest(&mut self.checks, MOST, |check| check.command.clone());
         for (said, most) in [
@@ -228,7 +230,7 @@ impl Facts {
     }
 }
 
-/// Keeps the newest of equal keys, and no more than `most`.
+/// Keeps the newest of equal keys, and at most `most` in total.
 fn newest<T>(all: &mut VecDeque<T>, most: usize, key: impl Fn(&T) -> String) {
     let mut seen = std::collections::HashSet::new();
     let kept: Vec<T> =

@@ -1,4 +1,4 @@
-//! Whether one sentence replaces or closes what an earlier one said: by the words that both have.
+//! Whether one sentence replaces or closes an earlier one, by the words they share.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::sentences::sentences;
 
-/// Words that say nothing of what a sentence is about; most are part of rules of any kind.
+/// Words that say nothing about a sentence's topic; most are part of rules of any kind.
 static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     concat!(
         "a an the of to in on at for from with and or but is are be was it this that these those i you we me my your ",
@@ -19,7 +19,7 @@ static COMMON: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     .split_whitespace()
     .collect()
 });
-/// A sentence that forbids.
+/// Words in a sentence that forbids.
 static FORBIDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)\b(?:never|not|don'?t|no|avoid|stop|nie|niemals|nicht|kein\w*|jamais|pas|aucun\w*|nunca|jamás)\b",
@@ -27,7 +27,7 @@ static FORBIDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
-/// A sentence that takes something back, or says that it holds from now on.
+/// Words in a sentence that takes something back, or applies from now on.
 static CHANGES: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)\b(?:from now on|instead|no longer|any ?more|actually|now|forget|scrap|ignore|drop|you (?:may|can)|allowed|changed my mind",
@@ -47,7 +47,7 @@ static DONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Words of a sentence that is not about what is done: it denies it, or says what is to be done.
+/// Words in a sentence that is not about completed work: it denies it, or says what is to be done.
 static NOT_YET: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)\b(?:not|n't|never|no|must|should|shall|will|needs? to|have to|has to|to be|later|still|todo|before|once|when|after|until|if",
@@ -64,13 +64,13 @@ static WHEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
     .ok()
 });
-/// A word that begins another one, as `clean` begins `cleanup`, is taken for it from so many characters on.
+/// A word that starts another one, like `clean` in `cleanup`, counts as the same from this many bytes on.
 const PREFIX: usize = 5;
 
-/// In percent: who says so much of a task means it.
+/// In percent: a report with this share of a task's words certainly means it.
 const SURELY: usize = 75;
 
-/// What a sentence is about, found once.
+/// A sentence's topic, computed once.
 pub struct Meaning {
     words: HashSet<String>,
     forbids: bool,
@@ -78,14 +78,14 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    /// Returns what `sentence` is about.
+    /// Returns the topic of `sentence`.
     #[must_use]
     pub fn of(sentence: &str) -> Self {
         Self { words: words(sentence), forbids: is(&FORBIDS, sentence), changes: is(&CHANGES, sentence) }
     }
 
-    /// Returns whether this rule replaces `older`: it turns it round, or says that something else holds from now on. In doubt both
-    /// hold, and rules that only forbid more are beside each other.
+    /// Returns whether this rule replaces `older`: it reverses it, or says that something else applies from
+    /// now on. In doubt both apply, and rules that only forbid more exist side by side.
     #[must_use]
     pub fn replaces(&self, older: &Self) -> bool {
         let (shared, all) = (self.words.intersection(&older.words).count(), older.words.len());
@@ -94,18 +94,19 @@ impl Meaning {
             return shared > 0 && 3 * shared >= 2 * all;
         }
         let is_changed = self.words != older.words && self.changes && !older.forbids;
-        // Two sentences of one pattern may be about different things.
+        // Two sentences of the same pattern may be about different things.
         is_changed && shared > 0 && 2 * shared >= all && all - shared <= 2
     }
 
-    /// Returns what a task is about, without when it is to be done.
+    /// Returns a task's topic, without when it is to be done.
     pub(super) fn of_task(sentence: &str) -> Self {
         let when = WHEN.as_ref().and_then(|when| when.find_iter(sentence).last()).map(|when| when.start());
-        // What comes first says more than half, or it is the condition.
+        // Only a clause in the second half counts; an earlier one is the condition itself.
         Self::of(when.filter(|at| *at > sentence.len() / 2).map_or(sentence, |at| &sentence[..at]))
     }
 
-    /// Returns how much of the task this sentence says is done, in percent; none where it is about something else.
+    /// Returns how much of the task this sentence reports as done, in percent; `None` if it is about
+    /// something else.
     fn share_of(&self, task: &Self) -> Option<usize> {
         let begins = |one: &str, other: &str| one.len() >= PREFIX && other.starts_with(one);
         let are_kin = |one: &str, other: &str| one == other || begins(one, other) || begins(other, one);
@@ -115,7 +116,8 @@ impl Meaning {
         is_closed.then(|| 100 * shared / all)
     }
 
-    /// Closes what of the open `tasks` this sentence says is done: what it says nearly all of, and of the rest what it says most of.
+    /// Closes the open `tasks` that this sentence reports as done: those it covers almost completely,
+    /// otherwise the one it covers best.
     pub(super) fn close(&self, tasks: &[Self], is_open: &mut [bool]) {
         let share = |(task, is_open): (&Self, &bool)| if *is_open { self.share_of(task) } else { None };
         let shares: Vec<Option<usize>> = tasks.iter().zip(is_open.iter()).map(share).collect();
@@ -126,7 +128,7 @@ impl Meaning {
     }
 }
 
-/// Returns the sentences of `text` that say that something is done.
+/// Returns the sentences of `text` that report something as done.
 pub(super) fn done(text: &str) -> Vec<&str> {
     if !is(&DONE, text) {
         return Vec::new();
@@ -139,7 +141,7 @@ fn is(words: &LazyLock<Option<Regex>>, text: &str) -> bool {
     words.as_ref().is_some_and(|words| words.is_match(text))
 }
 
-/// The words that a sentence is about, without their endings; of scripts without blanks, pairs of characters.
+/// The words that a sentence is about, without their endings; in scripts without spaces, pairs of characters.
 fn words(sentence: &str) -> HashSet<String> {
     let lower = sentence.to_lowercase();
     let mut words = HashSet::new();
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_replaced_by_one_that_turns_it_round_or_changes_it() {
+    fn a_rule_is_replaced_by_one_that_reverses_or_changes_it() {
         for (newer, older) in [
             ("Use spaces, not tabs.", "Use tabs."),
             ("From now on use spaces instead of tabs, please.", "Use tabs in this project."),
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_closed_by_what_says_that_it_is_done() {
+    fn a_task_is_closed_by_a_report_that_it_is_done() {
         let said = "Alright. I added the tests for the parser and updated the docs. Next the lexer.";
         assert_eq!(done(said), ["I added the tests for the parser and updated the docs."]);
         for open in [

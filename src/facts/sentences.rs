@@ -1,8 +1,8 @@
-//! Sentences: what a message says in its own words, cut where sentences end.
+//! Splits a message's own text into sentences.
 //!
-//! People paste logs, code and documents into their messages; what those say is not said by the user. A line is judged by how it
-//! starts and by how much of it is punctuation of code, and by the lines around it. What is left is cut at full stops, and a
-//! line that was wrapped is put together again.
+//! Users paste logs, code and documents into their messages, and these are not the user's own statements. A
+//! line is classified by its beginning, by its share of code punctuation, and by the lines around it. The
+//! rest is split at periods, and wrapped lines are joined.
 
 use std::sync::LazyLock;
 
@@ -10,33 +10,34 @@ use regex::Regex;
 
 use super::words::CUE;
 
-/// A sentence and its place.
+/// A sentence and where it is.
 pub(super) struct Piece<'t> {
     pub(super) text: &'t str,
     pub(super) place: Place,
 }
 
-/// The place of a sentence in its list, if it is in one.
+/// Where a sentence is, in particular in a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// After a blank line, or at the start of the text.
     Paragraph,
     /// On the next line, or later on the same line.
     Text,
-    /// It opens an item of a list.
+    /// It starts a list item.
     Item,
-    /// It opens an item of a list, with a box that is not checked.
+    /// It starts a list item with an unchecked box.
     OpenBox,
-    /// It goes on within an item.
+    /// It continues a list item.
     InItem,
 }
 
-/// The sentences of `text`, in order, as slices of it, without code fences, quoted lines and what looks like a log or code.
+/// The sentences of `text`, in order, as slices of it, without code fences, quoted lines and anything that
+/// looks like a log or code.
 pub fn sentences(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.text)
 }
 
-/// The sentences of `text` with their places.
+/// The sentences of `text` and where they are.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let lines = lines(text);
     let mut pieces = Vec::new();
@@ -57,7 +58,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
             Bullet::Box => (Place::OpenBox, Place::InItem),
             Bullet::Some => (Place::Item, Place::InItem),
         };
-        // What is indented below an item belongs to it.
+        // Text indented below an item belongs to it.
         let above = first.checked_sub(1).and_then(|_| pieces.last()).map(|piece: &Piece| piece.place);
         if place == Place::Text
             && text[line.start..].starts_with("  ")
@@ -74,7 +75,7 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A line, by its place in the text.
+/// A line, by its range in the text.
 struct Line {
     start: usize,
     end: usize,
@@ -88,14 +89,14 @@ enum Kind {
     Blank,
 }
 
-/// What the lines above say about the next one.
+/// What the lines above imply for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     Nothing,
     Fence,
     Diff,
     Comment,
-    /// Words such as `the log says:` were above, and what they announce has begun or not.
+    /// A line such as `the log says:` came before; the flag says whether the announced text has begun.
     Announced(bool),
 }
 
@@ -128,7 +129,7 @@ fn lines(text: &str) -> Vec<Line> {
         lines.push(Line { start, end, kind });
         start = end + 1;
     }
-    // Between two pasted lines, or indented below one, is what belongs to them.
+    // A line between two pasted lines, or indented below one, belongs to them.
     for at in 1..lines.len() {
         let next = lines.get(at + 1).map(|line| line.kind);
         let line = &lines[at];
@@ -143,7 +144,7 @@ fn lines(text: &str) -> Vec<Line> {
     lines
 }
 
-/// Judges a line that is not blank, by itself and by what is above it.
+/// Classifies a line that is not blank, by itself and by what is above it.
 fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
     let pasted = looks_pasted(line, bare);
     match within {
@@ -151,7 +152,7 @@ fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
             (Kind::Pasted, within)
         }
         Within::Comment => (Kind::Pasted, if bare.contains("*/") { Within::Nothing } else { within }),
-        // A log that was announced ends where it no longer looks like one.
+        // An announced log ends where lines no longer look like one.
         Within::Announced(_) if pasted => (Kind::Pasted, Within::Nothing),
         Within::Announced(_) => (Kind::Pasted, Within::Announced(true)),
         _ if bare.starts_with("@@ ") || bare.starts_with("+++ ") || bare.starts_with("diff --git") => {
@@ -166,7 +167,7 @@ fn judged(line: &str, bare: &str, within: Within) -> (Kind, Within) {
     }
 }
 
-/// How lines of logs, code and quotes start.
+/// Beginnings of lines of logs, code and quotes.
 static PASTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let starts = [
         r">|\||</?[A-Za-z!?]|\+[^ \d]|@@|\$ |% |❯|➜|//|/\*|\*/|#!|#\[|\}|\)|'''|[=~_*#-]{4}",
@@ -186,7 +187,7 @@ static PASTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!("^(?:{})", starts.join("|"))).ok()
 });
 
-/// Does a line look like a log, code or a quote?
+/// Whether a line looks like a log, code or a quote.
 fn looks_pasted(line: &str, bare: &str) -> bool {
     if PASTED.as_ref().is_some_and(|starts| starts.is_match(bare)) || bare.ends_with([';', '{', '}', '\\']) {
         return true;
@@ -198,7 +199,7 @@ fn looks_pasted(line: &str, bare: &str) -> bool {
     signs >= 3 && signs * 12 > bare.len()
 }
 
-/// What marks an item of a list.
+/// The marker of a list item.
 enum Bullet {
     None,
     Some,
@@ -209,12 +210,12 @@ static BULLET: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"^[ \t]*(?:(?:[-*+–—•·◦▪●‣・]|#{1,6}|\(?[0-9]{1,2}[.)]|[a-z]\)|\[[ xX]?\]) +|[•·◦▪●‣・] *|[0-9]{1,2}[、．)] *)+").ok()
 });
 
-/// A line without what marks it as an item of a list.
+/// A line without its list marker.
 fn bare(line: &str) -> (&str, Bullet) {
     let trimmed = line.trim_start();
     let marked = BULLET.as_ref().and_then(|bullet| bullet.find(line)).map_or(0, |mark| mark.end());
     if marked == 0 {
-        // `-no emojis`, but no option of a command.
+        // `-no emojis`, but not a command's option.
         return match trimmed.strip_prefix('-') {
             Some(rest) if rest.starts_with(char::is_alphabetic) && rest.contains(' ') => (rest, Bullet::Some),
             _ => (trimmed, Bullet::None),
@@ -235,7 +236,7 @@ fn bare(line: &str) -> (&str, Bullet) {
     )
 }
 
-/// Does the sentence at the end of `line` go on in the next line?
+/// Whether the sentence at the end of `line` continues in the next line.
 fn goes_on(text: &str, line: &Line, next: &Line) -> bool {
     if next.kind != Kind::Said {
         return false;
@@ -253,7 +254,7 @@ fn goes_on(text: &str, line: &Line, next: &Line) -> bool {
         && (wrapped || hangs || above.ends_with(',') || super::words::LINKS.contains(&last.as_str()))
 }
 
-/// Abbreviations whose full stop ends no sentence.
+/// Abbreviations whose period does not end a sentence.
 const ABBREVIATIONS: [&str; 30] = [
     "e.g", "i.e", "eg", "ie", "vs", "cf", "etc", "approx", "incl", "resp", "z.b", "d.h", "u.a", "bzw", "ca",
     "usw", "ggf", "evtl", "sog", "inkl", "p.ex", "ex", "ej", "mr", "dr", "st", "nr", "fig", "max", "min",
@@ -292,7 +293,7 @@ fn split<'t>(block: &'t str, mut each: impl FnMut(&'t str)) {
     give(&block[start..]);
 }
 
-/// Does `text`, which a full stop follows, end with an abbreviation?
+/// Whether `text`, which is followed by a period, ends with an abbreviation.
 fn abbreviated(text: &str) -> bool {
     let last = text.rsplit([' ', '\n', '(']).next().unwrap_or_default();
     last.len() <= 6 && ABBREVIATIONS.contains(&last.to_lowercase().as_str())
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_end_at_full_stops_and_lines() {
+    fn sentences_end_at_periods_and_line_breaks() {
         assert_eq!(
             of("Fix it. Then run e.g. cargo test!  ok\nno emojis"),
             ["Fix it.", "Then run e.g. cargo test!", "ok", "no emojis"]
@@ -320,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_lists_are_no_part_of_a_sentence() {
+    fn list_markers_are_not_part_of_a_sentence() {
         assert_eq!(
             of("- a b\n2) c d\n  * [ ] e f\n-g h\n# i\n--j k"),
             ["a b", "c d", "e f", "g h", "i", "--j k"]
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_lines_are_put_together() {
+    fn wrapped_lines_are_joined() {
         assert_eq!(
             of("Please never\n  touch main.rs.\nThanks"),
             ["Please never\n  touch main.rs.", "Thanks"]

@@ -1,7 +1,8 @@
 //! Rules, tasks and decisions, found by their words.
 //!
-//! Most such words mean a rule only where a clause starts: `never push` is an order, `it never answers` is a story. So a
-//! sentence is cut into clauses, and each is held against how orders start; few phrases count wherever they stand.
+//! Most of these words imply a rule only at the start of a clause: `never push` is an order, `it never
+//! answers` is a story. So sentences are split into clauses, whose beginnings are matched; a few phrases
+//! count anywhere.
 
 use super::sentences::{Piece, Place, pieces};
 use super::words::{
@@ -10,17 +11,18 @@ use super::words::{
     WEAK_ORDERS, Words, asks, clauses, folded,
 };
 
-/// A quote has at least and at most so many characters; those of scripts that write words with one or two count double.
+/// The shortest and the longest quote in characters; those of scripts that write a word with one or two count
+/// double.
 const LENGTH: (usize, usize) = (8, LONGEST);
-/// The most of these.
+/// The longest quote in characters.
 pub(super) const LONGEST: usize = 400;
 
-/// The sentences of `text` that state what must hold from then on, or that revoke such a rule.
+/// The sentences of `text` that state a lasting rule, or revoke one.
 pub fn rules(text: &str) -> Vec<&str> {
     found(text, Some(&HEADINGS), |folded, _| is_rule(folded))
 }
 
-/// The sentences of `text` that name something still to be done later.
+/// The sentences of `text` that mention something to be done later.
 pub fn tasks(text: &str) -> Vec<&str> {
     found(text, Some(&TASK_HEADINGS), |folded, place| place == Place::OpenBox || is_task(folded))
 }
@@ -30,17 +32,17 @@ pub fn decisions(text: &str) -> Vec<&str> {
     found(text, None, |folded, _| is_decision(folded))
 }
 
-/// What a heading, such as `Rules:`, says of the sentences below it.
+/// What a heading, such as `Rules:`, implies for the sentences below it.
 #[derive(PartialEq, Eq)]
 enum Below {
     Nothing,
-    /// The next sentence tells whether a list or plain lines follow.
+    /// The next sentence shows whether a list or plain lines follow.
     Anything,
     Items,
     Lines,
 }
 
-/// The sentences that `is_one` finds, and those in a list below a heading of `headings`.
+/// The sentences for which `is_one` is true, and those in a list below one of `headings`.
 fn found<'t>(text: &'t str, headings: Option<&Words>, is_one: impl Fn(&str, Place) -> bool) -> Vec<&'t str> {
     let mut found = Vec::new();
     let mut below = Below::Nothing;
@@ -70,7 +72,7 @@ fn found<'t>(text: &'t str, headings: Option<&Words>, is_one: impl Fn(&str, Plac
     found
 }
 
-/// Is a text neither too short nor too long?
+/// Whether a text's length is permitted.
 fn fits(text: &str) -> bool {
     let characters: usize = text.chars().map(|c| if c >= '\u{2e80}' { 2 } else { 1 }).sum();
     (LENGTH.0..=LENGTH.1).contains(&characters)
@@ -84,7 +86,7 @@ fn is_rule(folded: &str) -> bool {
     if asks(folded) {
         return clauses(folded).any(|clause| REQUESTS.is_in(clause));
     }
-    // Scripts without blanks have their words anywhere.
+    // In scripts without spaces, words are matched anywhere.
     let anywhere = PERSISTENT.is_in(folded) || REVOKED.is_in(folded);
     if anywhere && !STORIES.is_in(folded) {
         return true;
@@ -110,7 +112,7 @@ fn is_decision(folded: &str) -> bool {
             || CHOSEN.is_in(folded) && BECAUSE.is_in(folded))
 }
 
-/// A sentence up to where it reports what someone else says.
+/// A sentence up to where it reports someone else's words.
 fn said(folded: &str) -> &str {
     &folded[..REPORTED.at(folded).unwrap_or(folded.len())]
 }
@@ -121,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Sentences that were sought and found, and that were given and right.
+    /// The numbers of wanted sentences, wanted ones found, returned ones, and correct ones.
     fn figures(labelled: &str) -> [usize; 4] {
         let bare = |text: &str| {
             let words: Vec<&str> = text.split_whitespace().collect();
@@ -146,10 +148,10 @@ mod tests {
         [sought, found, given, right]
     }
 
-    /// The lists of words were made with the first set at hand, and later with the second, whose messages are about other work than
-    /// programs. Nobody who changes them should look into the third.
+    /// The word lists were made with the first set at hand, and later with the second, whose messages are
+    /// about work other than programming. Do not look at the third when changing them.
     #[test]
-    fn most_rules_are_found_and_little_else_in_eight_languages() {
+    fn most_rules_in_eight_languages_are_found_with_few_errors() {
         let sets = [
             (include_str!("labelled/seen.jsonl"), [95, 88]),
             (include_str!("labelled/elsewhere.jsonl"), [95, 97]),
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_to_be_done_is_found_and_what_is_done_is_not() {
+    fn open_tasks_are_found_and_completed_ones_are_not() {
         for said in [
             "TODO: update the docs.",
             "Put it on the list that the lexer has no test yet.",

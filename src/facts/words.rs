@@ -1,17 +1,18 @@
 //! Words that mark a sentence as a rule, a task or a decision, in the languages most used with agents.
 //!
-//! A sentence is folded first: lower case, no marks of emphasis, one blank between words and around punctuation, and one at
-//! either end. So a blank in a pattern is the end of a word, no pattern needs to know of case, and each begins where a word does.
+//! A sentence is folded first: lowercase, without emphasis, with single spaces between words and around
+//! punctuation, and one at either end. So a space in a pattern is the end of a word, patterns ignore case,
+//! and each starts at a word boundary.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Words that are looked for.
+/// A set of patterns.
 pub(super) struct Words(LazyLock<Option<Regex>>);
 
 impl Words {
-    /// Does `folded` hold one of them?
+    /// Whether `folded` contains one of them.
     pub(super) fn is_in(&self, folded: &str) -> bool {
         self.0.as_ref().is_some_and(|words| words.is_match(folded))
     }
@@ -22,12 +23,12 @@ impl Words {
     }
 }
 
-/// Patterns, wherever they stand.
+/// Patterns that match anywhere.
 macro_rules! anywhere {
     ($($list:expr),+) => { Words(LazyLock::new(|| compiled("", &[$($list),+]))) };
 }
 
-/// Patterns, at the start of a clause, after words that say nothing.
+/// Patterns that match at the start of a clause, after filler words.
 macro_rules! starting {
     ($($list:expr),+) => { Words(LazyLock::new(|| compiled("^(?:{FILL} )*", &[$($list),+]))) };
 }
@@ -45,7 +46,7 @@ fn compiled(start: &str, lists: &[&[&str]]) -> Option<Regex> {
     made.ok()
 }
 
-/// What patterns refer to, each before those that it refers to itself.
+/// Names used in patterns, each before those it uses itself.
 const NAMED: [(&str, &str); 12] = [
     ("{FILL}", FILL),
     ("{VERB}", VERB),
@@ -55,7 +56,7 @@ const NAMED: [(&str, &str); 12] = [
     ("{VERB_DE}", VERB_DE),
     ("{NOUN_DE}", NOUN_DE),
     ("{LANG}", LANG),
-    // So many words at most.
+    // Up to this many words.
     ("{W1}", "[^ ,:?]+ )?(?:"),
     ("{W3}", "[^ ,:?]+ ){0,3}(?:"),
     ("{W6}", "[^ ,:?]+ ){0,6}(?:"),
@@ -73,7 +74,7 @@ const LANG: &str = "(?:british |american |us |uk |plain |simple |proper |brazili
     |ingles|alemán|francés|chino|japonés|italiano|portugués|inglese|tedesco|francese|spagnolo|português|inglês|alemão\
     |francês|espanhol|espanol|francais|portugues)";
 
-/// Ways to write or to work that people settle once.
+/// Styles and tools that a project chooses once.
 const STYLE: &str = "(?:british|american|us|uk) (?:spelling|english)|tabs|spaces|[0-9]+[ -]spaces?|[0-9]+[ -]space (?:indent|indentation|tabs)|(?:two|four|eight) spaces?|snake[_ ]?case|camel[- ]?case\
     |pascal[- ]?case|kebab[- ]?case|screaming[_ ](?:snake[_ ])?case|upper ?case|lower ?case|title case|sentence case|(?:single|double) quotes|semicolons?|trailing commas?\
     |conventional commits?|gitmoji|(?:the )?imperative(?: mood)?|present tense|past tense|active voice|passive voice|es modules|esm|commonjs|typescript|javascript|pnpm|npm|yarn|bun|uv|pip\
@@ -82,7 +83,7 @@ const STYLE: &str = "(?:british|american|us|uk) (?:spelling|english)|tabs|spaces
     |iso 8601|iso8601|semver|markdown|plain text|bullet points|powershell|bash|zsh|fish|podman|docker|google style|numpy style|composition|stdlib|ascii|(?:the )?standard library\
     |std|thiserror|anyhow|tracing|functions|classes|interfaces|enums|generics|exceptions|their own files?|(?:a )?separate (?:file|files|commit|commits|pr)|one line|{LANG}";
 
-/// What somebody works with, or brings forth, whatever the program is about.
+/// Things in an agent's work, whatever the program is about.
 const NOUN: &str = "(?:tests?|tests? (?:files?|names?|cases?)|commits?|commit (?:messages?|titles?|subjects?)|comments?|docs|documentation|docstrings?|names?\
     |identifiers?|variables?|functions?|methods?|class|classes|types?|structs?|traits?|interfaces?|components?|hooks?|modules?\
     |files?|file ?names?|folders?|imports?|exports?|constants?|enums?|errors?|error messages?|exceptions?|log messages?\
@@ -92,7 +93,7 @@ const NOUN: &str = "(?:tests?|tests? (?:files?|names?|cases?)|commits?|commit (?
     |explanations?|code|sql|indentation|lines?|whitespace|scripts?|warnings?|features?|bug ?fix(?:es)?|fixes|refactors?|refactorings?|changelog|entries|translations?\
     |templates?|text|titles?|headings?|chat|configs?|config|settings|everything(?: you write)?|anything(?: you write)?|work)";
 
-/// What happens again and again in such work.
+/// Recurring events in such work.
 const EVENT: &str = "(?:{W1}(?:commits?|push|pushes|pr|prs|merge|release|change|changes|edit|edits|step|steps|task|tasks|session|response|responses|answers?\
     |reply|message|refactor|refactoring|features?|bugs?|bugfix|bug fix|fix|deploy|deployment|modification|file you [^ ]+|function you [^ ]+|bug you [^ ]+|new [^ ]+))";
 
@@ -103,7 +104,7 @@ const VERB: &str = "answer|reply|respond|write|use|run|keep|put|name|call|commit
     |rerun|re-run|sort|indent|comment|annotate|type|translate|measure|benchmark|profile|double-check|double check|increment|set|get|change|edit\
     |touch|modify|install|rename|warn|don't|dont|never|always|only|avoid|no|please|think|plan|split|group|reuse|mention|record|note|try|assume|consider|describe|end|go";
 
-/// How orders to an agent start.
+/// Beginnings of orders to an agent.
 const ORDERS_EN: &[&str] = &[
     "(?:never|nevr|nver) ",
     "(?:always|allways|alwyas|alway|alwasy) ",
@@ -197,14 +198,14 @@ const ORDERS_EN: &[&str] = &[
     "(?:if|when|whenever) you (?:quote|cite|mention|name|give|show|refer|report|compare|publish|print|measure|describe|summari[sz]e|query|delete|run|need|want) {W12}, (?:please |always |also )*{VERB} ",
 ];
 
-/// How sentences start that are rules whatever else they hold.
+/// Beginnings of sentences that are always rules.
 const SURE: &[&str] = &[
     "(?:the )?{W3}(?:public api|api|public interface|interface|abi|schema|db schema|wire format|file format|format|behaviou?r|code|codebase|build|ci|pipeline|test suite|tests|coverage|frontend|backend|library|project|repo|main branch|main|master|history|changelog|readme|signatures?|bundle|core|engine|compatibility|protocol) (?:must|has to|have to|needs? to|should|may|can|shall|is|are) (?:not |never |always |only |still |to )*(?:stay|remain|compile|build|be kept|be preserved|be maintained|depend|change|break|be changed|be modified|be touched|be broken|run|pass|work|support|import|be (?:stable|green|untouched|backwards?|compatible|able)) ",
     "(?:this|the|our) (?:project|repo|codebase|repository|package|library|code) (?:is|must|should|has to|needs to) {W3}(?:only|free|stay|remain|compile|keep|support|run|work) ",
     "{W12}(?:need|needs|require|requires|with|without|after|get|until) my (?:explicit |prior |written )?(?:approval|permission|consent|sign-off|go-ahead) ",
 ];
 
-/// How sentences start that tell an agent what holds, without an order.
+/// Beginnings of sentences that state a fact for an agent to follow.
 const FACTS_EN: &[&str] = &[
     "(?:you )?(?:must|should|have to|need to|are to|ought to|shall|may|can|are|will|'re) {W1}(?:never|always|only|not) ",
     "(?:you )?(?:must|have to|need to) (?:ask|stick|follow|keep|use|run|write|test|answer|respond|check|respect|stay|get) ",
@@ -296,7 +297,7 @@ const NO_SURE: &[&str] = &[
     "{W12}(?:should|must) (?:pass|work|run|compile|build) (?:now|again|,|$)",
 ];
 
-/// Clauses that start as such orders do and are none.
+/// Clauses that start like orders but are not.
 const NO_ORDERS_EN: &[&str] = &[
     "(?:never|always) (?:mind|again|seen|had|got|been|saw|heard|knew|gonna|will|would|the|a|an|getting|get|is|was|are|were|wanted|did|does|has|have|found|ran|came|went|thought|works|fails|returns|answers|responds|happens|finishes|ends|terminates|stops|shows|gets|comes|goes|loads|starts|crashes|matches|appears|runs|passes|exists|helps|changes|breaks|hits|reaches|calls|gives|throws|says|takes|closes|opens|fires|triggers|renders|updates|syncs|sends|receives|connects|completes|compiles|builds|hangs|prints|writes|reads|saves|logs|emits|occurs|resolves|reports|halts|sees|uses|needs|wants|makes|leads|tells|asks|forgets|seems|looks|keeps|remembers|waits|displays|sets|calls|picks|ignores|allocates|blocks|exits|dies|redirects|[a-z]*[^eb]ed|worked) ",
     "(?:don't|dont|do not|don t) (?:know|knw|worry|think|care|mind|understand|see|get|remember|recall|believe|have|need|forget|hesitate|really|like|they|we|i|work|seem|exist|bother me|sweat|blame|sure|make sense|match|matter|appear|show up|get me) ",
@@ -339,7 +340,7 @@ const NO_ORDERS_EN: &[&str] = &[
     "(?:if|when|whenever) you (?:run|need|want|delete|query|print|show) {W12}, (?:do|does|is|are|it|the|this|that|nothing|everything|there) ",
 ];
 
-/// Clauses that start as such facts do and are none.
+/// Clauses that start like such facts but are not.
 const NO_FACTS_EN: &[&str] = &[
     "(?:it|he|she|that|they|there|which|what|who|the (?:bug|error|problem|issue|crash|app|page|site|server|test|build)) {W12}(?:only|per|before|after|every|each) ",
     "(?:must|should|may|can|has to|have to|need to|needs? to) (?:not |never )?(?:have been|have|be wrong|be broken|be missing|be a bug|be merged|be fixed) ",
@@ -375,7 +376,7 @@ const NO_FACTS_EN: &[&str] = &[
     "(?:everything|anything|all|nothing|what|whatever) (?:we|you|i) [^ ,]+ (?:is|are|has|have|gets?|needs?) (?:a|an|the|to|wrong|broken|gone|lost|that|this|been|here|there|slow|empty) ",
 ];
 
-/// Phrases that make a rule wherever they stand.
+/// Phrases that make a rule anywhere.
 const PERSISTENT_EN: &[&str] = &[
     " (?:from now on|form now on|from here on|from this point|from today on|going forward|moving forward|in future|in the future|for the rest of (?:this|the|our)|for the remainder of|for this (?:whole |entire )?session|throughout (?:this|the) (?:session|project)|until further notice|as a (?:general )?rule|at all times|under no circumstances|in no case|no matter what|by no means|for all (?:future|new)|all future|every future|henceforth|once and for all) ",
     " (?:without|w/o|witout) (?:asking|my|telling|checking|permission|approval|confirmation|consulting|explicit|an explicit|me |first|confirming|prior|talking to me|notice) ",
@@ -399,7 +400,7 @@ const PERSISTENT_EN: &[&str] = &[
     " (?:that's|it's|they're|those are|these are) (?:mine|off limits|not yours|not ours to) ",
 ];
 
-/// How rules are taken back.
+/// Phrases that revoke rules.
 const REVOKED_ALL: &[&str] = &[
     " (?:you|u) (?:may|'re free to|are free to|can go ahead and) (?:now |again |also )*(?:[^ ]+ )",
     " (?:you|u) can (?:now|again) ",
@@ -682,7 +683,7 @@ const PERSISTENT_JA: &[&str] = &[
     "(?:私|こちら|僕|俺)[^。]{0,4}(?:承認|確認|許可|レビュー|合意)[^。]{0,6}(?:から|後に|あと)|(?:説明|回答|返答|返事|文章|コメント|出力|報告)は[^。]*(?:短|簡潔|簡単|丁寧|最小限|少なめ|手短|敬語|平易)|(?:読み取り|参照)専用|(?:私|こちら)が(?:マージ|デプロイ|公開|リリース|判断)|譲れ(?:ない|ません)|一(?:つ|件)の[^。]{1,8}(?:に|は)(?:一|1)",
 ];
 
-/// Sentences that hold such a phrase and only tell a story.
+/// Sentences that contain such a phrase but only tell a story.
 const STORIES_ALL: &[&str] = &[
     "^ (?:it|this|that|the (?:app|page|server|build|bug|test|tests|error|site|crash|program|service|process)|there|he|she|they|i) {W12}(?:every ?time|each ?time|without|in the future|unless|stays|remains|when|is not allowed|is off) ",
     " you may (?:want|need|have|notice|also notice|find|be|already|remember|think|know|ask|wonder|say|not) (?:to (?:know|check|look|see|restart)|that|already|why|a |an |the |seen|noticed|right|be |been |have )",
@@ -696,25 +697,26 @@ const STORIES_ALL: &[&str] = &[
     "(?:ユーザー|パスワード|ボタン|入力|画面|ページ|フォーム|項目)[^。]*(?:なければ|必ず|のみ|だけ|ないよう|べき)",
 ];
 
-/// What a program is told to do to those who use it; there, `never` and the like are no rules for an agent.
+/// Descriptions of how a program should treat its users; in them, `never` and the like are not rules for an
+/// agent.
 const SPECS: &[&str] = &[
     "^ (?:please |pls |ok |now |then |so |and |, |also |can you )*(?:implement|add|build|create|write|design|display|render|when|if|i need|make a|make an|make the) ",
     "^ (?:it|they|he|she|this|that|the|a|an|users?|our) {W6}(?:should|must|will|can|could|is|are|has to|needs to|may|shall) ",
     " (?:buttons?|pages?|forms?|dropdowns?|spinners?|modals?|popups?|dialogs?|sidebar|footer|navbar|menus?|checkbox|checkboxes|tooltips?|toasts?|cart|checkout|screens?|users?|customers?|e-?mails?|passwords?|fields?|clicks?|clicked|login|cookies?|header|requests?|icons?|avatars?|charts?|tables?|rows?|columns?|items?|player|enemies|score|scroll|scrolling|cursor|animation) ",
 ];
 
-/// What an agent works with, so that a sentence is no such description.
+/// Words about an agent's work, which exclude such a description.
 const WORK: &[&str] = &[
     " (?:tests?|code|commits?|committing|push|pushing|merge|comments?|docs|documentation|docstrings?|branch|branches|prs?|dependency|dependencies|deps|library|libraries|packages?|crates?|ask|asking|permission|approval|me|my|touch|edit|modify|refactor|rename|rewrite|reformat|install|lint|linter|format|migrations?|repo|codebase|project|ci|changelog|readme|names?|naming|mocks?|types?|use|using|run|files?|answer|explain|explanations|secrets|inline|css|components?|error messages|frontend|backend|depend|log|tokens|imports?|import) ",
 ];
 
-/// Orders that are none in such a description.
+/// Orders that don't count in such a description.
 const WEAK: &[&str] = &[
     "(?:never|always|only|max|maximum|at most|no more than|must|should|up to|keep|make sure|ensure|no|limit|restrict|prefer) ",
     "{W6}(?:max|only|must|should) ",
 ];
 
-/// What makes a rule of a question.
+/// What makes a question a rule.
 const REQUESTS_ALL: &[&str] = &[
     "(?:can|could|would|will|can't|why don't) (?:you|u) (?:please |pls |also |just |kindly |from now on |maybe )*(?:always|never|only (?:use|touch|change|commit|answer)|not|stop|avoid|make sure to always|stick|keep (?:the|your|it|all|everything)|refrain|use {STYLE}|answer {W3}in|reply {W3}in|speak|respond {W3}in|start using|ask (?:me )?(?:before|first)) ",
     "{W12}(?:from now on|in future|in the future|going forward|every time|each time|whenever) (?:{W12}|, )",
@@ -774,7 +776,7 @@ const CHOICES_ALL: &[&str] = &[
     " (?:usamos|usaremos|uso|usaré|usar|mantenemos|mantengo|prefiero|preferimos|dejamos|dejo|cambiamos|cambio|voy a usar|vamos a usar|usiamo|uso|userò|teniamo|mantengo|preferisco|useremo|vou usar|vamos usar|mantemos|mantenho|prefiro|ficamos com) ",
     "(?:我们|我們|咱们|我|还是|先)[^,。]{0,6}(?:使用|采用|採用|用|选|選|保留|改成|换成|换|換|不用)|(?:使い|使う|使用|残し|維持|選|変更し)(?:ます|ました|た|よう|する|します)|にします|にしました|にした",
 ];
-/// What is a decision only if a cause is given.
+/// A decision only if a cause is given.
 const IMPERATIVES: &[&str] =
     &["^ (?:keep|kept|use|used|using|stay|switch|switched|stick|chose|moving|move|replaced|keeping) "];
 const CAUSES: &[&str] =
@@ -788,7 +790,7 @@ const REASONS_ALL: &[&str] = &[
     "因为|因為|所以|而不是|而非|以便|这样|這樣|为了|為了|避免|由于|由於|代替|ので|ため|から(?:です|、|,)|ではなく|代わりに|ように|理由",
 ];
 
-/// Rules, where a clause starts, each with what starts like one.
+/// Rules at the start of a clause, each with what only resembles one.
 pub(super) static ORDERS: [(Words, Words); 7] = [
     (starting!(SURE), starting!(NO_SURE)),
     (starting!(ORDERS_EN), starting!(NO_ORDERS_EN)),
@@ -798,7 +800,7 @@ pub(super) static ORDERS: [(Words, Words); 7] = [
     (starting!(ORDERS_FR), starting!(NO_ORDERS_FR)),
     (starting!(ORDERS_ES, ORDERS_IT_PT), starting!(NO_ORDERS_ES, NO_ORDERS_IT_PT)),
 ];
-/// A rule, wherever it stands.
+/// A rule anywhere in a sentence.
 pub(super) static PERSISTENT: Words = anywhere!(
     PERSISTENT_EN,
     PERSISTENT_DE,
@@ -808,33 +810,33 @@ pub(super) static PERSISTENT: Words = anywhere!(
     PERSISTENT_ZH,
     PERSISTENT_JA
 );
-/// A rule that is taken back.
+/// A revoked rule.
 pub(super) static REVOKED: Words = anywhere!(REVOKED_ALL);
 /// A story that sounds like a rule.
 pub(super) static STORIES: Words = anywhere!(STORIES_ALL);
 /// Descriptions of a product.
 pub(super) static DESCRIBED: Words = anywhere!(SPECS);
-/// Not of a product.
+/// Not about a product.
 pub(super) static ABOUT_WORK: Words = anywhere!(WORK);
-/// Orders that count only where no product is described.
+/// Orders that count only outside product descriptions.
 pub(super) static WEAK_ORDERS: Words = starting!(WEAK);
-/// A rule in a question.
+/// A rule in the form of a question.
 pub(super) static REQUESTS: Words = starting!(REQUESTS_ALL);
-/// A task, where a clause starts.
+/// A task at the start of a clause.
 pub(super) static TASKS: Words = starting!(TASKS_START);
-/// A task, wherever it stands.
+/// A task anywhere in a sentence.
 pub(super) static TASKS_ANYWHERE: Words = anywhere!(TASKS_IN);
-/// What starts like a task.
+/// What only starts like a task.
 pub(super) static NOT_TASKS: Words = starting!(NOT_TASKS_ALL);
 /// A decision.
 pub(super) static DECIDED: Words = anywhere!(DECIDED_ALL);
-/// A decision, if there is a reason for it.
+/// A decision, if it has a reason.
 pub(super) static CHOICES: Words = anywhere!(CHOICES_ALL);
-/// An order, which is a decision if there is a cause for it.
+/// An order that is a decision if it has a cause.
 pub(super) static CHOSEN: Words = anywhere!(IMPERATIVES);
 /// A cause.
 pub(super) static BECAUSE: Words = anywhere!(CAUSES);
-/// A reason, or what was not chosen.
+/// A reason, or the rejected alternative.
 pub(super) static REASONS: Words = anywhere!(REASONS_ALL);
 
 /// A heading above rules.
@@ -847,18 +849,18 @@ pub(super) static TASK_HEADINGS: Words = anywhere!(&[
     " (?:todos?|to-dos?|to do|still open|still missing|open (?:points|items|tasks|issues)|left to do|next steps|remaining|what's left|still to do|for later|later|backlog|pending|noch zu tun|offen|offene punkte|noch offen|nächste schritte|à faire|prochaines étapes|reste à faire|por hacer|pendiente|pendientes|próximos pasos|da fare|prossimi passi|a fazer|pendências) ",
     "待办|待辦|下一步|剩下的|残り|残タスク|次のステップ|やること"
 ]);
-/// A line that ends with a colon announces pasted text if it holds one of these.
+/// A line that ends with a colon and contains one of these announces pasted text.
 pub(super) static CUE: Words = anywhere!(&[
     " (?:errors?|warnings?|output|logs?|trace|traceback|stack ?trace|says|said|say|prints?|printed|shows|stderr|stdout|fails with|i get|i got|get|getting|got|gives|gave|returned|returns|readme|readme\\.md|license|licence|snippet|excerpt|quote|wrote|writes|pasted|diff|e?mail|ticket|issue|spec|reads|complains|reported|report|response from|message i|following (?:error|text|message)|text of|docs|documentation|quoted|contents? of|fehler|fehlermeldung|ausgabe|sagt|meldet|steht|log-ausgabe|erreur|sortie|affiche|dit|error|errores|salida|dice|muestra|errore|dice|erro|diz|saída) {W6}:",
     "报错|報錯|错误|錯誤|日志|日誌|输出|輸出|提示|エラー|ログ|出力|表示"
 ]);
-/// From here on a sentence tells what somebody or something else says.
+/// From here on, a sentence reports the words of someone or something else.
 pub(super) static REPORTED: Words = anywhere!(&[
     " according to | (?:it|he|she|they|compiler|linter|clippy|eslint|docs|documentation|readme|readme\\.md|rustc|ci|tsc|npm|server|console|log|logs|error|warning|output|boss|client|manual|book|tool|page|app|spec|ticket|comment|guide|website|pylint|mypy|bot|popup|dialog|colleague|customer|which|claude\\.md|agents\\.md|contributing\\.md) (?:always |just |also |only |now |still |keeps? |clearly |explicitly )*(?:says?|said|saying|tells?|told|complains?|complaining|prints?|printed|warns?|claims?|states?|reads|reports?|reported|shows?|mentions?|writes?|wrote) ",
     " (?:error|warning|output|log|logs|exception|fehler|fehlermeldung|erreur|errore|erro) : | (?:sagt|meldet|schreibt|steht|dit que|affiche|dice que|indica|diz que) "
 ]);
-/// Words of licenses and the like, which users paste and never say.
-/// Words that say that nothing is left to do.
+/// Phrases that say nothing is left to do; below them, words of licenses and the like, which users paste but
+/// never write.
 pub(super) static CLOSED: Words = anywhere!(&[
     " (?:nothing (?:left|more|else) to|is (?:done|settled|closed|fixed|there now|off the list)|are (?:done|settled|closed)|went in|taken care of|that's closed|already done) ",
     " (?:ist|sind) (?:erledigt|fertig) | (?:c'est|est) (?:fait|réglé) | (?:está|están) (?:hecho|listo|lista|listos) |已完成|完成了|完了しました",
@@ -868,18 +870,18 @@ pub(super) static NOT_SAID: Words = anywhere!(&[
     "^ it (?:should|must|has to|needs to|shall) ",
     " (?:copyright|redistributions?|licensees?|licensor|sublicense|warranty|warranties|hereby|noninfringement|merchantability|indemnify|herein|thereof|rfc ?2119) "
 ]);
-/// What a question starts with.
+/// Beginnings of questions.
 static QUESTIONS: Words = starting!(&[
     "(?:why|how|who|whose|where|what's|what is|what are|what does|what do|what did|what should|what would|which|is|are|does|did|do (?:you|i|we|they)|can i|may i|should (?:i|we)|shall (?:i|we)|could it|would it|isn't|aren't|doesn't|don't you (?:think|want|agree|see|have|know|need|like)|wouldn't|couldn't|shouldn't|has|have (?:you|we|i)|was|were|am i|any idea) ",
     "(?:warum|wieso|weshalb|wie|wer|wo|woran|was (?:ist|macht|bedeutet|heißt)|kannst du mir (?:sagen|erklären)|ist|sind|hat|gibt es|soll ich|sollen wir|muss ich|pourquoi|comment|est-ce|qu'est-ce|où|quand est-ce|dois-je|por qué|¿|cómo|qué|cuál|dónde|perché|come mai|por que|como|quem) "
 ]);
 
-/// Is a sentence a question, whether or not a mark says so?
+/// Whether a sentence is a question, with or without a question mark.
 pub(super) fn asks(folded: &str) -> bool {
     folded.ends_with("? ") || folded.ends_with("?, ") || QUESTIONS.is_in(&folded[1.min(folded.len())..])
 }
 
-/// Words that nothing ends with: what follows on the next line goes with them.
+/// Words that never end a sentence: the next line continues it.
 pub(super) const LINKS: &[&str] = &[
     "the", "a", "an", "of", "to", "and", "or", "in", "with", "never", "always", "not", "for", "on", "from",
     "by", "at", "must", "should", "don't", "der", "die", "das", "und", "oder", "nie", "nicht", "mit", "de",
@@ -893,7 +895,7 @@ const BREAKS: &[&str] = &[
     "y", "pero", "e", "ma", "poi", "mas", "just", "que", "cuz",
 ];
 
-/// The clauses of a folded sentence, each with all that follows it.
+/// The clauses of a folded sentence, each including everything after it.
 pub(super) fn clauses(folded: &str) -> impl Iterator<Item = &str> {
     let text = folded.trim_start();
     let starts = text.match_indices(' ').filter_map(|(at, _)| {
@@ -903,7 +905,7 @@ pub(super) fn clauses(folded: &str) -> impl Iterator<Item = &str> {
     std::iter::once(text).chain(starts).filter(|clause| !clause.is_empty())
 }
 
-/// `sentence` as patterns read it.
+/// `sentence` in the form that patterns expect.
 pub(super) fn folded(sentence: &str) -> String {
     let mut folded = String::with_capacity(sentence.len() + 16);
     folded.push(' ');
@@ -917,7 +919,7 @@ pub(super) fn folded(sentence: &str) -> String {
             _ if c.is_whitespace() => blank_after(&mut folded),
             '*' | '~' if blank || ends => {}
             '"' | '“' | '”' | '„' | '«' | '»' | '`' | '「' | '『' => {
-                // Several words in quotes are another's, and stand for one.
+                // Several quoted words are someone else's, and count as one.
                 let rest = &sentence[at + c.len_utf8()..];
                 let close: &[char] = match c {
                     '“' => &['”'],
@@ -970,14 +972,14 @@ pub(super) fn folded(sentence: &str) -> String {
         }
     }
     blank_after(&mut folded);
-    // A comma at the end says nothing.
+    // A comma at the end has no meaning.
     while folded.ends_with(" , ") {
         folded.truncate(folded.len() - 2);
     }
     folded
 }
 
-/// Is there a character of a script without blanks?
+/// Whether the text contains a character of a script without spaces.
 fn has_wide(text: &str) -> bool {
     text.chars().any(|c| c >= '\u{2e80}')
 }

@@ -1,28 +1,28 @@
-//! What a call used and what that costs, in the shape and by the rules of Pi's own reports.
+//! What a call used and what it costs, in Pi's format and by Pi's rules.
 
 use serde_json::{Map, Number, Value, json};
 
 /// Tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Used {
-    /// Of the question, where nothing of it was cached.
+    /// Of the question, excluding cached tokens.
     pub input: u64,
     pub output: u64,
     pub cache_read: u64,
     pub cache_write: u64,
-    /// Of `cache_write`, what is kept for an hour.
+    /// The part of `cache_write` that is kept for an hour.
     pub cache_write_1h: Option<u64>,
-    /// Of `output`, what the model thought.
+    /// The part of `output` that was thinking.
     pub reasoning: Option<u64>,
 }
 
 impl Used {
-    /// As Pi reports it, with what it costs by the model's `rates`: dollars for a million tokens.
+    /// Pi's report, with costs by the model's `rates` in dollars per million tokens.
     pub(super) fn report(self, rates: &Map<String, Value>) -> Value {
         let Self { input, output, cache_read, cache_write, cache_write_1h, reasoning } = self;
         let rates = tier(rates, input + cache_read + cache_write);
         let rate = |key: &str| rates.get(key).and_then(Value::as_f64).unwrap_or_default();
-        // In Pi's own order, so that the last digit is the same too.
+        // In Pi's order of operations, so that even the last digit is equal.
         let million = 1_000_000.0;
         let long = cache_write_1h.unwrap_or_default();
         let short = cache_write.saturating_sub(long);
@@ -50,12 +50,12 @@ impl Used {
     }
 }
 
-/// A count as a provider wrote it; none is zero.
+/// A count from a provider; 0 if missing.
 pub(super) fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-/// Long questions may have rates of their own.
+/// Long questions may have their own rates.
 fn tier(rates: &Map<String, Value>, input: u64) -> &Map<String, Value> {
     let above = |tier: &Map<String, Value>| tier.get("inputTokensAbove").and_then(Value::as_f64);
     let tiers =
@@ -71,7 +71,7 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-/// Whole numbers are written as JavaScript writes them.
+/// Formats whole numbers like JavaScript.
 fn dollars(amount: f64) -> Value {
     let whole = if amount.fract() == 0.0 { format!("{amount:.0}").parse::<u64>().ok() } else { None };
     whole.map(Value::from).or_else(|| Number::from_f64(amount).map(Value::Number)).unwrap_or_default()
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_what_pi_reports() {
+    fn the_cost_equals_pis_own_report() {
         let used = Used { input: 900, output: 50, cache_read: 100, cache_write: 20, ..Used::default() };
         let report =
             used.report(&rates(json!({"input": 1, "output": 5, "cacheRead": 0.1, "cacheWrite": 1.25})));

@@ -1,7 +1,7 @@
-//! Why there is no usable answer, and what follows from that: ask again, ask another model, or do without.
+//! Why there is no usable answer, and what follows: retry, ask another model, or do without.
 //!
-//! Where the engine calls a provider itself it sees the status and the headers. Through Pi only a text comes back, so the same
-//! is read off that.
+//! When the engine calls a provider itself, it sees the status and the headers. Through Pi only a text comes
+//! back, from which the same is parsed.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::model::read_json;
 
-/// As much of a provider's complaint is handed on, in characters.
+/// The most characters of a provider's error message that are passed on.
 const COMPLAINT: usize = 500;
 
-/// Answers that may be others in a moment.
+/// Statuses of transient failures.
 const PASSING: [u16; 10] = [408, 425, 429, 500, 502, 503, 504, 520, 524, 529];
 
-/// What those say who mean the account and not the moment, whatever status they say it with.
+/// Phrases about an exhausted account rather than a transient failure, whatever the status.
 const USED_UP: [&str; 7] = [
     "insufficient_quota",
     "quota exceeded",
@@ -26,7 +26,7 @@ const USED_UP: [&str; 7] = [
     "billing",
 ];
 
-/// What is said of a line that broke, where no status is.
+/// Phrases for a broken connection, if there is no status …
 const CUT: [&str; 13] = [
     "connection",
     "econnre",
@@ -43,10 +43,10 @@ const CUT: [&str; 13] = [
     "ended without",
 ];
 
-/// … of an answer that could not be read.
+/// … for an answer that could not be parsed …
 const UNPARSED: [&str; 3] = ["unexpected end", "in json at position", "not valid json"];
 
-/// … and of a provider that has too much to do, or stopped half way.
+/// … and for a provider that is overloaded or stopped halfway.
 const BUSY: [&str; 7] = [
     "stream ended",
     "answer is incomplete",
@@ -57,64 +57,64 @@ const BUSY: [&str; 7] = [
     "unavailable",
 ];
 
-/// What is said by a model that does not want to answer, or by whoever watches over it.
+/// Phrases for a refusal by the model or a content filter.
 const REFUSALS: [&str; 4] = ["refus", "content_filter", "content filter", "sensitive"];
 
 /// Why there is no usable answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failure {
-    /// In words.
+    /// The reason in words.
     pub reason: String,
-    /// Of what kind it is.
+    /// The kind.
     pub kind: Kind,
-    /// What the call used all the same.
+    /// What the call used nevertheless.
     pub usage: Option<Value>,
-    /// The HTTP status, where a whole HTTP answer came and we know it.
+    /// The HTTP status, if a complete answer came and it is known.
     pub status: Option<u16>,
-    /// Not to be asked again for so many ms: the provider's own words.
+    /// The delay in ms that the provider asks for.
     pub retry_after_ms: Option<u32>,
 }
 
-/// Kinds of failures, by what is to be done.
+/// Kinds of failures, by what to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// No answer, for a reason that may pass: ask again.
+    /// No answer, for a transient reason: retry.
     #[default]
     Broken,
-    /// No connection came about: ask again, or in another way.
+    /// No connection: retry, or ask in another way.
     Unconnected,
-    /// No answer in time: whoever was waited for in vain would be so again. The next model.
+    /// No answer in time, and a retry would likely time out too: ask the next model.
     Late,
-    /// The provider does not take the question, or does not know whoever asks: the next model.
+    /// The provider rejects the question or the account: ask the next model.
     Rejected,
-    /// The model, or its provider, does not want to answer this: the next model.
+    /// The model or its provider refuses to answer: ask the next model.
     Refused,
-    /// An answer, but of no use.
+    /// A useless answer.
     Useless,
-    /// Not asked, because the question is larger than the model's window.
+    /// Not asked, because the question exceeds the model's window.
     TooLong {
-        /// So many tokens of it would have fit.
+        /// How many of its tokens would have fit.
         room: u32,
     },
     /// Not asked, because a limit on calls or tokens is reached.
     Spent,
-    /// Nobody was asked, because no model is there, or each is left alone for what it did before.
+    /// No model was asked: there is none, or each is skipped after earlier failures.
     Unasked,
 }
 
 impl Failure {
-    /// No answer, for a reason that may pass.
+    /// No answer, for a transient reason.
     pub fn unreachable(reason: impl Into<String>) -> Self {
         let reason = Some(reason.into()).filter(|reason: &String| !reason.trim().is_empty());
         Self { reason: reason.unwrap_or_else(|| "no reason given".into()), ..Self::default() }
     }
 
-    /// An answer, but of no use.
+    /// A useless answer.
     pub fn useless(reason: impl Into<String>) -> Self {
         Self { kind: Kind::Useless, ..Self::unreachable(reason) }
     }
 
-    /// No answer of the kind that `kind` says.
+    /// No answer, of this kind.
     pub(super) fn of(kind: Kind, reason: impl Into<String>) -> Self {
         Self { kind, ..Self::unreachable(reason) }
     }
@@ -124,7 +124,7 @@ impl Failure {
         Self::of(Kind::Late, format!("no answer within {} s", limit.as_secs_f32()))
     }
 
-    /// A provider's words, with what they tell of the status. They may be JSON, behind a status or not.
+    /// Parses a provider's message, which may start with a status and contain JSON.
     pub(super) fn said(text: &str) -> Self {
         let text = text.trim();
         let word = text.split([':', ' ']).next().unwrap_or_default();
@@ -139,7 +139,7 @@ impl Failure {
         Self { status, ..Self::of(kind_of(status, text), reason) }
     }
 
-    /// An HTTP answer that is none to the question.
+    /// An HTTP answer that does not answer the question.
     pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
         let why = match status {
             300..400 => "it redirects to another address, which never gets the key".into(),
@@ -149,13 +149,13 @@ impl Failure {
         Self { status: Some(status), ..Self::of(kind_of(Some(status), text), reason) }
     }
 
-    /// The model answered, if not to any use; otherwise it could not be reached.
+    /// Whether the model answered, though uselessly; otherwise it could not be reached.
     #[must_use]
     pub fn answered(&self) -> bool {
         self.kind == Kind::Useless
     }
 
-    /// The same, with the model's name in front.
+    /// The same, prefixed with the model's name.
     pub(super) fn by(self, name: &str) -> Self {
         Self { reason: format!("{name}: {}", self.reason), ..self }
     }
@@ -174,14 +174,14 @@ impl Failure {
         }
     }
 
-    /// May the same question to the same model come out otherwise in a moment?
+    /// Whether the same question to the same model may succeed in a moment.
     #[must_use]
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Broken | Kind::Unconnected)
     }
 }
 
-/// What a library of Pi's says of a broken call, for somebody who does not know that library.
+/// A library error for a broken call, worded for users who do not know Pi's libraries.
 fn in_words(text: &str) -> String {
     let lower = text.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
@@ -207,14 +207,14 @@ fn kind_of(status: Option<u16>, text: &str) -> Kind {
     }
 }
 
-/// What a provider says went wrong, cut to a sensible length.
+/// What a provider says went wrong, truncated.
 pub(super) fn complaint(json: Option<&Value>, text: &str) -> String {
     let said = json.and_then(|json| {
         let error = &json["error"];
         [&error["message"], &json["message"], &json["detail"], error].into_iter().find_map(Value::as_str)
     });
     let said = said.unwrap_or(text).trim();
-    // A page of a proxy's or a gateway's is for browsers.
+    // A proxy's or gateway's HTML page is for browsers.
     if said.is_empty() || said.starts_with('<') {
         return "no reason given".into();
     }
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_through_pi_tells_what_to_do() {
+    fn failures_through_pi_are_classified() {
         let cases = [
             ("429 slow down", Some(429), "429: slow down", Kind::Broken),
             (

@@ -1,8 +1,8 @@
-//! Which models are worth asking: a circuit breaker for each, kept as long as a session is open.
+//! Decides which models are worth asking: a circuit breaker per model, for the lifetime of a session.
 //!
-//! A model that was found dead must not be waited for by every question, nor by the next compaction. After a few questions in
-//! a row that reached nobody it is left alone for a while, and then one question tries; those beside it wait for how that
-//! comes out. A provider that says when it wants to be asked again is left alone until then.
+//! No later question or compaction should wait for a dead model. After several consecutive questions that did
+//! not reach it, it is skipped for a while; then one question retries it, and others wait for that outcome.
+//! If a provider says when to retry, it is skipped until then.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,59 +11,60 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Questions in a row, each asked as often as it may be, after which a model is left alone.
+/// After this many failed questions in a row, each with its retries, a model is skipped.
 const GIVE_UP: u32 = 3;
-/// For how long at first; twice that each time it is found dead again.
+/// For this long at first; doubled each time it is found dead again …
 const COOL_DOWN: Duration = Duration::from_secs(60);
 /// … but no longer than this.
 const LONGEST_COOL_DOWN: Duration = Duration::from_secs(15 * 60);
-/// No provider's word counts for longer.
+/// No provider can ask for a longer pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is known of the models by their names.
+/// What is known about the models, by name.
 #[derive(Default)]
 pub(super) struct Health {
     models: Mutex<HashMap<String, State>>,
-    /// A trial came out.
+    /// Signals that a trial has ended.
     changed: Notify,
 }
 
 #[derive(Default)]
 struct State {
-    /// Questions in a row that reached nobody.
+    /// Consecutive questions that did not reach it.
     failures: u32,
-    /// How often it was found dead since it last answered.
+    /// How often it was found dead since its last answer.
     deaths: u32,
-    /// Left alone until then: it was found dead.
+    /// It was found dead, and is skipped until then.
     dead_until: Option<Instant>,
-    /// It took its time to fail: to try it would be to wait for it.
+    /// It fails slowly, so a trial would mean waiting.
     slow: bool,
-    /// Somebody is trying whether it is back.
+    /// A question is currently retrying it.
     on_trial: bool,
-    /// Left alone until then: it said so.
+    /// The provider asked to be skipped until then.
     not_before: Option<Instant>,
 }
 
-/// Leave to put one question to a model; to be told how that came out. Dropped without a word, it counts what it saw.
+/// A permit to ask a model one question and to report the outcome. If dropped without a report, it records
+/// the failures it saw.
 pub(super) struct Pass<'a> {
     health: &'a Health,
     name: String,
     trial: bool,
-    /// A call was in vain.
+    /// A call failed …
     in_vain: bool,
-    /// … and the last one took its time.
+    /// … and the last one was slow.
     slow: bool,
 }
 
 impl Health {
-    /// Leave to ask the model. Waits while another question tries whether it is back. `anew` says that work begins which has
-    /// not met it yet: then it is tried before its time, if it failed fast.
+    /// Gets a permit to ask the model. Waits while another question is retrying it. `anew` marks new work
+    /// that has not tried the model yet: then it is retried early, if it failed fast.
     ///
     /// # Errors
-    /// How long it is left alone yet.
+    /// How much longer it is skipped.
     pub(super) async fn enter(&self, name: &str, anew: bool) -> Result<Pass<'_>, Duration> {
         loop {
-            // Before the look, or a change right after it would be missed.
+            // Register before checking, or a change right after the check would be missed.
             let changed = self.changed.notified();
             {
                 let mut models = self.lock();
@@ -89,23 +90,23 @@ impl Health {
 }
 
 impl Pass<'_> {
-    /// One question tries whether the model is back: it is asked once.
+    /// Whether this question retries a dead model, which is asked once.
     pub(super) fn is_trial(&self) -> bool {
         self.trial
     }
 
-    /// How long the provider does not want to be asked.
+    /// How long the provider asks for a pause.
     pub(super) fn pause(&self) -> Option<Duration> {
         let until = self.state(|state| state.not_before)?;
         Some(until.saturating_duration_since(Instant::now())).filter(|rest| !rest.is_zero())
     }
 
-    /// Has another question found it dead meanwhile?
+    /// Whether another question found it dead meanwhile.
     pub(super) fn is_over(&self) -> bool {
         !self.trial && self.state(|state| state.dead_until.is_some())
     }
 
-    /// A call was in vain, and `slow` to be so; the provider wants to be left alone for `pause`, if it says so.
+    /// Records a failed call, whether it was `slow`, and the provider's `pause`, if any.
     pub(super) fn in_vain(&mut self, slow: bool, pause: Option<Duration>) {
         (self.in_vain, self.slow) = (true, slow);
         if let Some(until) = pause.and_then(|pause| Instant::now().checked_add(pause.min(LONGEST_PAUSE))) {
@@ -113,7 +114,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The model is there, whatever it said.
+    /// Records that the model is reachable, whatever it answered.
     pub(super) fn alive(mut self) {
         (self.in_vain, self.trial) = (false, false);
         self.state(|state| *state = State { not_before: state.not_before, ..State::default() });
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_few_failures_in_a_row_it_is_left_alone_and_tried_once() {
+    async fn a_model_is_skipped_after_several_failures_and_retried_once() {
         let health = Health::default();
         fail(&health).await;
         fail(&health).await;
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_during_a_trial_waits_for_how_it_comes_out() {
+    async fn questions_during_a_trial_wait_for_its_outcome() {
         let health = Health::default();
         for _ in 0..GIVE_UP {
             fail(&health).await;
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_fails_fast_is_tried_by_all_new_work_and_what_fails_slowly_is_not() {
+    async fn new_work_retries_only_models_that_fail_fast() {
         for (slow, tried) in [(false, true), (true, false)] {
             let health = Health::default();
             for _ in 0..GIVE_UP {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_trial_that_was_broken_off_leaves_the_next_one_free() {
+    async fn an_aborted_trial_allows_another() {
         let health = Health::default();
         for _ in 0..GIVE_UP {
             fail(&health).await;
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_provider_says_holds_for_all_who_ask_it() {
+    async fn a_providers_pause_applies_to_all_questions() {
         let health = Health::default();
         let mut one = health.enter("m", false).await.ok().unwrap();
         let other = health.enter("m", false).await.ok().unwrap();

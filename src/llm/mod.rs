@@ -1,8 +1,8 @@
-//! Asking a language model: one question, one answer, and what counts as an answer.
+//! Asks a language model: one question, one answer, and what counts as an answer.
 //!
-//! The engine does not know who answers. A [`Model`] is handed in with each compaction: a script in tests; in the product a
-//! [`Chain`] of models that Pi knows, of which the plain ones are asked straight ([`Direct`]), the others through Pi's own
-//! model call.
+//! The engine does not know who answers. Each compaction gets a [`Model`]: a script in tests, otherwise a
+//! [`Chain`] of models that Pi knows. The plain ones are asked directly ([`Direct`]), the others through Pi's
+//! own model call.
 
 mod chain;
 mod cost;
@@ -35,89 +35,92 @@ use crate::model::read_json;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// Who the model is to be.
+    /// The system prompt.
     pub system: String,
-    /// What it is asked.
+    /// The question.
     pub prompt: String,
-    /// Most tokens the answer may take, thinking included.
+    /// The most tokens of the answer, including thinking.
     pub max_tokens: usize,
-    /// After this many ms the call is given up.
+    /// The call's time limit, in ms.
     pub timeout_ms: u64,
-    /// The same question, for the session's own model within its conversation.
+    /// The same question, for asking the session's own model within its conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_session: Option<InSession>,
 }
 
-/// A question about a stretch of the session's own conversation, put as its next message. The provider has the conversation in
-/// its prompt cache, so the stretch is read at the price of a cached token.
+/// A question about a range of the session's own conversation, asked as its next message. The provider has
+/// the conversation in its prompt cache, so the range costs only cached tokens.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct InSession {
-    /// What is asked.
+    /// The question.
     pub prompt: String,
-    /// The first entry of the stretch.
+    /// The first entry of the range.
     pub first: String,
     /// Its last entry.
     pub last: String,
-    /// Every answer that keeps to the question has these words. A model that went on with its work instead has not answered.
+    /// Every answer to the question contains these words. A model that continued its work instead has not
+    /// answered.
     #[serde(skip)]
     pub mark: String,
 }
 
-/// A model's answer that can be used.
+/// A usable answer of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// Its text.
     pub text: String,
     /// `provider/model`.
     pub model: Option<String>,
-    /// What the call used, as Pi reports usage.
+    /// What the call used, in Pi's format.
     pub usage: Option<Value>,
 }
 
-/// What a call comes to.
+/// The outcome of a call.
 pub type Answer = Result<Reply, Failure>;
 
-/// Something that answers.
+/// Something that answers questions.
 pub trait Model: Send + Sync {
-    /// Asks. The future may be dropped at any time; then the answer is not wanted any more.
+    /// Asks. The future may be dropped at any time if the answer is no longer wanted.
     fn ask(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer> + Send + '_>>;
 
-    /// Calls made so far, where a question may take none or several: of a next model, of the same one once more.
+    /// The number of calls so far, if a question may take none or several: other models, or retries.
     fn calls(&self) -> Option<usize> {
         None
     }
 }
 
-/// About how many tokens `text` takes of a window, by our estimate or Pi's, whichever is more.
+/// The approximate tokens of `text`, by our estimate or Pi's, whichever is larger.
 #[must_use]
 pub fn size(text: &str) -> usize {
     crate::tokens::estimate(text).max(pi_size(text))
 }
 
-/// The same by Pi's estimate, by which it shortens answers.
+/// The same by Pi's estimate, by which Pi limits answers.
 fn pi_size(text: &str) -> usize {
     text.encode_utf16().count().div_ceil(4)
 }
 
-/// Reads the assistant message, as JSON, that Pi's model call resolves to. Provider errors arrive that way too.
+/// Reads the assistant message, as JSON, that Pi's model call resolves to. Provider errors have the same
+/// form.
 ///
-/// Only text counts: a reasoning model that thought and said nothing has not answered, nor has one that was cut off.
+/// Only text counts: a reasoning model that only thought has not answered, nor has one whose answer was cut
+/// off.
 ///
 /// # Errors
-/// [`Failure`] when there is no whole text in it.
+/// [`Failure`] if it has no complete text.
 pub fn read_reply(json: &str) -> Answer {
     let message = read_json(json)
         .map_err(|error| Failure::unreachable(format!("the model call returned no message: {error}")))?;
     read_message(&message)
 }
 
-/// The same where there is no message, but only what somebody says about it.
+/// The failure if there is no message, but only a reason.
 #[must_use]
 pub fn no_reply(reason: &str) -> Failure {
     Failure::said(reason)
 }
 
-/// The same of the message itself; every wire format is brought into this shape first, so that all are read alike.
+/// Reads the message itself. Every wire format is converted to it first, so that all are read alike.
 fn read_message(message: &Value) -> Answer {
     let usage = Some(message["usage"].clone()).filter(Value::is_object);
     let fail = |failure| Err(Failure { usage: usage.clone(), ..failure });

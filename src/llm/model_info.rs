@@ -1,23 +1,23 @@
-//! What Pi's registry says of a model, as the shim hands it over.
+//! Pi's description of a model, as the shim passes it.
 //!
-//! Versions of Pi differ, and providers are written by hand: a field that is missing or of another kind is none, never an
-//! error.
+//! Versions of Pi differ, and providers are handwritten: a missing field, or one of another type, counts as
+//! absent, never as an error.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Secret;
 
-/// A model with what it takes to ask it.
+/// A model with what is needed to ask it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
     /// The model.
     pub model: ModelFacts,
-    /// What its provider is to be shown.
+    /// How to authenticate with its provider.
     #[serde(default)]
     pub auth: Auth,
-    /// The key comes of a subscription or a login.
+    /// The key comes from a subscription or a login.
     #[serde(default)]
     pub oauth: bool,
     /// An extension asks it in its own way.
@@ -32,10 +32,10 @@ impl Facts {
         format!("{}/{}", self.model.provider, self.model.id)
     }
 
-    /// Can it be asked at all?
+    /// Checks that it can be asked.
     ///
     /// # Errors
-    /// In words why not.
+    /// Why not, in words.
     pub fn is_usable(&self) -> Result<(), String> {
         if self.auth.ok {
             return Ok(());
@@ -49,29 +49,29 @@ impl Facts {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Map<String, Value>")]
 pub struct ModelFacts {
-    /// Whose it is.
+    /// Its provider.
     pub provider: String,
     /// Its name there.
     pub id: String,
-    /// The wire format it is asked in.
+    /// Its wire format.
     pub api: String,
-    /// Where it is asked.
+    /// Its address.
     pub base_url: String,
-    /// Most tokens an answer may take.
+    /// The most tokens of an answer.
     pub max_tokens: Option<usize>,
-    /// Tokens that question and answer may take together.
+    /// The most tokens of question and answer together.
     pub context_window: Option<usize>,
-    /// It can think before it writes.
+    /// Whether it can think before it answers.
     pub reasoning: bool,
-    /// What a level of thinking is called there: a text, or null where there is no such level.
+    /// The provider's name for each thinking level: a text, or null if there is no such level.
     pub thinking_levels: Map<String, Value>,
-    /// How its provider differs from others that speak the same wire format.
+    /// How its provider deviates from others with the same wire format.
     pub compat: Map<String, Value>,
-    /// What a million tokens cost.
+    /// Costs per million tokens.
     pub cost: Map<String, Value>,
-    /// Headers it is to be asked with.
+    /// Headers to send.
     pub headers: Headers,
-    /// All that is said of it and not read here.
+    /// Everything else in the description.
     pub other: Map<String, Value>,
 }
 
@@ -109,37 +109,37 @@ impl From<Map<String, Value>> for ModelFacts {
     }
 }
 
-/// What `getApiKeyAndHeaders` of Pi gave.
+/// The result of Pi's `getApiKeyAndHeaders`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Auth {
-    /// The model can be asked.
+    /// Whether the model can be asked.
     pub ok: bool,
     /// Why not.
     pub error: Option<String>,
     /// The key.
     pub api_key: Option<Secret>,
-    /// Headers beside it.
+    /// Headers to send besides it.
     pub headers: Headers,
-    /// Where the model is asked with this key, if elsewhere.
+    /// The address for this key, if it differs.
     pub base_url: Option<String>,
-    /// Settings of the provider's own, by name.
+    /// The provider's own settings, by name.
     pub env: Headers,
 }
 
-/// Headers by name; none means that the header is not to be sent. They may hold keys.
+/// Headers by name; `None` means that the header is not sent. They may contain keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Value")]
 pub struct Headers(Vec<(String, Option<Secret>)>);
 
 impl Headers {
-    /// There are none.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Name by name.
+    /// All headers in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&Secret>)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_ref()))
     }
@@ -157,7 +157,7 @@ impl From<Value> for Headers {
     }
 }
 
-/// A whole number, however JavaScript wrote it.
+/// A whole number in any notation of JavaScript.
 fn count(value: &Value) -> Option<usize> {
     let whole = value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pi_says_is_read() {
+    fn pis_description_is_read() {
         let facts = read(
             r#"{"model":{"id":"m/1","name":"M","api":"openai-completions","provider":"p","baseUrl":"http://h/v1","reasoning":true,
                 "maxTokens":4e3,"contextWindow":128000,"thinkingLevelMap":{"off":null,"low":"low"},"cost":{"input":0.25},
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_odd_is_none() {
+    fn missing_or_odd_fields_are_none() {
         let facts = read(
             r#"{"model":{"id":7,"maxTokens":"many","contextWindow":-1,"compat":null,"headers":[]},"auth":{"headers":[]}}"#,
         );
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_not_to_be_seen() {
+    fn keys_are_not_printed() {
         let facts = read(
             r#"{"model":{"headers":{"a":"hidden"}},"auth":{"ok":true,"apiKey":"hidden","headers":{"b":"hidden"},"env":{"c":"hidden"}}}"#,
         );

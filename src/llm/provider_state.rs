@@ -1,5 +1,5 @@
-//! What is remembered of the models between compactions, as long as a session is open: which of them are worth asking, and
-//! what has been spent.
+//! What is known about the models between compactions, for the lifetime of a session: which are worth asking,
+//! and what was spent.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -9,23 +9,23 @@ use super::health::Health;
 use super::spend::Spend;
 use crate::config::Settings;
 
-/// After this many failures in a row the session's model is no longer asked within its conversation.
+/// After this many consecutive failures, the session's model is no longer asked within its conversation.
 const IN_VAIN: u32 = 2;
 
-/// How things stand with the models; one for each open session.
+/// The state of the models, one per open session.
 pub struct ProviderState {
     pub(super) health: Health,
     pub(super) spend: Spend,
-    /// Questions in a row within the session that its model did not answer.
+    /// Consecutive questions within the session that its model did not answer.
     in_vain: AtomicU32,
-    /// Whether it has ever answered one there.
+    /// Whether it ever answered one there.
     has_answered: AtomicBool,
-    /// Held by the question that finds out.
+    /// Held by the question that tries it first.
     trial: Mutex<()>,
 }
 
 impl ProviderState {
-    /// Nothing has been asked yet.
+    /// The state before any question.
     #[must_use]
     pub fn new(settings: &Settings) -> Self {
         Self {
@@ -37,13 +37,13 @@ impl ProviderState {
         }
     }
 
-    /// May the session's model be asked within its conversation?
+    /// Whether the session's model may be asked within its conversation.
     pub(super) fn asks_in_session(&self) -> bool {
         self.in_vain.load(Ordering::Relaxed) < IN_VAIN
     }
 
-    /// Waits until it is known whether the model answers there, or gives the right to find out, to be held until that is noted:
-    /// of several questions at once only one may be in vain.
+    /// Waits until it is known whether the model answers there, or returns the right to try it, to be held
+    /// until the outcome is recorded: of several questions at once, only one should fail.
     pub(super) async fn trial_in_session(&self) -> Option<MutexGuard<'_, ()>> {
         let is_known =
             || self.has_answered.load(Ordering::Relaxed) && self.in_vain.load(Ordering::Relaxed) == 0;
@@ -53,7 +53,7 @@ impl ProviderState {
         Some(self.trial.lock().await).filter(|_| !is_known())
     }
 
-    /// Notes whether it has answered there.
+    /// Records whether it answered there.
     pub(super) fn asked_in_session(&self, is_answered: bool) {
         self.has_answered.fetch_or(is_answered, Ordering::Relaxed);
         match is_answered {
@@ -62,12 +62,12 @@ impl ProviderState {
         }
     }
 
-    /// Other limits from here on; what was spent, and how the models did, stays known.
+    /// Sets new limits; what was spent, and the models' health, stays known.
     pub fn limit(&self, settings: &Settings) {
         self.spend.limit(settings);
     }
 
-    /// A limit that was reached, for the user to hear; each is told of once.
+    /// A message for the user about a reached limit, once per limit.
     #[must_use]
     pub fn take_notice(&self) -> Option<String> {
         self.spend.take_notice()

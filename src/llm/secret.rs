@@ -1,29 +1,29 @@
-//! A key that must not be seen: not in a debug print, not in JSON, not in what a provider says of it.
+//! A key that must never be shown: not in debug output, not in JSON, not in a provider's message.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// What stands where a key stood.
+/// Replaces a key.
 const REDACTED: &str = "[key]";
-/// So many characters of a key give it away, and mark a word that shows part of it.
+/// The fewest characters of a key that reveal it, or that identify a word as a part of it.
 const TELLING: usize = 8;
-/// A word that opens like the key and is masked shows the key's two ends, as some providers do.
+/// A masked word with the key's first characters shows both ends of the key, as some providers' messages do.
 const OPENING: usize = 4;
 
-/// A text nobody may read by accident. Its debug form is empty, and it cannot be serialised.
+/// A text that must not be read by accident. Its debug form hides it, and it can't be serialized.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself, for the request and for nothing else.
+    /// The text itself, only for the request.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// `text` without this secret, whole, in part or masked in the middle.
+    /// `text` without this secret, whether whole, partial or masked in the middle.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let secret = self.0.trim();
@@ -67,7 +67,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Anything but a text is an empty secret: an error would name what it found.
+/// Anything but a text is an empty secret: an error message would contain it.
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
@@ -86,7 +86,7 @@ mod tests {
     const KEY: &str = "sk-proj-Ab3dEf6hIj9kLmN0pQrS";
 
     #[test]
-    fn a_key_is_taken_out_of_what_a_provider_says() {
+    fn a_key_is_removed_from_a_providers_message() {
         let secret = Secret::from(KEY);
         let cases = [
             (
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_does_not_show_itself() {
+    fn a_secret_never_shows_itself() {
         assert!(!format!("{:?}", Secret::from(KEY)).contains("sk-"));
         let read: Secret = serde_json::from_str("17").unwrap();
         assert_eq!(read.reveal(), "");

@@ -1,7 +1,7 @@
-//! The spend guard: how many tokens may go into summaries, within an hour and within a session.
+//! The spend guard: limits the tokens for summaries per hour and per session.
 //!
-//! It is there for what nobody foresees: a fault of ours, or a provider, that makes the same work come up again and again.
-//! Ordinary work never meets it. Each process counts for itself, as long as a session is open in it.
+//! It guards against the unexpected: a bug, or a provider, that makes the same work repeat endlessly.
+//! Ordinary work never reaches it. Each process counts by itself, for the lifetime of a session.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,17 +14,17 @@ use crate::config::Settings;
 use crate::text;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
-/// What an hour is counted in.
+/// The granularity of the hour's count.
 const PART: Duration = Duration::from_secs(60);
 
-/// The most tokens that may be spent; 0 is no limit.
+/// The most tokens that may be spent; 0 means no limit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Limits {
     hour: usize,
     session: usize,
 }
 
-/// Keeps count.
+/// Counts and limits tokens.
 pub(super) struct Spend {
     limits: Mutex<Limits>,
     counts: Mutex<Counts>,
@@ -34,9 +34,9 @@ pub(super) struct Spend {
 struct Counts {
     /// Tokens.
     session: usize,
-    /// Tokens by when a part of an hour began, oldest first.
+    /// Tokens by the start of each part of the hour, oldest first.
     hour: VecDeque<(Instant, usize)>,
-    /// What the user has been told.
+    /// The limits the user was told about.
     told: Vec<&'static str>,
     notice: Option<String>,
 }
@@ -48,14 +48,14 @@ impl Spend {
         spend
     }
 
-    /// Other limits from here on; what was spent stays counted.
+    /// Sets new limits; what was spent stays counted.
     pub(super) fn limit(&self, settings: &Settings) {
         let limits =
             Limits { hour: settings.model_tokens_per_hour, session: settings.model_tokens_per_session };
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Leave to make one call.
+    /// Permission for one call.
     ///
     /// # Errors
     /// The setting whose limit is reached.
@@ -80,13 +80,13 @@ impl Spend {
         Err(setting)
     }
 
-    /// What an admitted call used: as reported, else `estimate` tokens.
+    /// Counts an admitted call: as reported, otherwise `estimate` tokens.
     pub(super) fn note(&self, usage: Option<&Value>, estimate: usize) {
         let tokens = usage.map(reported).filter(|tokens| *tokens > 0).unwrap_or(estimate);
         self.lock().add(tokens);
     }
 
-    /// What the user should hear, once for each limit.
+    /// A message for the user, once per limit.
     pub(super) fn take_notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
@@ -113,7 +113,7 @@ impl Counts {
     }
 }
 
-/// All tokens of a report in Pi's shape.
+/// All tokens of a report in Pi's format.
 fn reported(usage: &Value) -> usize {
     let count =
         |key: &str| usage[key].as_u64().and_then(|count| usize::try_from(count).ok()).unwrap_or_default();
@@ -131,7 +131,7 @@ mod tests {
         Spend::new(&Settings { model_tokens_per_hour, model_tokens_per_session, ..Settings::default() })
     }
 
-    /// Leave for a call, which then uses 100 tokens.
+    /// Requests a call, which then uses 100 tokens.
     fn call(spend: &Spend) -> Result<(), &'static str> {
         spend.admit().inspect(|()| spend.note(None, 100))
     }

@@ -1,8 +1,8 @@
-//! Adding up what calls used, whatever fields a version of Pi reports.
+//! Adds up what calls used, whatever fields a version of Pi reports.
 
 use serde_json::{Map, Number, Value};
 
-/// The field-wise sum: numbers add, objects merge, anything else is kept from the first that has it.
+/// The field-wise sum: numbers add, objects merge, anything else is taken from the first that has it.
 ///
 /// # Examples
 /// ```

@@ -1,15 +1,16 @@
-//! What a client says, on its way to rmcp. What serde_json refuses rmcp passes over in silence, and the client waits for ever: a
-//! model that cuts an emoji in half is enough. Such lines are mended as everywhere else in this house.
+//! Relays a client's messages to rmcp. rmcp silently skips what serde_json rejects, such as a lone surrogate
+//! from a model that cuts an emoji in half, and the client would wait forever. Such lines are repaired here,
+//! by the same rules as elsewhere.
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
 use crate::model::read_json;
 
-/// Bytes of a line that are looked at; rmcp takes none that is longer.
+/// The most bytes of a line; rmcp accepts none longer.
 const MOST: u64 = 16 << 20;
 
-/// Hands lines on until there are no more, or nobody takes them.
+/// Relays lines until there are no more, or the receiver is gone.
 pub(super) async fn relay(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
@@ -22,7 +23,7 @@ pub(super) async fn relay(from: impl AsyncRead + Unpin, mut to: impl AsyncWrite 
     let _ = to.shutdown().await;
 }
 
-/// The line as serde_json reads it, where it does not yet and can be made to.
+/// The line in a form that serde_json accepts; `None` if it already does, or never can.
 fn mended(line: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(line).ok().filter(|text| text.ends_with('\n'))?;
     if serde_json::from_str::<Value>(text).is_ok() {
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_can_be_read_stays_as_it_is_and_what_can_be_mended_is() {
+    async fn valid_lines_stay_as_they_are_and_repairable_lines_are_repaired() {
         let deep = format!("{{\"id\":1,\"x\":{}{}}}\n", "[".repeat(500), "]".repeat(500));
         for (said, heard) in [
             ("{\"id\": 1.50}\r\n", "{\"id\": 1.50}\r\n"),

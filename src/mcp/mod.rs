@@ -1,9 +1,11 @@
-//! The tools for other agents: a server of the Model Context Protocol on stdin and stdout, which reads and never writes.
+//! The tools for other agents: a read-only Model Context Protocol server on stdin and stdout.
 //!
-//! What a tool takes and answers is the business of [`crate::tools`], word for word as in Pi; here is only how MCP says it. Each
-//! question opens the history anew, so that an answer is never older than the store, and nothing stays open in between.
+//! [`crate::tools`] defines the tools' arguments and answers, exactly as in Pi; this module translates them
+//! to MCP. Each question opens the history, so that an answer is never older than the store, and nothing
+//! stays open in between.
 //!
-//! rmcp tells of itself by `tracing`, to which nobody listens: stdout has the protocol alone, stderr nothing.
+//! rmcp logs through `tracing`, to which nothing subscribes: stdout carries only the protocol, and stderr
+//! nothing.
 
 mod input;
 mod resources;
@@ -32,22 +34,22 @@ use crate::store::Store;
 use crate::tools::{self, Block};
 use roots::Roots;
 
-/// What a client's model is told about the server.
+/// The server's description for a client's model.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
-/// Between two signs of life of a call that takes long.
+/// The interval between progress messages of a long call.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
-/// Bytes of what a client said that may wait to be read.
+/// Bytes of input that may wait to be read.
 const PIPE: usize = 1 << 16;
-/// How long what is under way may take once the client is gone.
+/// How long running work may take once the client is gone.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The histories that a server answers from.
 pub trait Histories: Send + Sync + 'static {
-    /// Is the history that of a folder that the client works in?
+    /// Whether the history is that of a folder that the client works in.
     fn follow_roots(&self) -> bool;
 
-    /// Opens the history of the first of `roots` that has one, the folders that the client works in; without any, that of the
-    /// folder the server was started in. Work on it stops when `cancel` is raised.
+    /// Opens the history of the first of `roots`, the folders that the client works in, that has one; without
+    /// any, that of the folder in which the server was started. Work on it stops when `cancel` is raised.
     ///
     /// # Errors
     /// When there is none, or it can't be read; the message is for the client's model.
@@ -58,10 +60,10 @@ pub trait Histories: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(Store, Scope)>> + Send;
 }
 
-/// Serves one client on stdin and stdout until it is gone or `cancel` is raised.
+/// Serves one client on stdin and stdout until it disconnects or `cancel` is raised.
 ///
 /// # Errors
-/// When what comes first on stdin is not MCP, or the answer to it can't be written.
+/// When the first input is not MCP, or the answer to it can't be written.
 pub async fn serve(histories: impl Histories, cancel: CancellationToken) -> Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio_pipes();
     serve_on(stdin, stdout, histories, cancel).await
@@ -86,7 +88,7 @@ async fn serve_on(
         }
         Err(error) => return Err(Error::storing("the MCP client can't be answered", error)),
     };
-    // What was asked before the input ended is answered, within reason: rmcp alone would wait for seconds.
+    // Requests from before the end of input are answered, within limits: rmcp itself would wait for seconds.
     let in_time = async {
         let _ = relay.await;
         tokio::time::sleep(GRACE).await;
@@ -104,7 +106,7 @@ struct Server<H> {
     histories: H,
 }
 
-/// The tools of [`tools::specs`]; notes are part of a session in Pi, and of no other.
+/// The tools of [`tools::specs`]; notes exist only in Pi's sessions.
 fn tools() -> Vec<Tool> {
     let Value::Array(specs) = tools::specs(false) else { return Vec::new() };
     specs.into_iter().map(tool).collect()
@@ -144,7 +146,7 @@ impl<H: Histories> Server<H> {
     }
 }
 
-/// Does `work`, and tells the client every second that it goes on, where it wants to know.
+/// Runs `work`, and sends the client a progress message every second, if it asked for them.
 async fn with_signs_of_life<T>(context: &RequestContext<RoleServer>, work: impl Future<Output = T>) -> T {
     let Some(token) = context.meta.get_progress_token() else { return work.await };
     let mut work = std::pin::pin!(work);
@@ -157,7 +159,7 @@ async fn with_signs_of_life<T>(context: &RequestContext<RoleServer>, work: impl 
         seconds += SIGN_OF_LIFE.as_secs_f64();
         let sign = ProgressNotificationParam::new(token.clone(), seconds);
         let sign = sign.with_message(format!("searching for {seconds} s"));
-        // Who does not hear it may still wait for the answer.
+        // A client that does not receive it may still wait for the answer.
         let _ = context.peer.notify_progress(sign).await;
     }
 }
@@ -169,7 +171,7 @@ fn content(block: Block) -> ContentBlock {
     }
 }
 
-/// What is wrong with a question for a resource, as MCP says it.
+/// An error about a resource, in MCP's format.
 fn failed(error: &Error, uri: &str) -> ErrorData {
     let named = Some(serde_json::json!({"uri": uri}));
     match error.code() {
@@ -204,7 +206,7 @@ impl<H: Histories> ServerHandler for Server<H> {
             return Err(ErrorData::invalid_params(tools::unknown(&asked.name).to_string(), None));
         }
         let arguments = Value::Object(asked.arguments.unwrap_or_default()).to_string();
-        // A failure is for the model, as in Pi: it can do better then.
+        // A failure is for the model, as in Pi, so that it can correct its call.
         let answer = match self.answer(&asked.name, &arguments, &context).await {
             Ok(blocks) => CallToolResult::success(blocks.into_iter().map(content).collect()),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
@@ -217,7 +219,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListResourcesResult, ErrorData> {
-        // Where there is no history there is nothing to list, which is no failure.
+        // Without a history there is nothing to list, which is not a failure.
         let Ok((store, scope)) = self.open(&context).await else {
             return Ok(ListResourcesResult::default());
         };
@@ -248,7 +250,7 @@ impl<H: Histories> ServerHandler for Server<H> {
         Ok(ReadResourceResult::new(contents).into())
     }
 
-    /// What rmcp can't read comes here too.
+    /// Also receives requests that rmcp can't parse.
     async fn on_custom_request(
         &self,
         asked: CustomRequest,

@@ -1,5 +1,5 @@
-//! Messages and summaries as resources: `lcm://m-1a2b3c4d5e`, `lcm://s-8b2c01d4e7`. What stands in one is what `lcm_expand`
-//! answers.
+//! Messages and summaries as resources: `lcm://m-1a2b3c4d5e`, `lcm://s-8b2c01d4e7`. A resource contains the
+//! answer of `lcm_expand`.
 
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::tools::{self, Block};
 const SCHEME: &str = "lcm://";
 const TEXT: &str = "text/plain";
 
-/// The summaries that the last session's branch consists of, and its newest messages.
+/// The summaries of the last session's branch, and its newest messages.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -47,7 +47,7 @@ fn resource(handle: &str, title: &str, description: String) -> Resource {
         .with_mime_type(TEXT)
 }
 
-/// How the others are named.
+/// The addresses of all others.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     [("m", "message", "A message, word for word"), ("s", "summary", "A summary, with what it was made from")]
         .into_iter()
@@ -59,10 +59,10 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
         .collect()
 }
 
-/// The tool that has what a resource holds, and its arguments.
+/// The tool call that returns a resource's contents.
 ///
 /// # Errors
-/// When it is no address of ours.
+/// When it is not an address of ours.
 pub(super) fn call(uri: &str) -> Result<(&'static str, String)> {
     let Some(id) = uri.strip_prefix(SCHEME).filter(|id| !id.is_empty()) else {
         let uri = one_line(uri, 60);

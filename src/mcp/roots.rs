@@ -1,4 +1,4 @@
-//! The folders that a client works in, which it calls its roots.
+//! The folders that a client works in, which MCP calls its roots.
 
 #![expect(deprecated, reason = "the newest revision has no roots any more, and every client of today has")]
 
@@ -10,15 +10,15 @@ use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer};
 use tokio::sync::Mutex;
 use url::Url;
 
-/// How long a client may take to name them, which it does without asking anybody.
+/// How long a client may take to list them, which needs no user.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Those that the client has named, until it says that they changed.
+/// The client's roots, cached until it reports a change.
 #[derive(Default)]
 pub(super) struct Roots(Mutex<Option<Vec<PathBuf>>>);
 
 impl Roots {
-    /// The client's roots, asked for once; none from a client that has none, or does not answer.
+    /// The client's roots, requested once; none if the client has none or does not answer.
     pub(super) async fn of(&self, context: &RequestContext<RoleServer>) -> Vec<PathBuf> {
         if context.client_capabilities().is_none_or(|client| client.roots.is_none()) {
             return Vec::new();
@@ -30,7 +30,7 @@ impl Roots {
         known.insert(ask(context).await.unwrap_or_default()).clone()
     }
 
-    /// Asks again next time.
+    /// Requests them again next time.
     pub(super) async fn forget(&self) {
         *self.0.lock().await = None;
     }
@@ -44,7 +44,7 @@ async fn ask(context: &RequestContext<RoleServer>) -> Option<Vec<PathBuf>> {
     Some(answer.roots.iter().filter_map(|root| folder(&root.uri)).collect())
 }
 
-/// The folder that `file:///…` names; none for what is no such address.
+/// The folder of a `file:///…` address; `None` for any other.
 fn folder(uri: &str) -> Option<PathBuf> {
     Url::parse(uri).ok().filter(|uri| uri.scheme() == "file")?.to_file_path().ok()
 }

@@ -1,4 +1,4 @@
-//! What only a server in this process shows: that a call hears of its cancellation, and gives signs of life meanwhile.
+//! What only an in-process server shows: a call is cancelled, and reports progress until then.
 
 use serde_json::json;
 use tokio::io::{
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 
-/// A history that opens when nobody wants it any more.
+/// A history that opens only once it is no longer wanted.
 struct Endless(UnboundedSender<&'static str>);
 
 impl Histories for Endless {
@@ -60,7 +60,7 @@ async fn a_client(events: UnboundedSender<&'static str>) -> (Client, JoinHandle<
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_cancelled_stops_after_it_told_that_it_goes_on() {
+async fn a_cancelled_call_stops_after_reporting_progress() {
     let (events, mut heard) = unbounded_channel();
     let (mut client, _served) = a_client(events).await;
     client.call(1).await;
@@ -75,13 +75,13 @@ async fn a_call_that_is_cancelled_stops_after_it_told_that_it_goes_on() {
         .say(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}))
         .await;
     assert_eq!(heard.recv().await, Some("stopped"));
-    // Nothing more is said of it.
+    // Nothing more comes for it.
     client.say(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"})).await;
     assert_eq!(client.hear().await["id"], 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_ends_with_its_client_whatever_is_under_way() {
+async fn a_server_ends_with_its_client_despite_running_calls() {
     let (events, mut heard) = unbounded_channel();
     let (mut client, served) = a_client(events).await;
     client.call(1).await;

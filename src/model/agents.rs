@@ -1,5 +1,5 @@
-//! Messages that other agents wrote, as they are stored: what such a message says in Pi's words, behind its agent and version and in
-//! front of the record it was read from, byte for byte. Search and readers look at the first part alone.
+//! Messages of other agents, as stored: the message in Pi's format, preceded by its agent and version, and
+//! followed by the original record, byte for byte. Search and readers use only the first part.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,11 @@ const BEGIN: &str = r#"{"agent":""#;
 const ORIGINAL: &str = r#","original":"#;
 const BYTES: &str = r#","originalBytes":"#;
 
-/// A message of `agent`. `fields` are those of a message of Pi's; `original` is the record, of which the first message carries it.
+/// Builds a message of `agent`. `fields` are those of a message of Pi; `original` is the record, which only
+/// its first message carries.
 ///
-/// A record that `JSON.stringify` would write just so stands there as it is, so that it is the same after an export and an import;
-/// any other one is a string.
+/// A record in exactly the form of `JSON.stringify` is embedded as it is, so that it survives an export and
+/// an import; any other one is a string.
 #[must_use]
 pub fn foreign(
     agent: &str,
@@ -30,7 +31,7 @@ pub fn foreign(
     format!("{BEGIN}{agent}\",\"agentVersion\":{version},{fields}{ORIGINAL}{original}{BYTES}{bytes}}}")
 }
 
-/// The agent that wrote a stored message; `None` where Pi did.
+/// The agent of a stored message; `None` if it is Pi's.
 #[must_use]
 pub fn agent_of(json: &str) -> Option<&'static str> {
     let (name, _) = json.strip_prefix(BEGIN)?.split_once('"')?;
@@ -38,14 +39,14 @@ pub fn agent_of(json: &str) -> Option<&'static str> {
     split(json).map(|_| agent)
 }
 
-/// The agent whose session has this id.
+/// The agent of the session with this id.
 #[must_use]
 pub fn agent_of_session(session: &str) -> Option<&'static str> {
     let (name, _) = session.split_once(':')?;
     AGENTS.into_iter().find(|agent| *agent == name)
 }
 
-/// The record that a stored message was read from, as its agent wrote it.
+/// The original record of a stored message.
 #[must_use]
 pub fn original_of(json: &str) -> Option<Cow<'_, str>> {
     match split(json)?.1 {
@@ -61,7 +62,7 @@ pub(super) fn without_original(json: &str) -> Option<String> {
     Some(format!("{head}}}"))
 }
 
-/// What stands in front of the record, and the record.
+/// Splits a message into the part before the record, and the record.
 fn split(json: &str) -> Option<(&str, &str)> {
     let (rest, bytes) = json.strip_prefix(BEGIN)?.strip_suffix('}')?.rsplit_once(BYTES)?;
     let (head, original) = rest.split_at_checked(rest.len().checked_sub(bytes.parse().ok()?)?)?;
@@ -75,7 +76,7 @@ mod tests {
     use crate::model::{Message, Role, searchable};
 
     #[test]
-    fn a_message_says_what_it_says_and_its_record_comes_back_as_it_was() {
+    fn a_message_is_readable_and_its_record_round_trips() {
         let fields = r#""role":"user","content":[{"type":"text","text":"hay"}],"timestamp":5"#;
         for (record, is_canonical) in
             [(r#"{"a":"needle","originalBytes":7}"#, true), ("{ \"a\": 1.0 }\r", false), ("\"half", false)]
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_pi_s_is_of_no_agent() {
+    fn pis_messages_have_no_agent() {
         for json in [
             r#"{"role":"user","content":"x"}"#,
             r#"{"agent":"codex","role":"user","content":"x"}"#,

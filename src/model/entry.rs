@@ -1,8 +1,8 @@
-//! A session entry: one node of Pi's session tree, reduced to what the store folds over.
+//! A session entry: one node of Pi's session tree, reduced to what the store folds.
 //!
-//! `message` entries of every role, `custom_message` and `branch_summary` make conversation and extend a lineage.
-//! `context_edit` changes what the model sees of an earlier entry; `compaction` may carry summaries of ours. All other
-//! kinds, known or not, only link their children to their parent.
+//! `message` entries of every role, `custom_message` and `branch_summary` form the conversation and extend a
+//! lineage. `context_edit` changes what the model sees of an earlier entry; `compaction` may carry our
+//! summaries. All other kinds, known or not, only link their children to their parent.
 
 use serde_json::value::RawValue;
 
@@ -12,62 +12,63 @@ use crate::error::{Error, Result};
 use crate::ids::Nonce;
 use crate::{text, tokens};
 
-/// The custom entries that hold a stub, for a Pi that has no context edits.
+/// The type of custom entries that hold a stub, for a Pi without context edits.
 const STUB: &str = "lcm_stub";
-/// The field of a replacement by which a stub of ours is known. Pi keeps it, and sends the content alone.
+/// The field that identifies a stub of ours in a replacement. Pi keeps it but sends only the content.
 const OURS: &str = "lcm";
 
-/// One entry as it is handed over.
+/// An entry as it was handed over.
 #[derive(Debug)]
 pub struct Entry {
-    /// Unique within its session only: forks copy entries with their ids.
+    /// Unique only within its session: forks copy entries with their ids.
     pub id: String,
-    /// The entry above, absent for a root.
+    /// The entry above it; absent for a root.
     pub parent: Option<String>,
-    /// When it was appended, ms since the epoch; 0 where the entry does not say.
+    /// When it was appended, in ms since the epoch; 0 if the entry does not say.
     pub timestamp: i64,
-    /// What it means for the conversation.
+    /// Its meaning for the conversation.
     pub content: Content,
 }
 
 /// What an entry contributes.
 #[derive(Debug)]
 pub enum Content {
-    /// A message, as the exact JSON to keep: what `JSON.stringify` gave for it; for entries that hold their message in
-    /// their own fields, the entry's fields without its place in the tree. It is not read yet: entries are handed over
-    /// on Pi's own thread, which must not wait for that.
+    /// A message, as the exact JSON to store: the output of `JSON.stringify`; for entries that hold the
+    /// message in their own fields, those fields without the entry's place in the tree. It is not parsed yet,
+    /// because entries are handed over on Pi's own thread, which must not wait for that.
     Message(String),
-    /// What the model sees of `target` from here on.
+    /// Changes what the model sees of `target` from here on.
     Edit {
         /// Id of the edited entry.
         target: String,
-        /// The replacement as JSON, `None` where the target is hidden.
+        /// The replacement as JSON; `None` hides the target.
         replacement: Option<String>,
     },
-    /// What we show in place of an older message to keep the context lean.
+    /// A stub in place of an older message, to keep the context lean.
     Stub(Stub),
-    /// A compaction, with the summaries it carries if it is one of ours.
+    /// A compaction; if it is ours, with the summaries it carries.
     Compaction(Option<CompactionDetails>),
-    /// A compaction that is not of ours, with the files it lists.
+    /// A compaction by others, with the files it lists.
     OtherCompaction(Files),
-    /// A message that was purged from the old database which this entry comes out of.
+    /// The placeholder of a message that was purged from the old database it is read from.
     Purged(Nonce),
     /// A label, a model change, anything unknown.
     Other,
 }
 
-/// What the model is shown of a message since it was pruned. To the store the message stays what it is.
+/// What the model sees of a pruned message. The stored message does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stub {
-    /// Id of the entry that shows the message.
+    /// The id of the entry that shows the message.
     pub target: String,
-    /// Estimated tokens of what is shown instead; 0 where nothing is.
+    /// Estimated tokens of what is shown instead; 0 if nothing is.
     pub tokens: usize,
-    /// So many entries right below, each hiding a message, are ours too: an edit that hides has no field to say so.
+    /// How many entries directly below it, each hiding a message, are ours too. An edit that hides has no
+    /// field to mark it.
     pub hides: usize,
 }
 
-/// The field as text, if it is text.
+/// The field's text, if it is a string.
 fn string(field: Option<&RawValue>) -> Option<String> {
     match read_json(field?.get()).ok()? {
         serde_json::Value::String(text) => Some(text),
@@ -75,27 +76,27 @@ fn string(field: Option<&RawValue>) -> Option<String> {
     }
 }
 
-/// Reads a JSON array of session entries, in order. An element without an id is no entry and is left out: no tree can
-/// hold it, and none can name it.
+/// Parses a JSON array of session entries, in order. An element without an id is left out: no tree can
+/// contain it, and nothing can refer to it.
 ///
 /// # Errors
-/// When `json` is not an array at all.
+/// When `json` is not an array.
 pub fn parse_batch(json: &str) -> Result<Vec<Entry>> {
     let raw: Vec<&RawValue> = serde_json::from_str(json)
         .map_err(|error| Error::storing("the entries handed over are not a JSON array", error))?;
     Ok(raw.into_iter().filter_map(|value| parse(value.get())).collect())
 }
 
-/// Reads one session entry.
+/// Parses one session entry.
 ///
 /// # Errors
-/// When `json` is no object with an id.
+/// When `json` is not an object with an id.
 pub fn parse_one(json: &str) -> Result<Entry> {
     parse(json).ok_or_else(|| Error::store("the entry handed over is no JSON object with an id"))
 }
 
-/// Each field is read on its own, so that one of another shape than expected never costs the entry its place in the tree,
-/// and with it all that hangs below.
+/// Reads each field by itself, so that an unexpected one never costs the entry its place in the tree, and all
+/// entries below it theirs.
 fn parse(json: &str) -> Option<Entry> {
     let fields = fields(json)?;
     let named = |key| named(&fields, key);
@@ -150,8 +151,8 @@ fn compaction(details: Option<&RawValue>) -> Content {
     }
 }
 
-/// The entry's JSON without `id` and `parentId`, which differ between sessions that show the same message (a session
-/// file of version 1 gets its ids when Pi migrates it).
+/// The entry's JSON without `id` and `parentId`, which differ between sessions that show the same message (Pi
+/// assigns the ids of a version 1 session file when it migrates it).
 fn without_place(fields: &[Field<'_>]) -> String {
     let placed = |(key, _): &&Field<'_>| matches!(key.get(), r#""id""# | r#""parentId""#);
     object(fields.iter().filter(|field| !placed(field)).map(|(key, value)| (key.get(), value.get())))
@@ -169,21 +170,21 @@ pub fn with_replacement(json: &str, replacement: &str) -> String {
     };
     let role = Message::parse(json).role;
     let blocks = matches!(role, Role::Assistant | Role::ToolResult);
-    // Pi wraps a bare string for the roles whose content is a list of blocks.
+    // Pi wraps a plain string for roles whose content is a list of blocks.
     let wrapped = (blocks && content.get().starts_with('"'))
         .then(|| format!("[{{\"type\":\"text\",\"text\":{}}}]", content.get()));
     let content = (key.get(), wrapped.as_deref().unwrap_or(content.get()));
     let mut edited: Vec<_> = message.iter().map(|(key, value)| (key.get(), value.get())).collect();
     match edited.iter_mut().find(|(key, _)| *key == content.0) {
         Some(field) => *field = content,
-        // Files edited by hand have messages without content.
+        // Manually edited files may contain messages without content.
         None if blocks || matches!(role, Role::User | Role::Custom) => edited.push(content),
         None => {}
     }
     object(edited.into_iter())
 }
 
-/// The replacements of which [`with_replacement`] can have made `rendition` out of `json`.
+/// The replacements with which [`with_replacement`] could have made `rendition` from `json`.
 #[must_use]
 pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
     let mut found = vec![rendition.to_owned()];
@@ -202,36 +203,36 @@ pub fn replacements(json: &str, rendition: &str) -> Vec<String> {
 
 type Field<'a> = (&'a RawValue, &'a RawValue);
 
-/// The fields of a JSON object, each to be read on its own.
+/// The fields of a JSON object, each parsed separately.
 pub struct Fields<'a>(Vec<Field<'a>>);
 
 impl<'a> Fields<'a> {
-    /// Those of `json`, if it is an object.
+    /// The fields of `json`, if it is an object.
     #[must_use]
     pub fn of(json: &'a str) -> Option<Self> {
         fields(json).map(Self)
     }
 
-    /// A field that is text.
+    /// A string field.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         string(named(&self.0, name))
     }
 
-    /// A field as JSON; `None` where it is not there or `null`.
+    /// A field as JSON; `None` if it is missing or `null`.
     #[must_use]
     pub fn json(&self, name: &str) -> Option<&'a str> {
         named(&self.0, name).map(RawValue::get)
     }
 
-    /// A field as a value, `null` where it is not there.
+    /// A field as a value; `null` if it is missing.
     #[must_use]
     pub fn value(&self, name: &str) -> serde_json::Value {
         self.json(name).and_then(|json| read_json(json).ok()).unwrap_or_default()
     }
 }
 
-/// The fields of a JSON object in their order, as the text they are. Keys too: `JSON.stringify` writes some that serde
+/// The fields of a JSON object in order, as raw text. Keys too: `JSON.stringify` writes some that serde
 /// cannot read.
 fn fields(json: &str) -> Option<Vec<Field<'_>>> {
     struct Fields;
@@ -259,13 +260,13 @@ fn is_named(key: &RawValue, name: &str) -> bool {
     key.get().strip_prefix('"').and_then(|key| key.strip_suffix('"')) == Some(name)
 }
 
-/// The value of a field, if it is there and not `null`.
+/// The value of a field, unless it is missing or `null`.
 fn named<'a>(fields: &[Field<'a>], name: &str) -> Option<&'a RawValue> {
     let (_, value) = fields.iter().find(|(key, _)| is_named(key, name))?;
     (value.get() != "null").then_some(value)
 }
 
-/// The field of an object that is one.
+/// The field of a value, if that is an object.
 fn field<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     named(&fields(object.get())?, name)
 }
@@ -280,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_keeps_the_exact_text_it_came_as() {
+    fn a_message_keeps_its_exact_text() {
         let odd = r#"{"role":"user","content":"\ud800 lone","2":1e999,"1":{ "spaced" : 1 }}"#;
         let batch = format!(r#"[{{"type":"message","id":"a","parentId":null,"message":{odd}}}]"#);
         let entry = parse_batch(&batch).unwrap().remove(0);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_an_odd_shape_keeps_its_place_in_the_tree() {
+    fn an_odd_entry_keeps_its_place_in_the_tree() {
         for odd in [
             r#"{"type":"pin","id":"k","parentId":"a","targetId":["a","b"]}"#,
             r#"{"type":"label","id":"k","parentId":"a","targetId":5,"details":[]}"#,
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_replaces_the_content_and_nothing_else() {
+    fn an_edit_replaces_only_the_content() {
         let json = r#"{"role":"toolResult","toolCallId":"c","content":[{"type":"text","text":"long"}],"isError":false}"#;
         assert_eq!(
             with_replacement(json, r#"{"content":"short"}"#),
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_replacement_is_found_again_in_the_rendition() {
+    fn the_replacement_is_recovered_from_the_rendition() {
         for (json, replacement) in [
             (r#"{"role":"toolResult","content":"long","n":1}"#, r#"{"content":"short"}"#),
             (r#"{"role":"user","content":"long"}"#, r#"{"content":[{"type":"text","text":"short"}]}"#),

@@ -1,7 +1,7 @@
-//! A message of any role, read as far as it can be: no message is ever refused.
+//! A message of any role, parsed as far as possible: no message is ever rejected.
 //!
-//! Three texts are made of it: what search looks at, what a reader of the message gets, and what the summarizer is
-//! shown. Thinking and system messages are stored, but stand in none but the second.
+//! It yields three texts: for search, for a reader of the message, and for the summarizer. Thinking and
+//! system messages are stored, but appear only in the second.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,37 +12,38 @@ use serde_json::Value;
 use super::agents::without_original;
 use crate::{text, tokens};
 
-/// The tool that changes notes, and what Pi calls a message that tells of a change of the user's.
+/// The tool that changes notes, and the type of messages about the user's changes.
 pub const NOTE_TOOL: &str = "lcm_note";
-/// The tools of Pi's own whose calls name a file by its path.
+/// Pi's own tools whose calls have a file path.
 pub const FILE_TOOLS: [&str; 3] = ["read", "write", "edit"];
-/// serde_json stops at 128 levels; what is around a value counts too.
+/// serde_json stops at 128 levels; those around a value count too.
 const DEEPEST: usize = 100;
-/// What serde_json's own keys begin with, for numbers and for raw values, where one comes first in an object.
+/// The start of serde_json's own keys, for numbers and for raw values, when such a key comes first in an
+/// object.
 const SERDE_KEY: &str = r#"{"$serde_json::private::"#;
-/// Characters that Pi takes an image for.
+/// The characters that Pi counts for an image.
 const PI_IMAGE: usize = 4_800;
 /// A run of this many letters, digits, `+`, `/` and `=` is data, not words.
 const LONGEST_WORD: usize = 200;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// A tool's answer.
+    /// A tool's result.
     ToolResult,
-    /// A command the person ran with `!`.
+    /// A command the user ran with `!`.
     Bash,
     /// A message of an extension.
     Custom,
-    /// Pi's account of a branch that was left.
+    /// Pi's summary of an abandoned branch.
     BranchSummary,
-    /// Prompt and tool state that newer hosts record.
+    /// Prompt and tool state recorded by newer hosts.
     System,
-    /// Anything this version does not know.
+    /// A role that this version does not know.
     Other(String),
 }
 
@@ -60,7 +61,7 @@ impl Role {
         }
     }
 
-    /// The name as Pi writes it; stored and shown.
+    /// Pi's name for the role, which is stored and shown.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -76,14 +77,14 @@ impl Role {
     }
 }
 
-/// One piece of a message's content.
+/// One part of a message's content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// Words.
+    /// Text.
     Text(String),
-    /// The model's thoughts: kept, never searched, never summarized.
+    /// The model's thinking: stored, never searched, never summarized.
     Thinking(String),
-    /// A call of a tool.
+    /// A tool call.
     ToolCall {
         /// Links the call to its result.
         id: String,
@@ -92,42 +93,42 @@ pub enum Part {
         /// Its arguments.
         arguments: Value,
     },
-    /// A picture.
+    /// An image.
     Image {
-        /// `image/png` and the like.
+        /// The type, such as `image/png`.
         mime_type: String,
         /// Base64, as stored.
         data: String,
     },
 }
 
-/// A message, read.
+/// A parsed message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Who speaks.
+    /// Its author.
     pub role: Role,
-    /// Its own time in ms since the epoch, if it carries one.
+    /// Its own time in ms since the epoch, if it has one.
     pub timestamp: Option<i64>,
-    /// The tool whose result this is, or that the user used too.
+    /// The tool, if it is a tool result or a change by the user that a tool can make too.
     pub tool: Option<String>,
-    /// The call whose result this is.
+    /// The call, if it is a tool result.
     pub tool_call_id: Option<String>,
-    /// The person kept it from the model (`!!`): never summarized, invisible to the tools.
+    /// Whether the user hid it from the model (`!!`): never summarized, invisible to the tools.
     pub private: bool,
-    /// The tool failed.
+    /// Whether the tool failed.
     pub is_error: bool,
-    /// An answer that failed or was stopped half way.
+    /// Whether it is an answer that failed or was interrupted.
     pub cut_off: bool,
-    /// Files that Pi's account of a branch lists; empty for all other roles.
+    /// Files listed in Pi's summary of a branch; empty for all other roles.
     pub listed: Files,
     /// The content, in order.
     pub parts: Vec<Part>,
 }
 
-/// Files that tool calls read and changed.
+/// Files that tool calls read and modified.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Files {
-    /// Read, and perhaps changed too.
+    /// Read, and possibly modified too.
     pub read: BTreeSet<String>,
     /// Written or edited.
     pub modified: BTreeSet<String>,
@@ -140,7 +141,7 @@ impl Files {
         self.modified.extend(other.modified);
     }
 
-    /// Adds what `other` touched, of which most may be known.
+    /// Adds what `other` touched, when most of it is already known.
     pub fn add(&mut self, other: &Self) {
         for (all, new) in [(&mut self.read, &other.read), (&mut self.modified, &other.modified)] {
             for path in new {
@@ -151,7 +152,7 @@ impl Files {
         }
     }
 
-    /// The lists in the `details` of a compaction or a branch summary, as Pi writes them.
+    /// The lists in the `details` of a compaction or a branch summary, in Pi's format.
     #[must_use]
     pub fn listed(details: &Value) -> Self {
         let list = |key: &str| -> BTreeSet<String> {
@@ -161,21 +162,21 @@ impl Files {
         Self { read: list("readFiles"), modified: list("modifiedFiles") }
     }
 
-    /// None at all?
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.read.is_empty() && self.modified.is_empty()
     }
 
-    /// What was read and never changed, as Pi lists files.
+    /// Files that were read but never modified, which is what Pi lists as read.
     pub fn only_read(&self) -> impl Iterator<Item = &String> {
         self.read.difference(&self.modified)
     }
 }
 
 impl Message {
-    /// Reads a stored message. What is no JSON object is content that nobody said, what is no JSON at all one text part
-    /// with the raw text, so that it can still be found and shown.
+    /// Parses a stored message. A JSON value that is not an object becomes the content of an unknown role.
+    /// Invalid JSON becomes one text part, so that it can still be found and shown.
     #[must_use]
     pub fn parse(json: &str) -> Self {
         if let Some(head) = without_original(json) {
@@ -206,7 +207,7 @@ impl Message {
     fn read(value: &Value) -> Self {
         let role = match (text_at(value, "role"), text_at(value, "type")) {
             (Some(role), _) => Role::parse(role),
-            // Entries that hold their message in their own fields.
+            // Entries that hold the message in their own fields.
             (None, Some("custom_message")) => Role::Custom,
             (None, Some("branch_summary")) => Role::BranchSummary,
             _ => Role::Other("unknown".into()),
@@ -230,7 +231,7 @@ impl Message {
                 ms
             }),
             tool: match role {
-                // What the user changed of the notes is found with what the model did.
+                // So that the user's changes of notes are found along with the model's.
                 Role::Custom => owned("customType").filter(|kind| kind == NOTE_TOOL),
                 _ => owned("toolName"),
             },
@@ -248,9 +249,9 @@ impl Message {
         }
     }
 
-    /// What search looks at: text, tool calls as name and argument strings, bash as `$ command` and output. What our
-    /// own tools were asked and answered is left out, or every search would find itself and copies of what it found;
-    /// so is base64 wherever it stands, in which nobody can search.
+    /// The text for search: text, tool calls as names and argument strings, bash as `$ command` and output.
+    /// Calls and results of our own tools are left out, since otherwise every search would find itself and
+    /// copies of its results; so is base64, which nobody can search.
     #[must_use]
     pub fn searchable(&self) -> String {
         if self.role == Role::System || self.is_recall_echo() {
@@ -270,8 +271,8 @@ impl Message {
         without_base64(out)
     }
 
-    /// What a reader gets who asks for the message: every part, text exactly as it stands. A message of one text part
-    /// is that text and nothing else.
+    /// The text for a reader: every part, with text exactly as stored. A message of one text part is just
+    /// that text.
     #[must_use]
     pub fn readable(&self) -> String {
         let mut out = String::new();
@@ -290,8 +291,8 @@ impl Message {
         out
     }
 
-    /// What the summarizer is shown, long tool output shortened to about `max` bytes head and tail with `handle`, the
-    /// id that brings back the whole.
+    /// The text for the summarizer. Long tool output is shortened to about `max` bytes from head and tail,
+    /// with `handle`, the id that brings back the whole.
     #[must_use]
     pub fn for_summary(&self, max: usize, handle: &str) -> String {
         if self.is_recall_echo() {
@@ -306,7 +307,7 @@ impl Message {
                 Part::Text(text) if matches!(self.role, Role::ToolResult | Role::Bash) => {
                     push_line(&mut out, &shorten(text));
                 }
-                // People paste whole files: what they say is kept longer than what tools say.
+                // Users paste whole files, so their messages are kept longer than tool output.
                 Part::Text(text) => {
                     push_line(
                         &mut out,
@@ -328,7 +329,7 @@ impl Message {
         out
     }
 
-    /// About how many tokens the message takes in a context.
+    /// The approximate tokens of the message in a context.
     #[must_use]
     pub fn tokens(&self) -> usize {
         let parts = self.parts.iter().map(|part| match part {
@@ -338,11 +339,11 @@ impl Message {
             }
             Part::Image { .. } => tokens::IMAGE,
         });
-        // Every message costs a few tokens of framing.
+        // Every message has a few tokens of framing.
         parts.sum::<usize>() + 4
     }
 
-    /// Its tokens as Pi counts them when it looks for the part to keep: a quarter of the characters.
+    /// Its tokens as Pi counts them to find the part to keep: a quarter of the characters.
     #[must_use]
     pub fn pi_tokens(&self) -> usize {
         let characters = |text: &str| text.encode_utf16().count();
@@ -354,7 +355,7 @@ impl Message {
         parts.sum::<usize>().div_ceil(4)
     }
 
-    /// Returns its texts, one below the other.
+    /// Returns its texts, joined by line breaks.
     #[must_use]
     pub fn text(&self) -> String {
         self.texts().collect::<Vec<_>>().join("\n")
@@ -376,7 +377,7 @@ impl Message {
         })
     }
 
-    /// The files its tool calls name, by the tools Pi itself has, and those that Pi lists in it.
+    /// The files in calls of Pi's own tools, and those that Pi lists in it.
     #[must_use]
     pub fn files(&self) -> Files {
         let mut files = self.listed.clone();
@@ -392,14 +393,14 @@ impl Message {
         files
     }
 
-    /// Can a tool call in a message of this JSON name a file, for [`Message::files`]? A glance, to pass over most without reading
-    /// them.
+    /// Whether a message with this JSON may contain a call that [`Message::files`] would use. A quick check
+    /// to skip most messages unparsed.
     #[must_use]
     pub fn may_name_files(json: &str) -> bool {
         json.contains(r#""path""#)
     }
 
-    /// The ids of those calls in it whose arguments name a file: by its path as it stands, or at the end of a longer one.
+    /// The ids of its calls whose arguments contain a file's path, exactly or at the end of a longer path.
     #[must_use]
     pub fn calls_naming(&self, path: &str) -> Vec<String> {
         let sought = words(path);
@@ -418,13 +419,13 @@ impl Message {
         calls
     }
 
-    /// Is it the answer of one of our own tools?
+    /// Whether it is a result of one of our own tools.
     #[must_use]
     pub fn is_recall_echo(&self) -> bool {
         self.role == Role::ToolResult && self.tool.as_deref().is_some_and(is_recall_tool)
     }
 
-    /// A line that tells what the message is about, at most `max` characters.
+    /// One line on what the message is about, of at most `max` characters.
     #[must_use]
     pub fn headline(&self, max: usize) -> String {
         let mut line = String::new();
@@ -442,11 +443,12 @@ impl Message {
     }
 }
 
-/// Reads JSON as `JSON.stringify` writes it, also where serde_json refuses to: half of a surrogate pair becomes U+FFFD, what
-/// is nested too deeply a string with its JSON, and a key that means something to serde_json itself gets a blank.
+/// Parses JSON as `JSON.stringify` writes it, including what serde_json rejects: a lone surrogate becomes
+/// U+FFFD, a value nested too deeply becomes a string of its JSON, and a key that has a meaning for
+/// serde_json itself gets a space.
 ///
 /// # Errors
-/// When it is no JSON.
+/// When it is not JSON.
 pub fn read_json(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json).or_else(|_| {
         let json = without_lone_surrogates(json).replace(SERDE_KEY, &format!("{SERDE_KEY} "));
@@ -454,7 +456,7 @@ pub fn read_json(json: &str) -> serde_json::Result<Value> {
     })
 }
 
-/// The words of a path or a command, in small letters: what stands between them differs from system to system.
+/// The words of a path or a command in lowercase, without the separators, which differ between systems.
 fn words(text: &str) -> Vec<String> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect()
@@ -475,7 +477,7 @@ pub(super) fn push_line(out: &mut String, line: &str) {
     out.push_str(line);
 }
 
-/// Every string among a tool call's arguments, as the model wrote it.
+/// Calls `sink` with every string and number in a tool call's arguments, as the model wrote it.
 pub(super) fn each_string(value: &Value, sink: &mut impl FnMut(&str)) {
     match value {
         Value::String(text) => sink(text),
@@ -504,12 +506,12 @@ fn part_of(block: &Value) -> Part {
             Part::ToolCall { id: owned("id"), name: owned("name"), arguments: block["arguments"].clone() }
         }
         Some("image") => Part::Image { mime_type: owned("mimeType"), data: owned("data") },
-        // A block of a kind to come: kept readable as it stands.
+        // An unknown kind of block, kept readable.
         _ => Part::Text(block.to_string()),
     }
 }
 
-/// `json` with every `\uD8xx`–`\uDFxx` escape that is no half of a pair replaced by U+FFFD.
+/// `json` with every lone `\uD8xx`–`\uDFxx` escape replaced by U+FFFD.
 fn without_lone_surrogates(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut rest = json;
@@ -522,7 +524,7 @@ fn without_lone_surrogates(json: &str) -> String {
                 _ => 0,
             },
             Some(_) => 0,
-            // Any other escape: the backslash and what it escapes stay together.
+            // Any other escape: keep the backslash and the next character together.
             None => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
         };
         if length == 0 {
@@ -537,7 +539,7 @@ fn without_lone_surrogates(json: &str) -> String {
     out
 }
 
-/// `json` with each value that is nested deeper than [`DEEPEST`] as a string that holds its JSON.
+/// `json` with each value nested deeper than [`DEEPEST`] replaced by a string of its JSON.
 fn shallow(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let (mut depth, mut copied) = (0_usize, 0);
@@ -578,7 +580,7 @@ fn is_of_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
-/// Is there a run as long as no word? What ends one is looked for from behind, so that few bytes are looked at.
+/// Whether there is a run longer than any word. Scanning backward from the end of a window skips most bytes.
 fn has_long_run(mut text: &[u8]) -> bool {
     while let Some(window) = text.get(..LONGEST_WORD) {
         match window.iter().rposition(|byte| !is_of_base64(*byte)) {
@@ -591,7 +593,7 @@ fn has_long_run(mut text: &[u8]) -> bool {
 
 /// `text` with an ellipsis for each run of base64.
 pub(super) fn without_base64(text: String) -> String {
-    // Nearly all texts have none, and that is seen at a glance.
+    // Almost no text contains any, and this check is fast.
     if !has_long_run(text.as_bytes()) && !text.contains(";base64,") {
         return text;
     }
@@ -615,7 +617,7 @@ pub(super) fn without_base64(text: String) -> String {
     out
 }
 
-/// The surrogate that `text` begins with as a `\uXXXX` escape.
+/// The surrogate that `text` starts with as a `\uXXXX` escape.
 fn surrogate(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u32::from_str_radix(digits, 16).ok().filter(|unit| (0xd800..0xe000).contains(unit))
@@ -626,7 +628,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn search_sees_words_calls_and_output_but_no_thoughts() {
+    fn search_text_has_words_calls_and_output_but_no_thinking() {
         let json = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Look:"},
             {"type":"toolCall","id":"c","name":"edit","arguments":{"path":"a.rs","edits":[{"oldText":"x\n"}],"n":3}},
             {"type":"image","mimeType":"image/png","data":"AAAA"}]}"#;
@@ -636,14 +638,14 @@ mod tests {
     }
 
     #[test]
-    fn what_our_own_tools_found_is_not_found_again() {
+    fn our_own_tools_results_are_not_searched() {
         let message = Message::parse(r#"{"role":"toolResult","toolName":"lcm_grep","content":"needle"}"#);
         assert_eq!(message.searchable(), "");
         assert_eq!(message.readable(), "needle");
     }
 
     #[test]
-    fn no_message_is_refused() {
+    fn no_message_is_rejected() {
         for odd in
             ["[1]", "not json", r#"{"content":7}"#, r#"{"role":"oracle","content":[{"type":"smell"}]}"#]
         {
@@ -652,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_deeply_is_read_like_anything_else() {
+    fn deeply_nested_values_are_read() {
         let deep = format!("{}\"]\\\" needle\"{}", r#"[{"a":"#.repeat(500), "}]".repeat(500));
         let json = format!(
             r#"{{"role":"bashExecution","details":{deep},"output":"hay","excludeFromContext":true}}"#
@@ -664,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_serdes_own_mean_nothing() {
+    fn serdes_own_keys_have_no_meaning() {
         for key in ["Number", "RawValue"] {
             let odd = format!(r#"{{"$serde_json::private::{key}":"no \"{{\" number"}}"#);
             let message = Message::parse(&format!(r#"{{"role":"user","content":"hay","details":{odd}}}"#));
@@ -673,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_not_searched_wherever_it_stands() {
+    fn base64_is_never_searched() {
         let data = "iVBORw0KGgo/+AAA".repeat(20);
         let json = format!(
             r#"{{"role":"user","content":"see data:image/png;base64,iVBOR== and {data}, é{data}é"}}"#
@@ -684,7 +686,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_surrogate_pair_becomes_a_replacement_character_and_whole_pairs_stay() {
+    fn lone_surrogates_become_replacement_characters_and_pairs_stay() {
         let lone = Message::parse(r#"{"role":"user","content":"a\ud83d b\ude00 \\ud83d \ud83d\ude00"}"#);
         assert_eq!(lone.readable(), "a\u{fffd} b\u{fffd} \\ud83d 😀");
     }

@@ -1,5 +1,5 @@
-//! Pi's JSON, read into what the engine works with. Nothing here is ever written back: what is stored is the exact
-//! text that came, and these types are views of it.
+//! Pi's JSON, parsed for the engine. Nothing here is ever written back: the exact original text is stored,
+//! and these types are views of it.
 
 mod agents;
 mod entry;

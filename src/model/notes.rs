@@ -1,8 +1,8 @@
-//! Notes: the model's scratchpad, lines that stand word for word in every block until they are removed.
+//! Notes: the model's scratchpad, lines that every block shows verbatim until they are removed.
 //!
-//! They have no table of their own. The model's calls of [`NOTE_TOOL`] and what the user changes are messages of the session;
-//! the changes on a branch, one after the other, make the notes of that branch. So a fork has its origin's, `/tree` goes back to
-//! those of before, and a session file alone tells them.
+//! They have no table. The model's calls of [`NOTE_TOOL`] and the user's changes are messages of the session;
+//! the changes on a branch, applied in order, give its notes. So a fork has its origin's notes, `/tree` goes
+//! back to earlier ones, and a session file alone contains them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,22 +13,23 @@ use crate::error::{Error, Result};
 use crate::text::grouped;
 use crate::tokens;
 
-/// Most tokens of all of them together, as we estimate them. Every request pays for them, on top of the block's own budget.
+/// The most tokens of all notes together, by our estimate. Every request pays for them, in addition to the
+/// block's own budget.
 pub const MOST_TOKENS: usize = 2_000;
-/// Characters of a line around a note's own text, at least.
+/// The minimal text around a note's own text in its line.
 const AROUND: &str = "- 12: \"\"";
 
-/// The field of such a message's details that holds the change.
+/// The field of such a message's details that contains the change.
 const CHANGE: &str = "lcmNote";
 
 /// A note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// Its number on this branch; no other note there ever has it.
+    /// Its number, unique on this branch forever.
     pub number: u32,
     /// One line.
     pub text: String,
-    /// The user wrote it, or changed it last.
+    /// Whether the user wrote it or changed it last.
     #[serde(rename = "byUser")]
     pub by_user: bool,
 }
@@ -37,62 +38,62 @@ pub struct Note {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     list: Vec<Note>,
-    /// The highest number that was given so far.
+    /// The highest number assigned so far.
     given: u32,
 }
 
-/// What is done to the notes.
+/// A change of the notes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub enum Change {
-    /// One more.
+    /// Adds one.
     Add {
-        /// The number it was given, once it was: what came before it may be purged since.
+        /// The assigned number, once known: earlier changes may be purged since.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         number: Option<u32>,
         /// Its text.
         text: String,
     },
-    /// Another text for one.
+    /// Replaces the text of one.
     Replace {
-        /// Which.
+        /// Its number.
         number: u32,
-        /// Its text from now on.
+        /// The new text.
         text: String,
     },
-    /// Another text for a part of one.
+    /// Replaces a part of one's text.
     Edit {
-        /// Which.
+        /// Its number.
         number: u32,
-        /// The part, word for word; it occurs once.
+        /// The part, verbatim; it must occur once.
         old: String,
-        /// What stands there from now on.
+        /// The replacement.
         text: String,
     },
-    /// One less.
+    /// Removes one.
     Remove {
-        /// Which.
+        /// Its number.
         number: u32,
     },
-    /// None any more.
+    /// Removes all.
     Clear,
 }
 
 impl Change {
-    /// One more note.
+    /// A change that adds a note.
     #[must_use]
     pub fn add(text: &str) -> Self {
         Self::Add { number: None, text: Self::line(text) }
     }
 
-    /// A text as a note has it: its own words in one line.
+    /// Converts a text to a note's: its own words in one line.
     #[must_use]
     pub fn line(text: &str) -> String {
         plain(text.trim())
     }
 
-    /// Reads the arguments of a call, leniently: numbers may come as strings, and the calls of older versions, one change each,
-    /// are still read.
+    /// Parses the arguments of a call, leniently: numbers may be strings, and calls in the format of older
+    /// versions, one change each, are still accepted.
     ///
     /// # Errors
     /// [`crate::error::Code::Invalid`] with what is missing.
@@ -106,21 +107,21 @@ impl Change {
         }
     }
 
-    /// Reads a change from what it names: a text alone adds, a note alone removes.
+    /// Parses a change by the fields it has: a text alone adds, a note alone removes.
     fn read_one(change: &Value) -> Result<Self> {
         let given = |key: &str| text_of(&change[key]).filter(|text| !text.is_empty());
         let number = match &change["note"] {
             Value::Null => None,
             note => Some(number_of(note).ok_or_else(|| Error::invalid("note must be a note's number"))?),
         };
-        // Of null, old hosts make zero.
+        // Old hosts send zero for null.
         match (number.filter(|number| *number > 0), given("old"), given("text")) {
             (None, None, Some(text)) => Ok(Self::Add { number: None, text: Self::line(&text) }),
             (None, Some(_), _) => Err(Error::invalid("note is missing: which note has this old text")),
             (None, None, None) => {
                 Err(Error::invalid("text is missing: what the note is to say, or the note to remove"))
             }
-            // A part of a note may begin or end with a blank.
+            // A part of a note may start or end with a space.
             (Some(number), Some(old), text) => {
                 Ok(Self::Edit { number, old: plain(&old), text: plain(&text.unwrap_or_default()) })
             }
@@ -129,7 +130,7 @@ impl Change {
         }
     }
 
-    /// Reads a change that says what it is: the user's, and a call's of older versions.
+    /// Parses a change with an explicit action: the user's, or a call by older versions.
     fn read_named(change: &Value) -> Result<Self> {
         let text = || {
             let text = text_of(&change["text"]).map(|text| Self::line(&text));
@@ -148,7 +149,7 @@ impl Change {
         }
     }
 
-    /// The change that a message tells of which is not a tool's result: one of the user's.
+    /// The user's change in a message that is not a tool result.
     #[must_use]
     pub fn of_user(json: &str) -> Option<Self> {
         let value = read_json(json).ok()?;
@@ -157,7 +158,7 @@ impl Change {
         Some(read.numbered(change["number"].as_u64()))
     }
 
-    /// The changes that a call in the message `asking` asked for, of which `result` is the result.
+    /// The changes requested by the call in the message `asking` whose result is `result`.
     #[must_use]
     pub fn called(asking: &Message, result: &Message) -> Vec<Self> {
         let called = asking.parts.iter().find_map(|part| match part {
@@ -168,7 +169,7 @@ impl Change {
             }
             _ => None,
         });
-        // The first number in a result is that of the first note that was added; the others follow it.
+        // The first number in a result is that of the first added note; the others follow it.
         let told = result.readable();
         let digits = told.split(|c: char| !c.is_ascii_digit()).find(|digits| !digits.is_empty());
         let mut next = digits.and_then(|digits| digits.parse::<u64>().ok());
@@ -183,7 +184,7 @@ impl Change {
         called.unwrap_or_default().into_iter().map(numbered).collect()
     }
 
-    /// The same with the number that was given to what is added.
+    /// The same change with its assigned number, if it adds.
     #[must_use]
     pub fn numbered(self, given: Option<u64>) -> Self {
         match self {
@@ -194,20 +195,20 @@ impl Change {
         }
     }
 
-    /// The details of the message that tells of a change of the user's.
+    /// The details of the message about the user's change.
     #[must_use]
     pub fn details(&self) -> Value {
         serde_json::json!({ CHANGE: self })
     }
 }
 
-/// The text with blanks for what would end its line.
+/// The text with spaces in place of characters that would end its line.
 fn plain(text: &str) -> String {
     let blank = |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
     text.chars().map(blank).collect()
 }
 
-/// A text as a call gives it.
+/// A text in a call.
 fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -217,7 +218,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// A note's number as a call gives it.
+/// A note's number in a call.
 fn number_of(value: &Value) -> Option<u32> {
     match value {
         Value::String(text) => whole(text),
@@ -225,7 +226,8 @@ fn number_of(value: &Value) -> Option<u32> {
     }
 }
 
-/// A number as JavaScript reads it, since Pi does so before it makes the call: what stands in the session is what the model wrote.
+/// Parses a number like JavaScript, as Pi does before it makes the call; the session contains what the model
+/// wrote.
 fn whole(text: &str) -> Option<u32> {
     let text = text.trim();
     if let Some(digits) = text.strip_prefix("0x") {
@@ -241,7 +243,7 @@ fn tokens_of(text: &str) -> usize {
     tokens::estimate(text) + tokens::estimate(AROUND)
 }
 
-/// Is this message the sign of a change: a result that the tool gave, or a word of the user's?
+/// Whether this message records a change: a successful result of the tool, or the user's change.
 #[must_use]
 pub fn is_noting(message: &Message) -> bool {
     message.tool.as_deref() == Some(NOTE_TOOL)
@@ -249,29 +251,30 @@ pub fn is_noting(message: &Message) -> bool {
 }
 
 impl Notes {
-    /// The notes, in the order in which they were made.
+    /// The notes, oldest first.
     #[must_use]
     pub fn list(&self) -> &[Note] {
         &self.list
     }
 
-    /// The same notes, their texts as `told`.
+    /// The same notes, with texts mapped by `told`.
     #[must_use]
     pub fn with_texts(mut self, told: impl Fn(&str) -> String) -> Self {
         self.list.iter_mut().for_each(|note| note.text = told(&note.text));
         self
     }
 
-    /// Estimated tokens of all of them, as they stand in a block.
+    /// Estimated tokens of all of them in a block.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.list.iter().map(|note| tokens_of(&note.text)).sum()
     }
 
-    /// Makes all of these changes of the model's or none, and says the numbers of the notes, change by change.
+    /// Makes all of the model's changes or none. Returns the notes' numbers, change by change.
     ///
     /// # Errors
-    /// [`crate::error::Code::Invalid`] with which can't be made and what would be right; nothing was changed then.
+    /// [`crate::error::Code::Invalid`] with the invalid change and what would be right; nothing is changed
+    /// then.
     pub fn apply_all(&mut self, changes: &[Change]) -> Result<Vec<u32>> {
         let mut notes = self.clone();
         let apply = |(at, change): (usize, &Change)| {
@@ -285,10 +288,10 @@ impl Notes {
         Ok(numbers)
     }
 
-    /// Makes a change, and says the number of the note, 0 for all.
+    /// Makes a change. Returns the note's number, or 0 for all.
     ///
     /// # Errors
-    /// [`crate::error::Code::Invalid`] with what would be right; nothing was changed then.
+    /// [`crate::error::Code::Invalid`] with what would be right; nothing is changed then.
     pub fn apply(&mut self, change: &Change, by_user: bool) -> Result<u32> {
         match change {
             Change::Add { number, text } => {
@@ -329,7 +332,7 @@ impl Notes {
         }
     }
 
-    /// May a note say this, in place of the one at `at` if there is one?
+    /// Checks whether a note may have this text, replacing the one at `at`, if any.
     fn check(&self, text: &str, at: Option<usize>) -> Result<()> {
         if text.is_empty() {
             return Err(Error::invalid("the text is empty: say what the note is to say"));
@@ -349,7 +352,7 @@ impl Notes {
         Ok(())
     }
 
-    /// Where the note of this number stands. What the user wrote is the user's to change.
+    /// The index of the note with this number. Only the user may change the user's notes.
     fn place(&self, number: u32, by_user: bool) -> Result<usize> {
         match self.list.iter().position(|note| note.number == number) {
             Some(at) if self.list[at].by_user && !by_user => {
@@ -363,7 +366,7 @@ impl Notes {
         }
     }
 
-    /// The numbers there are. Texts stand where they were said and nowhere else, or a purge would have to look here too.
+    /// The existing numbers. Texts are not repeated in errors, or a purge would have to search here too.
     fn numbers(&self) -> String {
         let numbers: Vec<String> = self.list.iter().map(|note| note.number.to_string()).collect();
         numbers.join(", ")

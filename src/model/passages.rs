@@ -1,21 +1,22 @@
-//! Searchable text in pieces: what the full-text index holds a row for, and the pieces of words it also knows.
+//! Divides searchable text into passages, which are the rows of the full-text index, and finds the parts of
+//! words that are indexed too.
 //!
-//! A long tool output that says a word once must not lose to a short message, so a message is searched passage by
-//! passage. The index keeps no text, so a passage is cut from its message again when it is shown; the cut therefore
+//! A long tool output with one match must not lose to a short message, so messages are searched by passage.
+//! The index stores no text, so a passage is cut from its message again to be shown; therefore the division
 //! never changes without a migration.
 
 use std::ops::Range;
 
-/// A message up to this many characters stays whole.
+/// A message of up to this many bytes stays whole.
 const WHOLE: usize = 750;
-/// About how many characters a passage of a longer one has.
+/// The approximate size of a passage of a longer one, in bytes.
 const PASSAGE: usize = 500;
-/// A last line shorter than this is repeated in the next passage: what it announces stands there.
+/// A last line shorter than this is repeated in the next passage, because it may introduce it.
 const OVERLAP: usize = 120;
-/// A word beyond this many bytes is data, not a word.
+/// A longer word, in bytes, is data.
 const LONGEST_WORD: usize = 64;
 
-/// The byte ranges of the passages of `text`, cut at line ends where there are any.
+/// The byte ranges of the passages of `text`, cut at line breaks where possible.
 #[must_use]
 pub fn passages(text: &str) -> Vec<Range<usize>> {
     if text.trim().is_empty() {
@@ -31,12 +32,12 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
     for line in text.split_inclusive('\n') {
         if end > start && end - start + line.len() > PASSAGE {
             ranges.push(start..end);
-            // What was repeated must not be all there is to the next one.
+            // The repeated line must not be all of the next passage.
             start = if end - last_line < OVERLAP && last_line > start { last_line } else { end };
         }
         last_line = end;
         end += line.len();
-        // A line longer than a passage is cut where it must be.
+        // A line longer than a passage is cut anywhere.
         while end - start > WHOLE {
             let cut = text.floor_char_boundary(start + PASSAGE);
             ranges.push(start..cut);
@@ -49,8 +50,8 @@ pub fn passages(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The pieces of `text` that a tokeniser of words does not see: humps of camelCase and letter-digit identifiers, and
-/// pairs of neighboring ideographs.
+/// The parts of words in `text` that a word tokenizer does not see: humps of camelCase and of identifiers
+/// with digits, and pairs of neighboring ideographs.
 #[must_use]
 pub fn parts(text: &str) -> String {
     let mut out = String::new();
@@ -66,7 +67,7 @@ pub fn parts(text: &str) -> String {
         }
         if word.chars().any(is_ideograph) {
             bigrams(word).iter().for_each(|pair| push(pair));
-            // 用docker部署: to a tokeniser of words it is one.
+            // 用docker部署: one word to a tokenizer.
             for run in word.split(is_ideograph).filter(|run| !run.is_empty() && run.len() <= LONGEST_WORD) {
                 push(run);
                 let humps = humps(run);
@@ -84,14 +85,15 @@ pub fn parts(text: &str) -> String {
     out
 }
 
-/// Most words are, and it is seen at a glance: small letters, perhaps behind a capital.
+/// A fast check that is true for most words: lowercase letters, possibly after one capital.
 fn is_of_one_piece(word: &str) -> bool {
     let letters = word.as_bytes().split_first();
     letters
         .is_some_and(|(first, rest)| first.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_lowercase))
 }
 
-/// `getUserName2` as `get`, `User`, `Name`, `2`; a run of capitals stays together up to the word that follows it.
+/// Splits `getUserName2` into `get`, `User`, `Name`, `2`; a run of capitals stays together up to the word
+/// that follows it.
 #[must_use]
 pub fn humps(word: &str) -> Vec<&str> {
     let mut humps = Vec::new();
@@ -129,7 +131,7 @@ pub fn bigrams(text: &str) -> Vec<String> {
     pairs
 }
 
-/// Han, kana or hangul: scripts that are written without blanks.
+/// Han, kana or hangul: scripts without spaces.
 #[must_use]
 pub fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passages_cover_the_text_and_none_is_long() {
+    fn passages_cover_the_text_and_are_short() {
         let texts = [
             "short".to_owned(),
             "one line of some length\n".repeat(100),

@@ -1,11 +1,11 @@
-//! JSON read from front to back as it stands, with no value built of it.
+//! Reads JSON front to back without building values.
 //!
-//! It is made for what `JSON.stringify` writes, and trusts that it reads JSON. `None` everywhere means that something is written in
-//! another way, or is not what was asked for; then whoever asked reads it with more care.
+//! It is made for the output of `JSON.stringify` and assumes valid JSON. `None` always means that something
+//! has another form or type than expected; then the caller parses it properly.
 
 use memchr::memchr2;
 
-/// A place in JSON.
+/// A position in JSON.
 pub(super) struct Raw<'a> {
     json: &'a str,
     at: usize,
@@ -16,19 +16,19 @@ impl<'a> Raw<'a> {
         Self { json, at: 0 }
     }
 
-    /// What the next value begins with, or what stands instead of one.
+    /// The first byte of the next value, or whatever is in its place.
     pub fn peek(&mut self) -> Option<u8> {
         let rest = self.json.as_bytes().get(self.at..)?;
         self.at += rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
         self.json.as_bytes().get(self.at).copied()
     }
 
-    /// Is there nothing more?
+    /// Whether nothing follows.
     pub fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
     }
 
-    /// Calls `each` with every key of an object, to read what stands behind it.
+    /// Calls `each` with every key of an object, to read the value after it.
     pub fn fields(&mut self, mut each: impl FnMut(&'a str, &mut Self) -> Option<()>) -> Option<()> {
         self.list(b'{', b'}', |raw| {
             let key = raw.plain()?;
@@ -42,14 +42,14 @@ impl<'a> Raw<'a> {
         self.list(b'[', b']', each)
     }
 
-    /// A string in which nothing is escaped.
+    /// A string without escapes.
     pub fn plain(&mut self) -> Option<&'a str> {
         self.eat(b'"')?;
         let (from, to, mark) = self.next_mark()?;
         if mark == b'"' { self.json.get(from..to) } else { None }
     }
 
-    /// Adds what a string says. Something may have been added also where it says `None`.
+    /// Appends a string's text. Part of it may have been appended even if it returns `None`.
     pub fn push_string(&mut self, out: &mut String) -> Option<()> {
         self.eat(b'"')?;
         loop {
@@ -62,7 +62,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// A number or a word, as it stands.
+    /// A number or a literal, as written.
     pub fn token(&mut self) -> Option<&'a str> {
         self.peek()?;
         let rest = self.json.get(self.at..)?;
@@ -72,7 +72,7 @@ impl<'a> Raw<'a> {
         Some(token)
     }
 
-    /// Passes over a value.
+    /// Skips a value.
     pub fn skip(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {
@@ -106,7 +106,8 @@ impl<'a> Raw<'a> {
         Some(())
     }
 
-    /// Goes behind the next quotation mark or backslash: where it came from, where the mark stands, which it is.
+    /// Moves past the next quotation mark or backslash. Returns where it started, where the mark is, and
+    /// which it is.
     fn next_mark(&mut self) -> Option<(usize, usize, u8)> {
         let rest = self.json.as_bytes().get(self.at..)?;
         let length = memchr2(b'"', b'\\', rest)?;
@@ -115,7 +116,7 @@ impl<'a> Raw<'a> {
         Some((from, from + length, rest[length]))
     }
 
-    /// What is meant by what stands behind a backslash. Pairs of surrogates are written as they are, nearly always.
+    /// The character after a backslash. `JSON.stringify` almost never escapes surrogate pairs.
     fn escaped(&mut self) -> Option<char> {
         let sign = *self.json.as_bytes().get(self.at)?;
         self.at += 1;

@@ -1,15 +1,15 @@
-//! What search looks at, cut straight out of a message's JSON: a regular expression reads a whole history, and building each
-//! message first would be most of its time.
+//! Extracts the searchable text directly from a message's JSON: a regular expression reads the whole history,
+//! and building each message first would take most of the time.
 //!
-//! It knows the shapes that make up nearly all of a history. Whatever is not exactly of them is read as any other message.
+//! It knows the forms that make up nearly all of a history. Everything else is parsed like any other message.
 
 use super::Message;
 use super::message::{is_recall_tool, push_line, without_base64};
 use super::raw::Raw;
 
-/// Arguments nested more deeply than this are read as any other message.
+/// Arguments nested more deeply are parsed like any other message …
 const DEEPEST: usize = 64;
-/// So are those with more keys in one object.
+/// … and so are those with more keys in one object.
 const MOST_KEYS: usize = 64;
 
 /// [`Message::searchable`] of a message's JSON.
@@ -70,12 +70,13 @@ fn push_block(out: &mut String, raw: &mut Raw<'_>) -> Option<()> {
         "text" => said.then_some(()),
         "toolCall" => name.map(drop),
         "thinking" | "image" => Some(()),
-        // A block of a kind to come.
+        // An unknown kind of block.
         _ => None,
     }
 }
 
-/// Every string and number of a value. `keys` are those of the objects it stands in: where one comes twice, only the last counts.
+/// Appends every string and number of a value. `keys` are those of the enclosing objects: if one occurs
+/// twice, only the last counts.
 fn push_strings<'a>(
     out: &mut String,
     raw: &mut Raw<'a>,
@@ -95,7 +96,7 @@ fn push_strings<'a>(
             let outer = keys.len();
             raw.fields(|key, raw| {
                 let own = &keys[outer..];
-                // What serde_json means by keys of its own is its affair.
+                // Keys with a meaning for serde_json are left to it.
                 if own.len() == MOST_KEYS || own.contains(&key) || key.starts_with('$') {
                     return None;
                 }

@@ -1,5 +1,5 @@
-//! A summary as it travels: every compaction writes its new summaries into its own session entry, so that a session
-//! file alone restores the DAG of a lost database.
+//! The portable form of a summary: every compaction writes its new summaries into its own session entry, so
+//! that a session file alone restores the DAG of a lost database.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,16 +7,16 @@ use serde_json::value::RawValue;
 
 use crate::ids::Hash;
 
-/// The format of [`CompactionDetails`]; a higher one is left alone.
+/// The format of [`CompactionDetails`]; a higher one is ignored.
 const FORMAT: u32 = 1;
 
-/// How a summary came about.
+/// How a summary was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// A model wrote it.
     Ok,
-    /// No model would: a deterministic extract, made anew when one answers.
+    /// No model answered: a deterministic extract, remade when one does.
     Degraded,
 }
 
@@ -31,18 +31,18 @@ impl State {
     }
 }
 
-/// What a quote is.
+/// The kind of a quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QuoteKind {
-    /// What the user wants to hold from then on.
+    /// A rule that the user wants followed from then on.
     Rule,
-    /// What was still to be done when it was said.
+    /// A task that was still open.
     Task,
 }
 
 impl QuoteKind {
-    /// The name as a model writes it and as it is stored.
+    /// The name as written by a model and as stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -52,16 +52,16 @@ impl QuoteKind {
     }
 }
 
-/// Words that stand in a message exactly so, blanks folded.
+/// Words that a message contains verbatim, with whitespace folded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quote {
-    /// What it is.
+    /// Its kind.
     pub kind: QuoteKind,
     /// The words.
     pub text: String,
 }
 
-/// What a summary is about: its first line with words, at most 80 characters.
+/// The topic of a summary: its first line with words, at most 80 characters.
 #[must_use]
 pub fn title(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_start_matches(['#', '-', '*', ' ']));
@@ -70,7 +70,7 @@ pub fn title(text: &str) -> String {
     crate::text::one_line(first.unwrap_or_default(), 80)
 }
 
-/// One summary with its edges, complete in itself.
+/// One self-contained summary with its edges.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SummaryRecord {
@@ -82,17 +82,17 @@ pub struct SummaryRecord {
     pub text: String,
     /// Estimated tokens of the text.
     pub tokens: usize,
-    /// How it came about.
+    /// How it was made.
     pub state: State,
-    /// `provider/model` that wrote it; none for an extract.
+    /// The model, as `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// Version of the prompts it was asked with.
+    /// The version of its prompts.
     pub prompt_version: u32,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub created_at: i64,
-    /// What the calls for it used, as Pi reports usage.
+    /// The usage of its model calls, in Pi's format.
     pub usage: Option<Value>,
-    /// What its messages say word for word, in their order; absent where there is nothing.
+    /// Verbatim quotes from its messages, in order; absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotes: Vec<Quote>,
     /// Its sources in order: session entry ids for a leaf summary, summary ids for a condensed one.
@@ -100,9 +100,9 @@ pub struct SummaryRecord {
 }
 
 impl SummaryRecord {
-    /// The identity of a summary: what it says and quotes, and what it was made from.
+    /// A summary's identity: its text, its quotes and its sources.
     ///
-    /// One without quotes has the identity it had before there were any.
+    /// A summary without quotes has the same identity as before quotes existed.
     #[must_use]
     pub fn identity(
         depth: u32,
@@ -122,23 +122,24 @@ impl SummaryRecord {
     }
 }
 
-/// The `details` of a compaction entry of ours, or of our account of a branch that was left.
+/// The `details` of a compaction entry of ours, or of our summary of an abandoned branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDetails {
-    /// Format version; its presence is also how an entry is known to be ours.
+    /// The format version; its presence also identifies an entry as ours.
     pub lcm: u32,
-    /// Summaries that no earlier compaction on this branch carries, sources before what was condensed from them.
+    /// Summaries that no earlier compaction on this branch carries, sources before the summaries condensed
+    /// from them.
     pub summaries: Vec<SummaryRecord>,
-    /// The frontier that the block shows, in order: summary ids.
+    /// The frontier in the block, in order: summary ids.
     pub frontier: Vec<String>,
-    /// Messages the block covers.
+    /// The number of messages the block covers.
     pub covered: usize,
-    /// Files only read, as Pi names the list.
+    /// Files only read, under Pi's name for the list.
     pub read_files: Vec<String>,
-    /// Files changed, as Pi names the list.
+    /// Files changed, under Pi's name for the list.
     pub modified_files: Vec<String>,
-    /// The entry that the branch ends with which the summaries are of, where that is not the entry's own.
+    /// The last entry of the summarized branch, if that is not the entry's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaf: Option<String>,
 }
@@ -147,7 +148,7 @@ impl CompactionDetails {
     /// The version this engine writes.
     pub const FORMAT: u32 = FORMAT;
 
-    /// Those of our account of a branch that was left, out of its entry's JSON; `None` where it is not of ours.
+    /// The details of our summary of an abandoned branch, from its entry's JSON; `None` if it is not ours.
     #[must_use]
     pub fn of_left_branch(entry: &str) -> Option<Self> {
         #[derive(Deserialize)]
@@ -159,35 +160,36 @@ impl CompactionDetails {
         Self::parse(left.details.get()).filter(|details| details.leaf.is_some())
     }
 
-    /// Reads the details of a compaction entry; `None` where they are not ours or of a newer format.
+    /// Parses the details of a compaction entry; `None` if they are not ours or of a newer format.
     #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str::<Self>(json).ok().filter(|details| details.lcm == FORMAT)
     }
 }
 
-/// The last line of an exported session: summaries that no compaction in it carries. Pi passes over every line but the first that
-/// is of type `session`, as it has done since there are session files.
+/// The last line of an exported session: summaries that no compaction in it carries. Pi has always ignored
+/// every line of type `session` except the first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Supplement {
     #[serde(rename = "type")]
     kind: String,
     /// Pi's id of the session.
     pub id: String,
-    /// Format version, that of [`CompactionDetails`].
+    /// The format version, that of [`CompactionDetails`].
     pub lcm: u32,
-    /// Sources before what was condensed from them; those of a leaf summary are named by the lineages of its messages.
+    /// Sources before the summaries condensed from them; a leaf summary refers to its messages by their
+    /// lineages.
     pub summaries: Vec<SummaryRecord>,
 }
 
 impl Supplement {
-    /// Of a session.
+    /// The supplement of a session.
     #[must_use]
     pub fn new(session_id: &str, summaries: Vec<SummaryRecord>) -> Self {
         Self { kind: "session".into(), id: session_id.into(), lcm: FORMAT, summaries }
     }
 
-    /// Reads a line; `None` where it is another, or of a newer format.
+    /// Parses a line; `None` if it is another kind, or of a newer format.
     #[must_use]
     pub fn parse(json: &str) -> Option<Self> {
         serde_json::from_str::<Self>(json).ok().filter(|line| line.lcm == FORMAT && line.kind == "session")

@@ -1,6 +1,6 @@
-//! How a tool's result gives way to a short stub. What gives way, and when, is the policy's to say.
+//! Replaces tool results with short stubs. The policy decides which, and when.
 //!
-//! Stubs stand in Pi's session; the store goes on to see what they stand for. What was pruned stays as it is.
+//! Stubs are in Pi's session; the store still sees the original results. What was pruned stays pruned.
 
 mod stub;
 
@@ -16,48 +16,49 @@ use crate::policy::Cost;
 use crate::store::View;
 use crate::tokens;
 
-/// A stub takes at most this share of what it stands for: 1/n.
+/// A stub takes at most this share of what it replaces: 1/n.
 const STUB_SHARE: usize = 2;
 
-/// A context, as Pi tells of it.
+/// A context, as Pi describes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Live {
-    /// The entry the branch ends with.
+    /// The last entry of the branch.
     pub leaf_id: String,
-    /// The first entry that the last compaction of the branch left raw; absent where there is none.
+    /// The first entry that the branch's last compaction left raw; absent if there is none.
     pub shown_from: Option<String>,
-    /// Tokens of the block that the last compaction of the branch left; 0 where there is none.
+    /// Tokens of the branch's last block; 0 if there is none.
     pub block_tokens: usize,
-    /// The block itself, where somebody asks about it.
+    /// The block itself, if requested.
     pub block: Option<String>,
-    /// Tokens of the context as Pi counts them; absent while Pi does not know.
+    /// Tokens of the context as Pi counts them; absent if Pi does not know.
     pub context_tokens: Option<usize>,
     /// The model's context window in tokens.
     pub context_window: Option<usize>,
-    /// The session's model, as `provider/id`.
+    /// The session's model as `provider/id`.
     pub model: Option<String>,
-    /// Entries that somebody else is about to edit: they are left alone.
+    /// Entries that another extension is about to edit; they are skipped.
     pub edited: Vec<String>,
-    /// What the model's tokens cost.
+    /// Prices of the model's tokens.
     pub cost: Cost,
-    /// What those of the model cost that writes summaries; none where it is the session's own, asked within the session.
+    /// Prices of the model that writes summaries; `None` if it is the session's own, asked within the
+    /// session.
     pub summarizer: Option<Cost>,
-    /// What the provider reported of the request that has just been answered.
+    /// The usage that the provider reported for the request just answered.
     pub usage: Option<Usage>,
-    /// System prompt and tools, in tokens.
+    /// Tokens of system prompt and tools.
     pub prompt_tokens: Option<usize>,
-    /// What of that this extension's tools take.
+    /// Tokens of this extension's tools within that.
     pub own_tokens: usize,
-    /// The provider's cache has nothing of the context any more.
+    /// Whether the provider's cache no longer has the context.
     pub is_cold: bool,
-    /// A compaction can be appended now.
+    /// Whether a compaction can be appended now.
     pub can_fold: bool,
-    /// What is appended reaches the request after the next: the host does not wait.
+    /// Whether appended entries reach only the request after the next, because the host does not wait.
     pub is_late: bool,
 }
 
-/// Tokens of a request, as Pi keeps them with the answer.
+/// Tokens of a request, as Pi stores them with the answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
@@ -74,14 +75,14 @@ pub struct Usage {
 /// A stub in place of a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// The entry of the result.
+    /// The result's entry.
     pub target: String,
     /// The stub.
     pub text: String,
 }
 
 impl Draft {
-    /// As Pi takes it. The field `lcm`, which Pi keeps and sends nobody, is what our stubs are known by.
+    /// The edit for Pi. The field `lcm`, which Pi keeps but never sends, identifies our stubs.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let content = json!([{"type": "text", "text": self.text}]);
@@ -89,15 +90,15 @@ impl Draft {
     }
 }
 
-/// Stubs for the messages at `places` of a context, with the tokens that they free. Three kinds of messages get none: a note, which
-/// is shown nowhere else until a block shows it; a message that another extension has edited; and one that a stub would hardly
-/// shorten.
+/// Stubs for the messages at `places` of a context, with the tokens that they free. Three kinds of messages
+/// get none: a note, which appears nowhere else until a block shows it; a message that another extension has
+/// edited; and one that a stub would hardly shorten.
 ///
 /// # Errors
 /// When the store can't be read.
 pub fn stubs(view: &View<'_>, context: &[Visible], places: &[usize]) -> Result<(Vec<Draft>, usize)> {
     let Some(first) = places.first() else { return Ok((Vec::new(), 0)) };
-    // The calls stand before their results, and rarely far.
+    // Calls precede their results, rarely by much.
     let begin = context[..*first].iter().rposition(|message| message.seen.role == "user").unwrap_or_default();
     let mut calls: HashMap<String, (String, Value)> = HashMap::new();
     let (mut drafts, mut freed) = (Vec::new(), 0);

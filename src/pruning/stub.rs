@@ -1,4 +1,4 @@
-//! How a stub reads: what stood here, how large it was, a glimpse of it, and the one call that brings it back.
+//! The text of a stub: what it replaces, its size, a glimpse of it, and the call that brings it back.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ const NAME: usize = 60;
 const ARGUMENTS: usize = 120;
 const LINE: usize = 120;
 
-/// What stands in place of a tool's result, whose short id is `handle` and whose call was `called`.
+/// The stub of a tool's result, whose short id is `handle` and whose call was `called`.
 pub(super) fn of_result(message: &Message, handle: &str, called: Option<&(String, Value)>) -> String {
     let Message { tool, parts, is_error, .. } = message;
     let name = called.map(|(name, _)| name.as_str()).or(tool.as_deref()).unwrap_or("a tool");
@@ -50,7 +50,7 @@ fn said(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The first and the last of the lines.
+/// The first and the last line.
 fn glimpse(lines: &[&str]) -> Vec<String> {
     match lines {
         [] => Vec::new(),

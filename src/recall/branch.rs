@@ -1,4 +1,4 @@
-//! The branch a question is asked from: its visible messages, and the summaries that hold on it.
+//! The branch a question is asked from: its visible messages, and the summaries valid on it.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
 use crate::store::View;
 
-/// A branch, as far as recall looks at it.
+/// A branch, as recall needs it.
 pub(super) struct BranchView {
     /// The visible messages, oldest first.
     pub visible: Vec<Visible>,
-    /// Which summaries hold here.
+    /// The summaries that are valid here.
     pub forest: Forest,
-    /// What covers the branch, oldest first.
+    /// The cover of the branch, oldest first.
     pub frontier: Vec<Piece>,
-    /// Every message that the branch shows, as it was said, with its position among the visible ones if it has one.
+    /// Every original message that the branch shows, with its position among the visible ones, if any.
     positions: HashMap<MessageId, Option<usize>>,
 }
 
 impl BranchView {
-    /// Reads the branch of `scope`; without a leaf it is empty.
+    /// Reads the branch of `scope`; empty without a leaf.
     pub fn read(view: &View<'_>, scope: &Scope) -> Result<Self> {
         let entries = match &scope.leaf {
             Some(leaf) => view.messages().branch(scope.conversation, leaf)?,
@@ -42,7 +42,7 @@ impl BranchView {
         Ok(Self { visible, forest, frontier, positions })
     }
 
-    /// Where it stands among the visible messages.
+    /// The message's position among the visible messages.
     pub fn position(&self, message: MessageId) -> Option<usize> {
         self.positions.get(&message).copied().flatten()
     }
@@ -66,7 +66,7 @@ impl BranchView {
         lineage
     }
 
-    /// The leaf summary over a message that was said on this branch.
+    /// The leaf summary over a message of this branch.
     pub fn leaf_over(&self, message: MessageId) -> Option<SummaryId> {
         self.lineage_over(self.position(message)?).first().copied()
     }

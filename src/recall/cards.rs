@@ -1,24 +1,24 @@
-//! What names a message or a summary in an answer: short id, time, and the little one needs to choose.
+//! How answers name messages and summaries: short id, time, and what is needed to choose one.
 
 use crate::error::Result;
 use crate::ids::SummaryId;
 use crate::model::{agent_of, title};
 use crate::store::{StoredMessage, StoredSummary, View};
 
-/// A message, named.
+/// The header of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageCard {
     /// Its short id.
     pub handle: String,
     /// Who speaks, as Pi names roles.
     pub role: String,
-    /// The agent that wrote it, where it is another than Pi.
+    /// The agent that wrote it, if not Pi.
     pub agent: Option<&'static str>,
-    /// The tool whose result it is.
+    /// The tool, if it is a tool result.
     pub tool: Option<String>,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub timestamp: i64,
-    /// Which message of its conversation it is, from 1.
+    /// Its number in its conversation, from 1.
     pub sequence: i64,
 }
 
@@ -35,26 +35,26 @@ impl MessageCard {
     }
 }
 
-/// A summary, named.
+/// The header of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryCard {
     /// Its short id.
     pub handle: String,
     /// 0 for a leaf.
     pub depth: u32,
-    /// Made without a model.
+    /// Whether it was made without a model.
     pub degraded: bool,
-    /// Messages in its span.
+    /// The number of messages in its span.
     pub messages: usize,
-    /// Time of the first of them, ms.
+    /// Time of the first of them, in ms.
     pub from_time: i64,
-    /// Time of the last of them, ms.
+    /// Time of the last of them, in ms.
     pub to_time: i64,
     /// Estimated tokens of its text.
     pub tokens: usize,
-    /// `provider/model`, none for an extract.
+    /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// What it is about.
+    /// Its topic.
     pub title: String,
 }
 

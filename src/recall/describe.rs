@@ -1,4 +1,4 @@
-//! Orientation: what there is of this session, of its two ends, of one message or summary.
+//! Orientation: describes the session, one of its two ends, or one message or summary.
 
 use std::collections::HashSet;
 
@@ -17,28 +17,28 @@ use crate::ids::{MessageId, SummaryId};
 use crate::model::{Files, Message, Quote, agent_of_session};
 use crate::store::{DepthCount, Totals, View};
 
-/// Messages that an end of the history shows.
+/// Messages shown at an end of the history.
 const AT_AN_END: usize = 15;
-/// Requests beyond them that it shows.
+/// Requests shown beyond those messages.
 const REQUESTS_AT_AN_END: usize = 10;
-/// Leaf summaries that it shows.
+/// Leaf summaries shown at an end.
 const LEAVES_AT_AN_END: usize = 3;
 /// Characters of a message's headline.
 const HEADLINE: usize = 120;
-/// Other sessions that are named.
+/// Maximum number of other sessions listed.
 const MOST_SESSIONS: usize = 10;
-/// Other agents' sessions that are named.
+/// Maximum number of other agents' sessions listed.
 const MOST_OF_AGENTS: usize = 3;
-/// Characters of a session's id that name it in most projects; more where they do not.
+/// Lengths of a session id's prefix to try, from the one that is unique in most projects.
 const SESSION_PREFIXES: [usize; 3] = [8, 13, 18];
-/// Summaries above one that are named.
+/// Maximum number of summaries listed above one.
 const MOST_ABOVE: usize = 20;
 
-/// Which part of the history is described.
+/// The part of the history to describe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// All of it, in numbers and summaries.
+    /// Everything, as counts and summaries.
     #[default]
     Overview,
     /// The newest messages.
@@ -49,37 +49,37 @@ pub enum Part {
     ById,
 }
 
-/// The history in numbers, and the current branch as its summaries divide it.
+/// The history in numbers, and the current branch divided by its summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
     /// Counts of this session.
     pub totals: Totals,
     /// Its summaries by depth.
     pub depths: Vec<DepthCount>,
-    /// Sessions of the project, this one among them.
+    /// The number of the project's sessions, including this one.
     pub sessions: usize,
-    /// Messages stored of all of them.
+    /// The number of messages in all of them.
     pub project_messages: usize,
-    /// Visible messages of the branch.
+    /// The number of visible messages on the branch.
     pub visible: usize,
     /// Their estimated tokens.
     pub visible_tokens: usize,
     /// Estimated tokens of the frontier: its summaries and the messages they leave uncovered.
     pub frontier_tokens: usize,
-    /// Times of the first and the last visible message, ms.
+    /// Times of the first and the last visible message, in ms.
     pub times: Option<(i64, i64)>,
     /// The frontier, oldest first, with everything under it.
     pub frontier: Vec<Item>,
 }
 
-/// A piece of the history.
+/// A part of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A summary and the summaries it was condensed from.
     Summary(SummaryCard, Vec<Self>),
-    /// Messages in a row without a summary.
+    /// Consecutive messages without a summary.
     Messages {
-        /// How many.
+        /// Their number.
         count: usize,
         /// Short id of the first.
         first: String,
@@ -91,26 +91,26 @@ pub enum Item {
 /// The other sessions of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sessions {
-    /// Those that were opened last, the last first.
+    /// The last opened ones, newest first.
     pub newest: Vec<SessionCard>,
-    /// There are more.
+    /// Whether there are more.
     pub has_more: bool,
-    /// Those of other agents, the last begun first.
+    /// Those of other agents, the last started first.
     pub of_agents: Vec<SessionCard>,
 }
 
-/// A session, named.
+/// The header of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionCard {
-    /// As much of Pi's id as names it in this project.
+    /// The shortest prefix of Pi's id that is unique in this project.
     pub name: String,
-    /// Messages that were said in it.
+    /// The number of its messages.
     pub messages: usize,
-    /// Time of the first of them, ms.
+    /// Time of the first of them, in ms.
     pub from_time: i64,
-    /// Time of the last of them, ms.
+    /// Time of the last of them, in ms.
     pub to_time: i64,
-    /// What the person asked for first.
+    /// The user's first request.
     pub headline: String,
 }
 
@@ -119,26 +119,26 @@ pub struct SessionCard {
 pub struct End {
     /// Its messages, oldest first.
     pub messages: Vec<MessageLine>,
-    /// What the person said next to them, oldest first.
+    /// The user's nearest messages beyond them, oldest first.
     pub requests: Vec<MessageLine>,
     /// The leaf summaries nearest to the end, oldest first.
     pub leaves: Vec<SummaryCard>,
-    /// Visible messages of the branch.
+    /// The number of visible messages on the branch.
     pub visible: usize,
 }
 
-/// A message in a line.
+/// A message in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageLine {
-    /// Which message.
+    /// Its header.
     pub card: MessageCard,
-    /// What it says.
+    /// Its beginning.
     pub headline: String,
     /// The leaf summary over it.
     pub leaf: Option<String>,
 }
 
-/// One thing with all that is known of it.
+/// One message or summary with everything known about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Portrait {
     /// A summary.
@@ -150,23 +150,23 @@ pub enum Portrait {
 /// A summary with its lineage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryPortrait {
-    /// Which summary.
+    /// Its header.
     pub card: SummaryCard,
-    /// When it was made, ms.
+    /// When it was made, in ms.
     pub created_at: i64,
-    /// It holds on the current branch.
+    /// Whether it is valid on the current branch.
     pub holds: bool,
-    /// What was condensed from it, nearest first.
+    /// The summaries condensed from it, nearest first.
     pub above: Vec<SummaryCard>,
-    /// What it was made from.
+    /// Its sources.
     pub below: Below,
-    /// What its messages say word for word that is to be kept.
+    /// Verbatim quotes from its messages.
     pub quotes: Vec<Quote>,
     /// Files that its messages touched.
     pub files: Files,
 }
 
-/// What a summary was made from.
+/// The sources of a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Below {
     /// Summaries, in order.
@@ -175,30 +175,31 @@ pub enum Below {
     Messages(Vec<MessageLine>),
 }
 
-/// A message with what stands for it.
+/// A message with its position and its summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePortrait {
-    /// Which message, and what it says.
+    /// Its header and beginning.
     pub line: MessageLine,
-    /// Bytes of its text.
+    /// The size of its text in bytes.
     pub bytes: usize,
-    /// Bytes of its stored JSON.
+    /// The size of its stored JSON in bytes.
     pub json_bytes: usize,
     /// Estimated tokens.
     pub tokens: usize,
-    /// Where it stands among how many visible messages of the branch; `None` elsewhere and for what an edit hid.
+    /// Its position and the number of visible messages on the branch; `None` if it is elsewhere or an edit
+    /// hid it.
     pub position: Option<(usize, usize)>,
-    /// Where it was said.
+    /// Where it is, seen from the current branch.
     pub place: Place,
-    /// The session that it was said in, if that is another.
+    /// Its session, if that is another one.
     pub session: Option<String>,
     /// The summaries over it, from the leaf summary up.
     pub above: Vec<SummaryCard>,
-    /// Files it touched.
+    /// Files that it touched.
     pub files: Files,
 }
 
-/// The whole history, asked from `scope`.
+/// The whole history, seen from `scope`.
 ///
 /// # Errors
 /// When the store can't be read; so for all functions here.
@@ -241,7 +242,7 @@ pub fn overview(view: &View<'_>, scope: &Scope) -> Result<Overview> {
     })
 }
 
-/// The other sessions of the project, each in a line; costs the length of those named.
+/// The other sessions of the project, one line each; costs the length of those listed.
 pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
     let mut ids = view.messages().sessions_beside(scope.conversation, MOST_SESSIONS + 1)?;
     // Pi's come first.
@@ -268,7 +269,7 @@ pub fn others(view: &View<'_>, scope: &Scope) -> Result<Sessions> {
     Ok(Sessions { newest: newest?, has_more, of_agents: of_agents? })
 }
 
-/// The beginning of a session's id that no other session has.
+/// A prefix of a session's id that no other session has.
 fn name_of(view: &View<'_>, session_id: &str) -> Result<String> {
     let agent = session_id.find(':').map_or(0, |colon| colon + 1);
     for prefix in SESSION_PREFIXES.iter().filter_map(|length| session_id.get(..agent + *length)) {
@@ -311,7 +312,7 @@ pub fn by_id(view: &View<'_>, scope: &Scope, id: &str) -> Result<Portrait> {
     }
 }
 
-/// Where in a stretch of the branch the person speaks.
+/// The positions of the user's messages in a range of the branch.
 fn requests(branch: &BranchView, stretch: Span) -> Vec<usize> {
     stretch.filter(|at| branch.visible[*at].seen.role == "user").collect()
 }
@@ -332,7 +333,7 @@ fn end(
     })
 }
 
-/// A frontier with its uncovered messages drawn together.
+/// Groups the uncovered messages of a frontier into runs.
 enum Run {
     Summary(SummaryId),
     Messages(Span),
@@ -364,7 +365,7 @@ fn line(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<MessageLi
     bare_line(view, id, branch.leaf_over(id))
 }
 
-/// The same of a message as it was said, for which this leaf summary stands.
+/// The same for an original message, with its leaf summary.
 fn bare_line(view: &View<'_>, id: MessageId, leaf: Option<SummaryId>) -> Result<MessageLine> {
     let stored = view.messages().message(id)?;
     let leaf = leaf.map(|leaf| view.summaries().summary(leaf)).transpose()?;
@@ -437,7 +438,7 @@ fn over(view: &View<'_>, branch: &BranchView, id: MessageId) -> Result<Vec<Summa
     }
 }
 
-/// What was condensed from `roots`, nearest first; of what holds on the branch, only what holds there too.
+/// The summaries condensed from `roots`, nearest first; with `holding`, only those valid on the branch.
 fn above(
     view: &View<'_>,
     branch: &BranchView,

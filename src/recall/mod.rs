@@ -1,8 +1,8 @@
-//! Getting back what was said: [`grep`] finds it, [`describe`] maps it, [`expand`] recovers it.
+//! Recall of past messages: [`grep`] finds them, [`describe`] maps them, [`expand`] shows them in full.
 //!
-//! Everything here reads a [`View`](crate::store::View) and answers with plain values; how an answer is worded is the
-//! business of the tools and the commands. What Pi's context edits changed or hid is shown as it was said. Private and
-//! system messages are not found, named or shown.
+//! Everything here reads a [`View`](crate::store::View) and returns plain values; the tools and the commands
+//! word the answers. Messages that Pi's context edits changed or hid are shown in the original. Private and
+//! system messages are never found, named or shown.
 
 pub mod describe;
 pub mod expand;
@@ -21,19 +21,19 @@ pub use times::point_in_time;
 
 use crate::ids::ConversationId;
 
-/// Where a question is asked from: the session and its current leaf.
+/// Where a question comes from: the session and its current leaf.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// The session.
     pub conversation: ConversationId,
-    /// Pi's id of the last stored entry of the current branch; none before the first entry.
+    /// Pi's id of the last stored entry of the current branch; `None` before the first entry.
     pub leaf: Option<String>,
-    /// Whether the user has sent a request since then, which is not stored yet.
+    /// Whether the user has since sent a request that is not stored yet.
     pub newer_request: bool,
 }
 
 impl Scope {
-    /// A session at `leaf`, with everything the user has sent stored.
+    /// A session at `leaf`, with every request of the user stored.
     #[must_use]
     pub const fn at(conversation: ConversationId, leaf: Option<String>) -> Self {
         Self { conversation, leaf, newer_request: false }

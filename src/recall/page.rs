@@ -1,38 +1,38 @@
-//! Long texts in pages: each is cut by estimated tokens, and all of them together are the text, byte for byte.
+//! Divides long texts into pages by estimated tokens. The pages together are the text, byte for byte.
 
 use std::ops::Range;
 
 use crate::{text, tokens};
 
-/// What one answer may hold at most, in bytes: hosts show and keep about this much of a tool's output.
+/// The most bytes per answer: hosts show and keep about this much of a tool's output.
 const MAX_BYTES: usize = 48_000;
-/// Bytes that go with a token where an answer is shared out beforehand; blanks have more.
+/// Bytes per token when an answer is divided in advance. Whitespace has more.
 const BYTES_PER_TOKEN: usize = 6;
-/// What the header of a section costs, about.
+/// Approximate tokens of a section's header.
 pub(super) const HEADER: usize = 45;
-/// A section is not begun for less than this.
+/// The fewest tokens or bytes for which a section is begun.
 const WORTH_BEGINNING: usize = 80;
 
-/// A piece of a text.
+/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// The piece.
+    /// The part.
     pub text: String,
-    /// Where it stands in the whole, in bytes.
+    /// Its range in the whole text, in bytes.
     pub range: Range<usize>,
-    /// Bytes of the whole.
+    /// The size of the whole text in bytes.
     pub total: usize,
 }
 
 impl Slice {
-    /// Bytes after the piece.
+    /// The number of bytes after this part.
     #[must_use]
     pub fn left(&self) -> usize {
         self.total - self.range.end
     }
 }
 
-/// What is left of one answer.
+/// The room left in one answer.
 pub(super) struct Budget {
     tokens: usize,
     bytes: usize,
@@ -44,13 +44,13 @@ impl Budget {
         Self { tokens, bytes: MAX_BYTES, fresh: true }
     }
 
-    /// One of several parts of an answer, which keep within all bounds together.
+    /// The budget for one of several parts of an answer, which together stay within all limits.
     pub fn part(tokens: usize) -> Self {
         Self { tokens, bytes: MAX_BYTES.min(tokens * BYTES_PER_TOKEN), fresh: true }
     }
 
-    /// Takes as much of `text` from the byte `from` on as fits, at least a character if nothing was taken before;
-    /// `None` where it is not worth beginning.
+    /// Takes as much of `text` from byte `from` as fits, at least one character if nothing was taken before.
+    /// `None` if too little room is left to begin.
     pub fn take(&mut self, text: &str, from: usize) -> Option<Slice> {
         if !self.fresh && (self.tokens < WORTH_BEGINNING || self.bytes < WORTH_BEGINNING) {
             return None;
@@ -62,7 +62,7 @@ impl Budget {
         Some(Slice { text: piece.to_owned(), range: from..from + piece.len(), total: text.len() })
     }
 
-    /// Takes something that cannot be divided, of about `tokens`.
+    /// Takes something indivisible of about `tokens`. Returns whether it fits.
     pub fn take_whole(&mut self, tokens: usize) -> bool {
         let fits = self.fresh || tokens <= self.tokens;
         if fits {
@@ -78,15 +78,15 @@ impl Budget {
     }
 }
 
-/// How many bytes of `text` make a page: the most within both bounds, back to a line's end if one is in the last half;
-/// one character at least.
+/// The number of bytes of `text` that make a page: as many as both limits allow, back to a line break if
+/// there is one in the last half; at least one character.
 fn cut(text: &str, max_tokens: usize, max_bytes: usize) -> usize {
     let mut high = text.floor_char_boundary(max_bytes.min(text.len()));
     let mut low = 0;
     if tokens::estimate(&text[..high]) <= max_tokens {
         low = high;
     }
-    // A longer prefix never has fewer tokens, so halving finds the longest one that fits.
+    // A longer prefix never has fewer tokens, so a binary search finds the longest one that fits.
     while low < high {
         let middle = text.ceil_char_boundary(low + (high - low).div_ceil(2));
         if tokens::estimate(&text[..middle]) <= max_tokens {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_ends_with_a_line_where_it_can() {
+    fn pages_end_at_line_breaks_if_possible() {
         let text = "some words on a line\n".repeat(500);
         let pages = pages(&text, 300);
         assert!(pages.len() > 5);
@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn many_megabytes_come_back_byte_for_byte() {
-        // Blanks cost little, so a page is as long as its bytes let it be, and there are not too many.
+    fn many_megabytes_round_trip_byte_for_byte() {
+        // Whitespace costs few tokens, so pages are as long as the limit in bytes allows, and not too many.
         let line = |n: usize| format!("{n:07}{:80}日本 😀\r\n", "");
         let megabytes = if everything() { 50 } else { 10 };
         let text: String = (0..megabytes * 10_400).map(line).collect();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_cost_few_tokens_but_a_page_of_them_ends_too() {
+    fn a_page_of_whitespace_is_bounded() {
         let pages = pages(&" ".repeat(200_000), 4_000);
         assert_eq!(pages.iter().map(|page| page.text.len()).max(), Some(MAX_BYTES));
     }

@@ -1,4 +1,4 @@
-//! From a short id back to what it names: this session first, then the project.
+//! Resolves a short id to what it names: in this session first, then in the project.
 
 use super::Scope;
 use super::branch::BranchView;
@@ -13,8 +13,8 @@ pub(super) enum Target {
     Summary(SummaryId),
 }
 
-/// What `id` names, asked from `scope`. An id that several things of the session share names the one on the current
-/// branch, if that is one.
+/// What `id` names, seen from `scope`. If it is ambiguous in the session, the one on the current branch is
+/// meant.
 pub(super) fn resolve(view: &View<'_>, scope: &Scope, id: &str) -> Result<Target> {
     let handle = Handle::parse(id)?;
     for conversation in [Some(scope.conversation), None] {
@@ -46,7 +46,7 @@ fn candidates(
     })
 }
 
-/// The only thing on the current branch with this id, if it is the only one.
+/// The one thing on the current branch with this id, if there is exactly one.
 fn on_branch(view: &View<'_>, scope: &Scope, handle: &Handle) -> Result<Option<Target>> {
     let branch = BranchView::read(view, scope)?;
     let (low, high) = handle.range();

@@ -1,4 +1,4 @@
-//! Points in time as a model or a person writes them: ISO, or how long ago.
+//! Parses times as a model or a user writes them: ISO, or how long ago.
 
 use crate::error::{Error, Result};
 use crate::text;
@@ -6,10 +6,10 @@ use crate::text;
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 1_440 * MINUTE;
 
-/// The time that `written` means for the parameter `name`, ms since the epoch; days begin as in UTC.
+/// Parses the parameter `name` with the value `written`, in ms since the epoch; days are UTC.
 ///
 /// # Errors
-/// When it is none.
+/// When it is not a time.
 pub fn point_in_time(name: &str, written: Option<&str>, now: i64) -> Result<Option<i64>> {
     let Some(written) = written else { return Ok(None) };
     read(written.trim(), now).map(Some).ok_or_else(|| {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_iso_or_ago() {
+    fn times_are_iso_or_relative() {
         let now = text::parse_iso("2026-11-20T09:30:00Z").unwrap();
         for (written, expected) in [
             ("2026-11-20T09:30:00Z", now),

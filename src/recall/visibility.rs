@@ -1,5 +1,5 @@
-//! Where the results of a search stand, seen from the current branch: asked of each result, so that the branch itself is read
-//! only where that cannot tell.
+//! Tells where search results are, seen from the current branch. It checks each result by itself and reads
+//! the branch only if it must.
 
 use std::cell::OnceCell;
 
@@ -9,18 +9,18 @@ use crate::error::Result;
 use crate::ids::{MessageId, SummaryId};
 use crate::store::{Around, RowRanges, View};
 
-/// Where something stands, as seen from the current branch.
+/// Where something is, seen from the current branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On it.
     Here,
-    /// On another branch of the session; for a summary also: superseded.
+    /// On another branch of the session, or a summary that was superseded.
     OtherBranch,
     /// In another session of the project.
     OtherSession,
 }
 
-/// A branch, looked at from afar.
+/// A branch whose entries are not read unless needed.
 pub(super) struct Visibility<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
@@ -46,12 +46,12 @@ impl<'a> Visibility<'a> {
         Ok(self.branch.get_or_init(|| branch))
     }
 
-    /// Is this message, as it was said, on the branch?
+    /// Whether this original message is on the branch.
     pub fn shows(&self, message: MessageId) -> Result<bool> {
         self.view.messages().is_on(&self.stretches, self.scope.conversation, message)
     }
 
-    /// Where a message was said.
+    /// Where a message is.
     pub fn place(&self, message: MessageId) -> Result<Place> {
         Ok(if self.shows(message)? {
             Place::Here
@@ -62,17 +62,17 @@ impl<'a> Visibility<'a> {
         })
     }
 
-    /// Where the last message of a summary's span was said.
+    /// Where the last message of a summary's span is.
     pub fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
         self.place(self.view.messages().original(self.view.summaries().last_message_of(summary)?)?)
     }
 
-    /// What was said before and after a message.
+    /// The messages before and after a message.
     pub fn around(&self, message: MessageId, most: usize) -> Result<Around> {
         self.view.messages().around(&self.stretches, self.scope.conversation, message, most)
     }
 
-    /// The leaf summary that stands for a message on this branch.
+    /// The leaf summary of a message on this branch.
     pub fn leaf_over(&self, message: MessageId) -> Result<Option<SummaryId>> {
         if self.stretches.is_edited {
             return Ok(self.branch()?.leaf_over(message));
@@ -86,8 +86,8 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// Where a message stands for which no summary does: its place among those of the branch, from 0, and how many these are, if
-    /// it is one of them. `None` where the branch must be read to tell.
+    /// For a message without a summary, its position on the branch from 0 and the number of messages there,
+    /// if it is one of them. `None` if only reading the branch can tell.
     pub fn bare_position(&self, message: MessageId) -> Result<Option<Option<(usize, usize)>>> {
         if self.stretches.is_edited || !self.view.summaries().leaves_over(message)?.is_empty() {
             return Ok(None);
@@ -96,8 +96,8 @@ impl<'a> Visibility<'a> {
         Ok(Some(at.checked_sub(1).map(|at| (at, of))))
     }
 
-    /// The request that is being worked on. It stands before the model's eyes, and as it says in words what is looked
-    /// for, it would be the best result of every search. None while it is not stored: the last one that is stored was answered.
+    /// The current request. The model sees it already, and because it contains the wanted words, it would be
+    /// the best result of every search. `None` until it is stored: the last stored one was answered.
     pub fn current_request(&self) -> Result<Option<MessageId>> {
         if self.scope.newer_request {
             return Ok(None);

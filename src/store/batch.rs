@@ -1,4 +1,4 @@
-//! What one writing transaction changes: one handle for each room.
+//! What one write transaction can change, with one handle per topic.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use rusqlite::{Connection, Transaction};
 
 use super::{DatabaseWriter, IndexWriter, MessageWriter, SummaryWriter, UpkeepWriter, View};
 
-/// One writing transaction; what a [`View`] can read, it can read too, its own additions included.
+/// One write transaction. It can read whatever a [`View`] can, including its own changes.
 pub struct Batch<'t> {
     connection: &'t Connection,
     view: View<'t>,
@@ -30,7 +30,7 @@ impl<'t> Batch<'t> {
         MessageWriter::new(self.connection)
     }
 
-    /// Adds summaries, and notes beside them.
+    /// Adds summaries and the data stored with them.
     #[must_use]
     pub fn summaries(&self) -> SummaryWriter<'t> {
         SummaryWriter::new(self.connection)
@@ -42,13 +42,13 @@ impl<'t> Batch<'t> {
         IndexWriter::new(self.connection)
     }
 
-    /// Repairs, purges, and notes backups.
+    /// Repairs, purges and records backups.
     #[must_use]
     pub fn upkeep(&self) -> UpkeepWriter<'t> {
         UpkeepWriter::new(self.connection)
     }
 
-    /// Notes of the database itself.
+    /// Records facts about the database itself.
     #[must_use]
     pub fn database(&self) -> DatabaseWriter<'t> {
         DatabaseWriter::new(self.connection)

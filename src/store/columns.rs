@@ -1,4 +1,4 @@
-//! How values lie in columns, and what a failed query says.
+//! How values are stored in columns, and the errors of failed queries.
 
 use rusqlite::{Row, RowIndex};
 
@@ -40,10 +40,10 @@ pub(super) fn hash_at(row: &Row<'_>, column: &str) -> rusqlite::Result<Hash> {
     row.get::<_, [u8; 32]>(column).map(Hash)
 }
 
-/// No message has more tokens than this.
+/// Upper limit for a message's token count.
 const MOST_TOKENS: usize = 1 << 40;
 
-/// A count of tokens, whatever a database says that somebody else has made: sums of these stay within bounds.
+/// A token count, capped so that sums cannot overflow even if the database was made by someone else.
 pub(super) fn tokens_at(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<usize> {
     Ok(row.get::<_, Option<usize>>(column)?.unwrap_or_default().min(MOST_TOKENS))
 }

@@ -1,13 +1,14 @@
-//! Rows of a database that another has made: packed texts with whatever coding and length.
+//! Rows of an untrusted database: compressed texts with any codec and length.
 
 use super::messages::codec::{decode, decode_from, encode, encode_quickly, seal, unseal};
 use super::summaries::beside::Beside;
 
-/// Unpacks `bytes` as a message's row and as a column beside a summary, and packs what is text in them: all of it must come back.
+/// Decodes `bytes` as a message's row and as a summary's extra column, and encodes the text in them: each
+/// must round-trip.
 #[expect(clippy::unwrap_used, reason = "a target panics where a promise is broken")]
 pub(crate) fn rows(bytes: &[u8]) {
     let Some(([codec, length @ ..], packed)) = bytes.split_first_chunk::<5>() else { return };
-    // From the one that marks what was purged to the first that is unknown.
+    // From the code for purged messages to the first unknown one.
     let (codec, length) = (i64::from(codec % 5) - 1, i64::from(i32::from_le_bytes(*length)));
     if let Ok(text) = decode(packed.to_vec(), codec, length) {
         assert!(codec == 0 || i64::try_from(text.len()).unwrap() <= length, "it is longer than its row says");
@@ -22,7 +23,7 @@ pub(crate) fn rows(bytes: &[u8]) {
     for (stored, codec) in [encode(&text), encode_quickly(&text)] {
         assert_eq!(decode(stored, codec, i64::try_from(text.len()).unwrap()).unwrap(), text);
     }
-    // What a summary has beside its text is JSON, packed: few inputs get that far by chance.
+    // A summary's extra data is compressed JSON, which random inputs rarely are.
     let beside = Beside::from_sql(Some(seal(&text)));
     assert_eq!(Beside::from_sql(beside.to_sql()).to_sql(), beside.to_sql());
 }

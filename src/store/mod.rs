@@ -1,8 +1,8 @@
-//! The store: one SQLite database per project, and the only home of SQL.
+//! The store: one SQLite database per project. All SQL is here.
 //!
-//! One thread writes, in short `BEGIN IMMEDIATE` transactions; readers have connections of their own. Nothing outside
-//! this folder sees a connection: work is handed in as a closure over a [`View`] (reading) or a [`Batch`] (one writing
-//! transaction), and neither can be held across an `await`.
+//! One thread writes, in short `BEGIN IMMEDIATE` transactions; readers have their own connections. No
+//! connection leaves this folder: callers pass closures over a [`View`] (to read) or a [`Batch`] (one write
+//! transaction), and can't hold either across an `await`.
 
 mod batch;
 mod columns;
@@ -56,10 +56,10 @@ pub use view::View;
 
 use crate::error::{Error, Result};
 
-/// Does what opens or looks for a database on a thread where it may wait for the disk.
+/// Runs work that opens or looks for a database on a thread that may wait for the disk.
 ///
 /// # Errors
-/// Those of `work`, and when it panics.
+/// When `work` fails or panics.
 pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work)
         .await

@@ -1,16 +1,17 @@
-//! What can be read: one handle for each room.
+//! What can be read from the store, with one handle per topic.
 
 use rusqlite::Connection;
 
 use super::{Database, FullTextIndex, Messages, Summaries, Upkeep};
 
-/// A consistent view of the store. The queries are methods of the rooms' handles.
+/// A consistent view of the store. Queries are methods of the handles.
 #[derive(Clone, Copy)]
 pub struct View<'c> {
     pub(super) connection: &'c Connection,
 }
 
-/// Defines the two handles of a room: what a [`View`] reads there, and what a [`Batch`](super::Batch), which reads the same, changes.
+/// Defines a topic's two handles: one for reading in a [`View`], and one for writing in a
+/// [`Batch`](super::Batch), which can also read.
 macro_rules! handles {
     ($reads:literal $Reader:ident, $writes:literal $Writer:ident) => {
         #[doc = $reads]
@@ -29,7 +30,7 @@ macro_rules! handles {
         }
 
         impl<'t> $Writer<'t> {
-            /// `connection` is in a writing transaction.
+            /// `connection` is in a write transaction.
             pub(in crate::store) fn new(connection: &'t rusqlite::Connection) -> Self {
                 Self($Reader::new(connection))
             }
@@ -50,13 +51,13 @@ impl<'c> View<'c> {
         Self { connection }
     }
 
-    /// What was said, and in which session.
+    /// Messages, entries and sessions.
     #[must_use]
     pub fn messages(&self) -> Messages<'c> {
         Messages::new(self.connection)
     }
 
-    /// Summaries, and who is about to make which.
+    /// Summaries, and claims on those in progress.
     #[must_use]
     pub fn summaries(&self) -> Summaries<'c> {
         Summaries::new(self.connection)
@@ -68,13 +69,13 @@ impl<'c> View<'c> {
         FullTextIndex::new(self.connection)
     }
 
-    /// What audits, backups and purges look at.
+    /// What audits, backups and purges read.
     #[must_use]
     pub fn upkeep(&self) -> Upkeep<'c> {
         Upkeep::new(self.connection)
     }
 
-    /// What the database says of itself.
+    /// Facts about the database itself.
     #[must_use]
     pub fn database(&self) -> Database<'c> {
         Database::new(self.connection)

@@ -1,4 +1,4 @@
-//! Calls of the tools with whatever arguments, and whatever cursors.
+//! Fuzzes tool calls with any arguments and any cursors.
 
 use std::sync::LazyLock;
 
@@ -15,17 +15,18 @@ use crate::recall::Scope;
 use crate::store::{Batch, NewSummary, PreparedText, Store};
 
 const TOOLS: [&str; 5] = [lcm_grep::NAME, lcm_expand::NAME, lcm_describe::NAME, lcm_note::NAME, "lcm_other"];
-/// Most of an answer that a host keeps, in bytes.
+/// The most bytes of an answer that a host keeps.
 const MOST_BYTES: usize = 50 * 1024;
-/// More than the history has at a few words a page.
+/// More pages than the history has at a few words per page.
 const MOST_PAGES: usize = 500;
-/// What the model must never be shown, and what asks for it.
+/// What the model must never see, and a part of it that a fuzzed query may contain.
 const PRIVATE: &str = "kept-from-the-model";
 const PART_OF_IT: &str = "-from-the-";
 
 static HISTORY: LazyLock<History> = LazyLock::new(History::new);
 
-/// Calls the tool that the first byte names with the rest as arguments; `@0`, `@1` … stand for ids that the history has.
+/// Calls the tool that the first byte selects, with the rest as arguments; `@0`, `@1` … stand for ids in the
+/// history.
 pub(crate) fn arguments(bytes: &[u8]) {
     let Some((tool, arguments)) = bytes.split_first() else { return };
     let mut arguments = String::from_utf8_lossy(arguments).into_owned();
@@ -35,7 +36,8 @@ pub(crate) fn arguments(bytes: &[u8]) {
     HISTORY.answer(TOOLS[usize::from(*tool) % TOOLS.len()], &arguments);
 }
 
-/// Asks for a page at the cursor that `bytes` say after two that choose what is asked. Pages that follow come to an end.
+/// Requests a page at the cursor in `bytes`, after two bytes that select the question. The pages that follow
+/// must end.
 pub(crate) fn cursors(bytes: &[u8]) {
     let Some(([what, how], cursor)) = bytes.split_first_chunk::<2>() else { return };
     let (tool, mut arguments) = question(usize::from(*what), *how);
@@ -76,18 +78,18 @@ fn question(what: usize, how: u8) -> (&'static str, Value) {
     (lcm_expand::NAME, arguments)
 }
 
-/// The cursor that the end of an answer names. No message of the history has such words.
+/// The cursor at the end of an answer. No message of the history contains such text.
 fn named_cursor(answer: &str) -> Option<String> {
     let (_, rest) = answer.rsplit_once("\"cursor\":\"")?;
     rest.split_once('"').map(|(cursor, _)| cursor.to_owned())
 }
 
-/// A session with a summary, and where it is asked from.
+/// A session with a summary, and the scope to ask from.
 struct History {
     runtime: Runtime,
     store: Store,
     scope: Scope,
-    /// Of its messages and its summary.
+    /// Ids of its messages and its summary.
     ids: Vec<String>,
 }
 
@@ -100,7 +102,7 @@ impl History {
         Self { runtime, store, scope, ids }
     }
 
-    /// The text of an answer; none where the call was refused, in a sentence.
+    /// The text of an answer; `None` if the call was rejected with a sentence.
     fn answer(&self, tool: &str, arguments: &str) -> Option<String> {
         let (notepad, cancel) = (Notepad::default(), CancellationToken::new());
         let call = call(&self.store, &self.scope, tool, arguments, Some(&notepad), &cancel);
@@ -113,7 +115,7 @@ impl History {
                 assert!(text.len() <= MOST_BYTES, "{tool} {arguments} gave {} bytes", text.len());
                 assert!(
                     arguments.contains(PART_OF_IT) || !text.contains(PRIVATE),
-                    "{tool} {arguments} shows it"
+                    "{tool} {arguments} shows the private text"
                 );
                 Some(text)
             }
@@ -159,7 +161,7 @@ fn fill(batch: &Batch<'_>) -> Result<(Scope, Vec<String>)> {
     Ok((Scope::at(conversation, Some(leaf)), ids))
 }
 
-/// A few turns, one with a long result and a picture, one that is kept from the model.
+/// A few turns: one with a long result and an image, one hidden from the model.
 fn session() -> Vec<Value> {
     let log: String =
         (0..120).map(|n| format!("line {n}: значение «日本» 😀 </content> not found\n")).collect();

@@ -1,4 +1,4 @@
-//! `lcm_describe`: a map of the history, in few words.
+//! `lcm_describe`: a compact map of the history.
 
 use std::fmt::Write as _;
 
@@ -22,16 +22,16 @@ use crate::text::{count, in_line, minute, one_line, time_span};
 
 pub(super) const NAME: &str = "lcm_describe";
 
-/// Lines of a list before it is cut.
+/// The most lines of a list.
 const MOST_LINES: usize = 60;
-/// Files that are named.
+/// The most files listed.
 const MOST_FILES: usize = 30;
 /// Characters of a path.
 const PATH: usize = 200;
-/// Quotes that are shown.
+/// The most quotes shown.
 const MOST_QUOTES: usize = 20;
 
-/// What a call says.
+/// The arguments of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
     /// Default: overview (counts, the tree of summaries, other sessions). by_id: one summary or message with its lineage.
@@ -135,7 +135,7 @@ fn models_of(item: &Item, models: &mut Vec<String>) {
     }
 }
 
-/// The frontier with as many levels under it as there are lines for.
+/// The frontier, with as many levels under it as fit into the lines.
 fn tree(frontier: &[Item]) -> Vec<String> {
     let with = |levels| {
         let mut lines = Vec::new();
@@ -252,7 +252,7 @@ fn lines_of(cards: &[SummaryCard]) -> Vec<String> {
     cut(cards.iter().map(titled).collect(), "lcm_expand shows them")
 }
 
-/// `lines`, the last of too many replaced by how many there are and how to see them.
+/// `lines`; if there are too many, the last are replaced by their number and how to see them.
 fn cut(mut lines: Vec<String>, how: &str) -> Vec<String> {
     let more = lines.len().saturating_sub(MOST_LINES);
     if more > 0 {

@@ -1,4 +1,5 @@
-//! `lcm_expand`: a message whole, a summary with what it was made from; page by page, or only what was asked for of them.
+//! `lcm_expand`: a whole message, or a summary with its sources, page by page, or only a requested part of
+//! them.
 
 use std::fmt::Write as _;
 
@@ -20,19 +21,20 @@ use crate::recall::{Scope, Slice};
 use crate::store::Store;
 use crate::text::{self, count};
 
-/// What the model calls it.
+/// The tool's name.
 pub const NAME: &str = "lcm_expand";
 
-/// Lines before and after a match that are proposed to be read.
+/// Lines before and after a match in the suggested call.
 const AROUND_A_LINE: usize = 20;
 
-/// What the fence around a text is called, before its random part, and what a text may hold that looks like it.
+/// The name of the fence around a text, before its random part, and what resembles it in a text.
 const CONTENT: &str = "content";
 const LOOK_ALIKES: Tags = Tags { closing: &[CONTENT], both: &["content-"] };
-/// Random digits in its name. They are few, since every text pays for them twice; no text inside it says its name.
+/// Random digits in its name. They are few because every text pays for them twice; no fenced text contains
+/// the name.
 const DIGITS: usize = 4;
 
-/// What a call says.
+/// The arguments of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
     /// A summary (s-…) or a message (m-…); any unique prefix.
@@ -113,7 +115,7 @@ pub(super) async fn answer(
         .await
 }
 
-/// What a call asked for beside the id: the next one asks for the same.
+/// The arguments besides the id, which the next call repeats.
 struct Kept(Map<String, Value>);
 
 impl Kept {
@@ -139,7 +141,7 @@ impl Kept {
         Self(kept)
     }
 
-    /// The call for `id` that goes on at `cursor`.
+    /// The call for `id` that continues at `cursor`.
     fn next(&self, id: &str, cursor: &str) -> String {
         let mut arguments = Map::new();
         arguments.insert("summary_id".into(), id.into());
@@ -180,7 +182,7 @@ fn summary(page: &SummaryPage, kept: &Kept, fence: &Fence) -> String {
     let mut out = String::new();
     let mut place = page.place;
     for section in &page.sections {
-        // Said once: what is under a summary was said where it was.
+        // Stated once: everything under a summary has the same place.
         let place = lines::place(std::mem::replace(&mut place, Place::Here));
         match section {
             Section::Summary(card, slice) => {
@@ -243,7 +245,7 @@ fn push_section(out: &mut String, heading: &str, slice: &Slice, fence: &Fence) {
     push_content(out, &slice.text, fence);
 }
 
-/// Where the pictures are that had no room.
+/// Says how to get the images that did not fit.
 fn push_pictures(out: &mut String, handle: &str, pictures: &Pictures) {
     if pictures.left > 0 {
         let next = call(&json!({"summary_id": handle}));
@@ -251,7 +253,8 @@ fn push_pictures(out: &mut String, handle: &str, pictures: &Pictures) {
     }
 }
 
-/// The text byte for byte, with nothing on its lines but itself. The heading before it says where it ends, if it pretends to.
+/// The text byte for byte, alone on its lines. If it contains a lookalike of the fence, the heading says
+/// where it ends.
 fn push_content(out: &mut String, text: &str, fence: &Fence) {
     if LOOK_ALIKES.are_in(text) {
         let _ = write!(out, " · up to </{fence}>");
@@ -263,7 +266,7 @@ fn what_is_left(left: &Left) -> String {
     let counts = [(left.bytes, "byte"), (left.summaries, "summary"), (left.messages, "message")];
     let some: Vec<String> =
         counts.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
-    // A list of children alone.
+    // Only a list of children.
     if some.is_empty() { "A list of summaries".into() } else { some.join(", ") }
 }
 
@@ -331,7 +334,7 @@ fn inside(page: &Inside, request: &Request, kept: &Kept) -> String {
     let mut out = String::new();
     let mut place = page.place;
     for excerpt in &page.excerpts {
-        // Said once: what is under a summary was said where it was.
+        // Stated once: everything under a summary has the same place.
         push_excerpt(&mut out, excerpt, std::mem::replace(&mut place, Place::Here));
     }
     let shown: usize =
@@ -362,7 +365,7 @@ fn push_excerpt(out: &mut String, excerpt: &Excerpt, place: Place) {
     }
 }
 
-/// The call for what stands around the first line that matches.
+/// The call for the lines around the first match.
 fn further(excerpts: &[Excerpt]) -> Option<String> {
     let message = excerpts.iter().find_map(|excerpt| match &excerpt.of {
         Named::Message(card) => Some((card, excerpt.lines.iter().find(|line| line.matches)?.number)),

@@ -1,4 +1,4 @@
-//! `lcm_grep`: a search, and its results a line each.
+//! `lcm_grep`: a search, with one line per result.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::recall::{Scope, point_in_time};
 use crate::store::Store;
 use crate::text::{self, count};
 
-/// How long a regular expression is looked for before the answer says how far it came.
+/// How long a regular expression may search before the answer says how far it got.
 const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const NAME: &str = "lcm_grep";
 
 /// Bytes of an answer: about as many tokens as the longest page of `lcm_expand`.
 const MOST_BYTES: usize = 32_000;
 
-/// What a call says.
+/// The arguments of a call.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Parameters {
     /// Words, a path, an error, a "quoted phrase" or a question; with mode regex a pattern.
@@ -179,14 +179,14 @@ pub(super) async fn answer(
                 if answer.len() <= MOST_BYTES || hits <= 1 {
                     return Ok(vec![Block::Text(answer)]);
                 }
-                // As many as fit; the cursor leads to the others.
+                // As many as fit; the cursor leads to the rest.
                 question.limit = (hits * MOST_BYTES / answer.len()).max(1);
             }
         })
         .await
 }
 
-/// What was asked at once and can have no answer.
+/// Rejects arguments that exclude each other.
 fn contradictions(parameters: &Parameters) -> Result<()> {
     let role = parameters.role.map_or("toolResult", Speaker::as_str);
     if let (Some(tool), true) = (&parameters.tool, role != "toolResult") {
@@ -324,7 +324,7 @@ fn nothing(question: &Question, findings: &Findings) -> String {
     out
 }
 
-/// What narrowed the search, in words.
+/// The search's filters, in words.
 fn bounds(question: &Question) -> String {
     let mut bounds = String::new();
     let mut add = |word: &str, what: Option<&str>| {

@@ -1,4 +1,4 @@
-//! `lcm_note`: the model's notes, which every block shows word for word.
+//! `lcm_note`: the model's notes, which every block shows verbatim.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::text::{count, grouped};
 
 pub(super) const NAME: &str = NOTE_TOOL;
 
-/// What a call says. The tool is described in few words, since every request carries them.
+/// The arguments of a call. The description is short, because every request carries it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "what a call means is read as it is from a stored one")]
 struct Parameters {
@@ -35,7 +35,7 @@ struct Asked {
     text: Option<String>,
 }
 
-/// Notes as calls have changed them whose results Pi does not show yet: several calls may stand in one message.
+/// Notes as changed by calls whose results Pi does not show yet: one message may contain several calls.
 #[derive(Debug, Default)]
 pub struct Notepad(Mutex<Option<(Option<String>, Notes)>>);
 
@@ -54,7 +54,7 @@ pub(super) fn spec() -> Value {
         "name": NAME,
         "label": "Keep notes",
         "description": "Notes that every compaction keeps word for word: plan, decisions, findings. No passwords.",
-        // Each is numbered after the one before.
+        // Each number follows the one before.
         "executionMode": "sequential",
         "parameters": schema::<Parameters>(),
     })
@@ -83,7 +83,7 @@ pub(super) async fn answer(
         let of: Vec<String> = of.map(|(_, number)| number.to_string()).collect();
         (!of.is_empty()).then(|| format!("{word} {}. ", of.join(", ")))
     };
-    // What was added comes first: its number is read again from here.
+    // Additions come first: their number is parsed from this text.
     let done = [
         done("Added", |change| matches!(change, Change::Add { .. })),
         done("Changed", |change| matches!(change, Change::Replace { .. } | Change::Edit { .. })),

@@ -1,4 +1,4 @@
-//! How messages and summaries are named in answers.
+//! How answers name messages and summaries.
 
 use std::fmt::Write as _;
 
@@ -25,14 +25,15 @@ pub(super) fn hit(card: &MessageCard, now: i64) -> String {
     format!("{} · {} · #{} · {ago}", card.handle, speaker(card), card.sequence)
 }
 
-/// `toolResult read`, of another agent `codex toolResult shell`
+/// `toolResult read`, or for another agent `codex toolResult shell`
 fn speaker(card: &MessageCard) -> String {
     let tool = card.tool.as_ref().map(|tool| format!(" {}", name(tool))).unwrap_or_default();
     let agent = card.agent.map(|agent| format!("{agent} ")).unwrap_or_default();
     agent + &name(&card.role) + &tool
 }
 
-/// A name that somebody else has given, of a role, a tool, a model or a session: it does not go beyond its line, and is no id.
+/// A name from outside, of a role, a tool, a model or a session: kept on one line, and not mistaken for an
+/// id.
 pub(super) fn name(name: &str) -> String {
     let name = one_line(name, NAME);
     if begins_with_id(&name) { format!("\\{name}") } else { name }
@@ -62,7 +63,7 @@ pub(super) fn list(heading: &str, lines: impl IntoIterator<Item = String>) -> St
     if lines.is_empty() { format!("{heading}: none") } else { format!("{heading}:\n{}", lines.join("\n")) }
 }
 
-/// Where it was said, if not on the current branch.
+/// Where it is, if not on the current branch.
 pub(super) fn place(place: Place) -> &'static str {
     match place {
         Place::Here => "",

@@ -1,8 +1,8 @@
-//! The tools in words: what the model is told they do, what it may ask, what it reads.
+//! The tools: their descriptions, parameters and answers for the model.
 //!
-//! Arguments are read leniently: unknown properties are ignored, numbers may come as strings, limits are brought into
-//! bounds. What cannot be meant is answered with one sentence on what would be right. Everything in [`specs`] is
-//! constant, or it would break the host's cached prompt.
+//! Arguments are read leniently: unknown properties are ignored, numbers may be strings, limits are clamped.
+//! An invalid call is answered with one sentence on what would be right. Everything in [`specs`] is constant,
+//! because a change would invalidate the host's cached prompt.
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
@@ -23,21 +23,21 @@ pub use lcm_expand::NAME as EXPAND;
 pub use lcm_note::Notepad;
 pub use lines::{message as message_line, summary as summary_line};
 
-/// A piece of an answer, as Pi shows it to the model.
+/// A part of an answer, as Pi shows it to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text(String),
-    /// A picture as it was stored.
+    /// A stored image.
     Image {
         /// Base64.
         data: String,
-        /// `image/png` and the like.
+        /// The type, such as `image/png`.
         mime_type: String,
     },
 }
 
-/// The tools as Pi registers them; the fourth only where `notes` are kept.
+/// The tools as Pi registers them; the fourth only if `notes` are enabled.
 #[must_use]
 pub fn specs(notes: bool) -> Value {
     let mut specs = vec![lcm_grep::spec(), lcm_expand::spec(), lcm_describe::spec()];
@@ -45,11 +45,11 @@ pub fn specs(notes: bool) -> Value {
     json!(specs)
 }
 
-/// Answers a call of the tool `name` with `arguments`, a JSON object, asked from `scope`. Notes are kept where there is a
-/// `notepad`.
+/// Answers a call of the tool `name` with `arguments`, a JSON object, seen from `scope`. Notes are enabled if
+/// there is a `notepad`.
 ///
 /// # Errors
-/// [`crate::error::Code::Invalid`] with what is wrong with the call, written for the model;
+/// [`crate::error::Code::Invalid`] with what is wrong with the call, worded for the model;
 /// [`crate::error::Code::Cancelled`]; or that the store can't be read.
 pub async fn call(
     store: &Store,
@@ -74,7 +74,7 @@ pub async fn call(
     }
 }
 
-/// What is wrong with a call of the tool `name`, which there is not.
+/// The error for a call of `name`, which is not a tool.
 #[must_use]
 pub fn unknown(name: &str) -> Error {
     let name = crate::text::one_line(name, 60);

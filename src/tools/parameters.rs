@@ -1,4 +1,5 @@
-//! Between a tool's parameter type and JSON: a schema that every provider takes, and a lenient way to read a call.
+//! Converts between a tool's parameter type and JSON: a schema that every provider accepts, and lenient
+//! parsing of a call.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::model::read_json;
 use crate::text;
 
-/// Keys of a schema that say nothing to a model and that some provider refuses.
+/// Keys of a schema that mean nothing to a model and that some provider rejects.
 const NOISE: &[&str] = &["$schema", "title", "format", "default", "additionalProperties", "minimum"];
 
-/// No count that is meant is larger.
+/// No meaningful count is larger.
 const ABSURD: f64 = 1_000_000.0;
 
 /// The schema of `T`: one object of plain properties, enums as lists of strings, nothing nullable.
@@ -24,7 +25,7 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
     });
     let mut schema = plain(settings.into_generator().into_root_schema_for::<T>().to_value());
     if let Value::Object(schema) = &mut schema {
-        // About the type, which the model never sees.
+        // It describes the type, which the model never sees.
         schema.shift_remove("description");
     }
     schema
@@ -34,7 +35,7 @@ fn plain(schema: Value) -> Value {
     let Value::Object(mut schema) = schema else { return schema };
     schema.retain(|key, _| !NOISE.contains(&key.as_str()));
     if let Some(Value::Array(options)) = schema.shift_remove("anyOf") {
-        // What may be left out: the one option that is not null.
+        // An optional value: use the one option that is not null.
         let some = options.into_iter().find(|option| option["type"] != "null");
         if let Some(Value::Object(some)) = some {
             for (key, value) in some {
@@ -65,7 +66,7 @@ fn plain(schema: Value) -> Value {
     Value::Object(schema)
 }
 
-/// Reads the arguments of a call of `tool`. What is null counts as left out, a number where a string belongs is one.
+/// Parses the arguments of a call of `tool`. Null counts as absent, and a number is accepted as a string.
 pub(super) fn read<T: DeserializeOwned + JsonSchema>(tool: &str, arguments: &str) -> Result<T> {
     let wrong = |what: String| Error::invalid(format!("{tool}: {what}"));
     let mut object: Map<String, Value> = match arguments.trim() {
@@ -89,7 +90,7 @@ pub(super) fn read<T: DeserializeOwned + JsonSchema>(tool: &str, arguments: &str
     serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))
 }
 
-/// Holds a call against the schema, and says what is wrong as a model knows it: by names and values.
+/// Checks a call against the schema, and words errors for a model: by names and values.
 fn check(schema: &Value, object: &Map<String, Value>) -> std::result::Result<(), String> {
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !object.contains_key(name) {
@@ -143,7 +144,8 @@ fn truth(value: &Value) -> Option<bool> {
     }
 }
 
-/// A count: a number, or a string that holds one. A fraction is cut off; of zero some hosts mean null, so it is left out.
+/// A count: a number, or a string that contains one. Fractions are truncated; 0 counts as absent, because
+/// some hosts send it for null.
 pub(super) fn count<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<usize>, D::Error> {
@@ -160,19 +162,19 @@ pub(super) fn count<'de, D: Deserializer<'de>>(
     Ok(Some(number as usize).filter(|count| *count > 0))
 }
 
-/// Yes or no: a boolean, or a string that holds one.
+/// A boolean, or a string that contains one.
 pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<bool, D::Error> {
     truth(&Value::deserialize(deserializer)?).ok_or_else(|| D::Error::custom("neither true nor false"))
 }
 
-/// A word: a string, or a number that was meant as one. Some hosts make the word `null` of null.
+/// A word: a string, or a number meant as one. Some hosts send the word `null` for null.
 pub(super) fn word<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<String>, D::Error> {
     Ok(words(deserializer)?.filter(|word| word != "null"))
 }
 
-/// Words of any kind, where there are some.
+/// Any text that is not empty.
 pub(super) fn words<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> std::result::Result<Option<String>, D::Error> {

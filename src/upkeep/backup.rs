@@ -1,4 +1,4 @@
-//! A copy of the history in one file, read back and checked.
+//! Copies the history into one file, which is read back and checked.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +8,28 @@ use crate::error::{Error, Result};
 use crate::ingest::import::Home;
 use crate::store::{BackupFacts, Place, backup_name};
 
-/// A backup that was made.
+/// A finished backup.
 #[derive(Debug, Serialize)]
 pub struct BackedUp {
     /// The copy.
     pub path: PathBuf,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Messages in it.
+    /// The number of its messages.
     pub messages: usize,
-    /// Sessions in it.
+    /// The number of its sessions.
     pub sessions: usize,
-    /// Summaries in it.
+    /// The number of its summaries.
     pub summaries: usize,
-    /// What it is a copy of.
+    /// The copied database.
     #[serde(skip)]
     pub database: PathBuf,
 }
 
-/// Copies the history of `home` to `path`, a file that is not there yet or a folder; without one, beside the database.
+/// Copies the history of `home` to `path`, a new file or a folder; without a path, next to the database.
 ///
 /// # Errors
-/// When the history is in memory only, something is there already, or the copy can't be written or read back.
+/// When the history is in memory only, the target exists, or the copy can't be written or read back.
 pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
     let store = &home.store;
     let Place::File(database) = store.place() else {
@@ -46,7 +46,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
     let facts = store.read(move |view| view.upkeep().back_up_and_verify(&written)).await?;
     let noted = path.clone();
     if store.is_apart() {
-        // Nothing is written to a database that lies elsewhere.
+        // Nothing is written to a database in another folder.
         let dir = |path: &Path| path.canonicalize().ok();
         if database.parent().and_then(dir) == dir(&home.db_dir) {
             store.note_backup_apart(&noted);
@@ -58,7 +58,7 @@ pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
     Ok(BackedUp { path, bytes, messages, sessions, summaries, database: database.clone() })
 }
 
-/// Where the copy is to lie.
+/// The path of the copy.
 fn place(database: &Path, cwd: &Path, asked: Option<&Path>) -> PathBuf {
     let default = backup_name(database);
     let Some(asked) = asked else { return default };

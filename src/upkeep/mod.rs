@@ -1,6 +1,6 @@
-//! What keeps a history in order: it is copied, exported and purged here.
+//! Maintains a history: copies, exports and purges.
 //!
-//! Each file does the work and returns a value; `commands/` reads the arguments and words the answer.
+//! Each file does the work and returns a value; `commands/` parses the arguments and words the answer.
 
 pub mod backup;
 pub mod export;

@@ -16,25 +16,25 @@ use crate::text::{one_line, parse_iso};
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Still {
-    /// Pi holds it in the context of the session that is open.
+    /// In the context of Pi's open session.
     pub in_this_session: bool,
-    /// Pi's session files.
+    /// In Pi's session files.
     pub session_files: Vec<PathBuf>,
-    /// Backups, and databases that were passed over for the one in use.
+    /// In backups, and in databases that were skipped for the one in use.
     pub backups: Vec<PathBuf>,
-    /// Messages of Pi's that tell of a branch that was left.
+    /// In Pi's summaries of abandoned branches.
     pub branch_summaries: Vec<String>,
-    /// Messages with short ids that are none any more.
+    /// In messages with short ids that no longer exist.
     pub old_ids: Vec<String>,
-    /// Notes of this branch that stay: they may tell of it.
+    /// Possibly in the remaining notes of this branch.
     pub notes: Vec<u32>,
 }
 
 /// What a purge would remove.
 pub struct Candidate {
-    /// What was asked for.
+    /// The request.
     purge: Purge,
-    /// What goes with it.
+    /// Everything it removes.
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
@@ -42,18 +42,19 @@ pub struct Candidate {
 
 /// What was removed.
 pub struct Removed {
-    /// What went.
+    /// Everything it removed.
     pub plan: PurgePlan,
     /// Where it remains.
     pub still: Still,
-    /// Whether nothing of it is left in the file and its log; an error says why that could not be seen to.
+    /// Whether nothing is left in the file and its log; an error says why that could not be ensured.
     pub complete: Result<bool>,
 }
 
-/// Finds what `wish` means: a message, a session, or `before` and a day; asked from `scope`. Changes nothing.
+/// Resolves `wish`, seen from `scope`: a message, a session, or `before` and a day. Changes nothing.
 ///
 /// # Errors
-/// When it means nothing or more than one thing, when no message is stored for it, or the store can't be read.
+/// When it means nothing or more than one thing, when no message is stored for it, or the store can't be
+/// read.
 pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate> {
     let (open, wish, place) = (scope.clone(), wish.to_owned(), store.place().clone());
     let look = move |view: &View<'_>| {
@@ -73,18 +74,18 @@ pub async fn find(store: &Store, scope: &Scope, wish: &str) -> Result<Candidate>
 /// Removes what was found, for good.
 ///
 /// # Errors
-/// When the store can't be written; nothing was removed then.
+/// When the store can't be written; nothing is removed then.
 pub async fn remove(store: &Store, scope: &Scope, found: Candidate) -> Result<Removed> {
     let purge = found.purge;
     let plan = store.write(move |batch| batch.upkeep().purge(purge)).await?;
-    // What stays may have another id by now.
+    // Remaining messages may have other ids now.
     let (removed, scope, place) = (plan.clone(), scope.clone(), store.place().clone());
     let still = store.read(move |view| still(view, &scope, &removed, &place)).await;
     let complete = store.vacuum().await;
     Ok(Removed { plan, still: still.unwrap_or(found.still), complete })
 }
 
-/// What `wish` means, asked from `scope`.
+/// Resolves `wish`, seen from `scope`.
 fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
     let unclear = |why: String| Error::invalid(format!("{why}; see /lcm help purge"));
     if let Some(date) = wish.strip_prefix("before ") {
@@ -121,7 +122,7 @@ fn read(view: &View<'_>, scope: &Scope, wish: &str) -> Result<Purge> {
     }
 }
 
-/// Where what is removed stands beside the store, as far as that can be known.
+/// Where the removed text remains outside the store, as far as known.
 fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> Result<Still> {
     let mut still = Still::default();
     if let Some(leaf) = &scope.leaf {
@@ -157,7 +158,8 @@ fn still(view: &View<'_>, scope: &Scope, plan: &PurgePlan, database: &Place) -> 
     Ok(still)
 }
 
-/// Databases of the project that were passed over for the one in use, and backups of any of them, the doctor's among them.
+/// Databases of the project that were skipped for the one in use, and all their backups, including the
+/// doctor's.
 fn beside(database: &Path) -> Vec<PathBuf> {
     let own = database.file_name().unwrap_or_default().to_string_lossy();
     let project = project_of(&own).unwrap_or(&own);
@@ -176,7 +178,7 @@ fn beside(database: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The project's name in that of a database or a backup, without the number of the second such file or a later.
+/// The project's name in the file name of a database or a backup, without the number of further such files.
 fn project_of(file: &str) -> Option<&str> {
     let (name, _) = file.split_once(".db")?;
     match name.rsplit_once('-') {
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_passed_over_for_the_file_in_use_is_found_with_its_backups() {
+    fn skipped_databases_are_found_with_their_backups() {
         let dir = tempfile::tempdir().unwrap();
         let files = [
             "abc.db",

@@ -1,4 +1,4 @@
-//! What `/lcm import --history-of` says when it is done.
+//! The final report of `/lcm import --history-of`.
 
 use std::fmt;
 

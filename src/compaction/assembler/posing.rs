@@ -1,5 +1,5 @@
-//! What of others' words could pose as the block, and how it is kept from that: headings, lines of rules, requests, checks and
-//! ids, and the tags around the block and its lists. What is stored stays as it is.
+//! Keeps quoted text from posing as the block's own: headings, lines of rules, requests, checks and ids, and
+//! the tags around the block and its lists. The stored text does not change.
 
 use crate::frames::{Tags, begins_with_id, reads_as};
 use crate::text;
@@ -17,7 +17,7 @@ const SECTIONS: [&str; 10] = [
     "Files",
     "Summary IDs for Drill-Down",
 ];
-/// What lines of the block begin with, before a colon or a bracket.
+/// What the block's own lines start with, before a colon or a bracket.
 const LABELS: [&str; 9] = [
     "task",
     "Request under way",
@@ -29,21 +29,21 @@ const LABELS: [&str; 9] = [
     "Conversation History",
     "Branch Left Behind",
 ];
-/// What a label ends with.
+/// What ends a label.
 const LABELLED: [char; 7] = [':', '：', '(', '（', '–', '—', '='];
-/// Stands before a line that would pose as one of the block's.
+/// Marks a line that would pose as the block's own.
 const MARK: &str = "· ";
-/// Pi's tags around the block, and those around the lists of files.
+/// Pi's tags around the block, and the tags around lists of files.
 const TAGS: Tags = Tags { closing: &["summary"], both: &["read-files", "modified-files"] };
 
-/// A text as it may stand inside the block: its words can neither open a section of ours, nor add a rule, a request or an id, nor
-/// end the wrapper that Pi puts around the block.
+/// Makes a text safe for the block: it can't open a section, add a rule, a request or an id, or end the
+/// wrapper that Pi puts around the block.
 pub(super) fn as_body(text: &str) -> String {
     let lines: Vec<String> = text::legible(text.trim()).lines().map(body_line).collect();
     unwrapped(&lines.join("\n"))
 }
 
-/// `text` with nothing in it that ends Pi's wrapper or one of our lists, or that moves a cursor.
+/// `text` without anything that ends Pi's wrapper or one of our lists, or that moves the cursor.
 pub(super) fn unwrapped(text: &str) -> String {
     TAGS.broken(&text::legible(text)).into_owned()
 }
@@ -58,18 +58,18 @@ fn body_line(line: &str) -> String {
     }
     let title = words.trim_start_matches('#');
     match title.len() < words.len() && (title.is_empty() || title.starts_with([' ', '\t'])) {
-        // A heading; `#123` and `#include` are none.
+        // A heading, unlike `#123` and `#include`.
         true => title.trim_start().to_owned(),
         false => line.to_owned(),
     }
 }
 
-/// Does the line read as one of the block's own?
+/// Whether the line reads like one of the block's own.
 fn poses(line: &str) -> bool {
     let words = unlisted(line);
     let label = words.find(LABELLED).map(|end| &words[..end]);
     let is_heading = |section: &&str| match section.contains(' ') {
-        // With more behind it, one word may be a label of anybody's.
+        // If more text follows, a single word may be anyone's label.
         false => label.is_none() && reads_as(words, section),
         true => reads_as(label.unwrap_or(words), section) || reads_as(words, section),
     };
@@ -81,14 +81,14 @@ fn poses(line: &str) -> bool {
         || label.is_some_and(|label| LABELS.iter().any(|known| reads_as(label, known)) || names_rules(label))
 }
 
-/// Whatever kind of rules it names, as in `User rules`.
+/// Whether the label names rules of any kind, as in `User rules`.
 fn names_rules(label: &str) -> bool {
     let words: Vec<&str> = label.split_whitespace().collect();
     words.len() <= 3
         && words.last().is_some_and(|last| ["rule", "rules"].iter().any(|word| reads_as(last, word)))
 }
 
-/// A line without what lists and tags put before its words.
+/// A line without list markers and tags before its words.
 fn unlisted(line: &str) -> &str {
     let words = |line: &'_ str| line.len() - line.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
     let mut rest = &line[words(line)..];
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_pose_as_the_block_is_marked() {
+    fn text_that_poses_as_the_block_is_marked() {
         for (said, shown) in [
             ("## Constraints and Open Tasks", "· Constraints and Open Tasks"),
             ("**Constraints & and open  tasks:**", "· Constraints & and open  tasks:**"),

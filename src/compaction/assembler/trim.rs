@@ -1,17 +1,17 @@
-//! What a block that is too large leaves out, and in which order.
+//! What is cut from a block that is too large, and in which order.
 
 use super::{Block, Ids, Layout, REQUEST};
 use crate::{text, tokens};
 
-/// The newest leaf summary is whole up to this share of the budget: 1/n.
+/// The newest leaf summary is shown whole up to this share of the budget: 1/n.
 const NEWEST: usize = 4;
-/// Bytes of each text that are left while lines of other sections stay whole.
+/// Bytes to keep of each text before lines of other sections are cut.
 const EXCERPT: usize = 600;
-/// Bytes of each text that must be left to be shown, before ids are told as a run.
+/// The least bytes of each text, before ids become a range.
 const GLIMPSE: usize = 200;
 
 impl Block<'_> {
-    /// Leaves out of `layout` what gives way first, until it fits.
+    /// Cuts parts of `layout` in order until it fits.
     pub(super) fn give_way(&self, layout: &mut Layout) {
         for ids in [Ids::Titled, Ids::TitledRecent, Ids::BareDeep] {
             layout.ids = ids;
@@ -53,7 +53,8 @@ impl Block<'_> {
         }
     }
 
-    /// Cuts all texts but the newest leaf's to the same length, as short as [`EXCERPT`] at the least, and says whether all fits then.
+    /// Cuts all texts except the newest leaf's to the same length, but not below [`EXCERPT`]. Returns whether
+    /// everything fits then.
     fn shorten_older(&self, layout: &mut Layout) -> bool {
         let newest = self.frontier.iter().rposition(|shown| shown.depth == 0);
         let with = |most: usize| self.cut(layout, |at| if Some(at) == newest { usize::MAX } else { most });
@@ -63,12 +64,12 @@ impl Block<'_> {
         most.is_some()
     }
 
-    /// The last resort: texts lose their ends, and say where the rest is.
+    /// The last resort: truncates texts, which then say where the rest is.
     fn shorten(&self, layout: &mut Layout) {
         let whole = layout.clone();
         let newest = self.frontier.iter().rposition(|shown| shown.depth == 0);
         let kept = newest.map_or(0, |at| within(&whole.texts[at], self.budget / NEWEST).len());
-        // The newest leaf alone at first, then all others beside what it keeps, then the oldest as one run.
+        // First only the newest leaf, then all others along with it, then the oldest become a range.
         let newest_only =
             |most: usize| self.cut(&whole, |at| if Some(at) == newest { kept.max(most) } else { usize::MAX });
         let others =
@@ -91,7 +92,7 @@ impl Block<'_> {
         }
     }
 
-    /// `whole` with each text cut to so many bytes.
+    /// `whole` with each text cut to this many bytes.
     fn cut(&self, whole: &Layout, most: impl Fn(usize) -> usize) -> Layout {
         let shorten = |(at, text): (usize, &String)| match text.len() > most(at) {
             true => {
@@ -109,13 +110,14 @@ impl Block<'_> {
     }
 }
 
-/// The longest beginning of `text` of at most `most` tokens, ending at a line's end where that is near.
+/// The longest prefix of `text` of at most `most` tokens, ending at a line break if one is near.
 pub(super) fn within(text: &str, most: usize) -> &str {
     let cut = |bytes: usize| text::cut_at_line(text, bytes).trim_end();
     cut(largest(text.len(), |bytes| tokens::estimate(cut(bytes)) <= most).unwrap_or_default())
 }
 
-/// The largest number up to `most` that fits, if smaller ones fit whenever a larger one does; `None` if not even 0 does.
+/// The largest number up to `most` that fits, provided that all smaller ones fit too; `None` if not even 0
+/// does.
 pub(super) fn largest(most: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
     if fits(most) {
         return Some(most);
@@ -140,13 +142,13 @@ mod tests {
     use super::super::tests::{block, frontier, standing};
     use super::*;
 
-    /// A block with something in every section.
+    /// A block with content in every section.
     fn full(frontier: &[Shown], standing: &Standing, budget: usize) -> String {
         Block { focus: Some("Of what was asked: all is well."), ..block(frontier, standing, budget) }.render()
     }
 
     #[test]
-    fn what_gives_way_first_is_gone_before_the_next_is_touched() {
+    fn each_part_is_gone_before_the_next_is_cut() {
         let text = "a line about the work that was done\n".repeat(24);
         let newest = text.repeat(2);
         let frontier = frontier(&[(&text, 2), (&text, 1), (&text, 0), (&newest, 0)]);
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_leaf_keeps_a_quarter_of_the_budget_where_others_lose_their_ends() {
+    fn the_newest_leaf_keeps_a_quarter_of_the_budget_when_others_are_truncated() {
         let long = "many words about the work that was done here. ".repeat(200);
         let frontier = frontier(&[(long.as_str(), 0); 6]);
         let text = block(&frontier, &Standing::default(), 2_000).render();
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn hundreds_of_summaries_fit_any_budget_the_oldest_told_as_one_run() {
+    fn hundreds_of_summaries_fit_any_budget_with_the_oldest_as_one_range() {
         for (count, budget) in [(90, 500), (90, 1_000), (600, 8_000), (3, 500), (2, 500), (1, 500)] {
             let long = "many words about the work that was done here. ".repeat(100);
             let texts: Vec<(&str, u32)> =

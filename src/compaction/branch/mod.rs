@@ -1,4 +1,4 @@
-//! One branch with the summaries that hold on it: what every step of a compaction looks at, brought up to date after each.
+//! A branch with its valid summaries: the input of every step of a compaction, refreshed after each.
 
 mod render;
 
@@ -18,44 +18,44 @@ use crate::store::{StoredSummary, View};
 
 pub(super) use render::HISTORY;
 
-/// The newest messages that are read where files are looked for.
+/// The number of newest messages that are read to find files.
 const MOST_READ: usize = 1_000;
 
-/// A branch, as far as it is to be compacted.
+/// The part of a branch that is compacted.
 pub(super) struct Branch {
     conversation: ConversationId,
     path: Arc<Path>,
-    /// Places among the visible messages: all that is told of, the kept tail included.
+    /// Positions of all messages to describe, including the kept tail.
     told: Span,
     /// How many of these come before the kept tail.
     before: usize,
-    /// Does the kept tail begin with another message than was asked for?
+    /// Whether the kept tail starts later than requested.
     moved: bool,
     forest: Forest,
     all: Summaries,
-    /// Those whose texts were needed.
+    /// The summaries loaded so far.
     summaries: ByRow<SummaryId, StoredSummary>,
-    /// Summaries that an earlier compaction on this branch carries.
+    /// Summaries that earlier compactions on this branch carry.
     carried: Arc<ByRow<SummaryId, usize>>,
-    /// Messages stored of the session; as it was at the last compaction until [`Branch::finish`].
+    /// The number of stored messages of the session, as of the last compaction until [`Branch::finish`].
     said: StoredMessages,
-    /// What the block shows in place of the frontier, once that is decided.
+    /// What the block shows instead of the frontier, once decided.
     unfolded: Option<Vec<Piece>>,
-    /// Files that compactions of Pi's own list.
+    /// Files that Pi's own compactions list.
     listed: Vec<Files>,
-    /// From [`Branch::finish`] on: what the summarized messages show without a model.
+    /// From [`Branch::finish`] on: the facts extracted from the summarized messages.
     facts: Facts,
-    /// From [`Branch::finish`] on: what the block says beside summaries.
+    /// From [`Branch::finish`] on: the block's sections besides the summaries.
     standing: Standing,
-    /// What stands in every block until it is removed.
+    /// Notes, which every block shows until they are removed.
     notes: Notes,
 }
 
-/// A leaf summary, its hash, and the facts that its messages were found to show.
+/// A leaf summary, its hash, and the facts extracted from its messages.
 type Found = (SummaryId, Hash, Facts);
 
 impl Branch {
-    /// The branch that ends with `leaf`; what comes before `first_kept` is to be compacted.
+    /// Reads the branch that ends at `leaf`. Everything before `first_kept` is to be compacted.
     ///
     /// # Errors
     /// When the store can't be read, or `first_kept` is not on the branch.
@@ -74,8 +74,8 @@ impl Branch {
         Ok(Self { moved: hidden > 0, ..branch })
     }
 
-    /// What of the branch that ends with `leaf` comes after the entry `ancestor`, or all of it: a branch that is being
-    /// left, to be told of as a whole.
+    /// Reads what comes after the entry `ancestor`, or all, of the branch that ends at `leaf`: an abandoned
+    /// branch, to be summarized as a whole.
     ///
     /// # Errors
     /// As [`Branch::read`].
@@ -127,17 +127,17 @@ impl Branch {
         Ok(branch)
     }
 
-    /// Estimated tokens of the notes to be shown.
+    /// Estimated tokens of the notes to show.
     pub(super) fn note_tokens(&self) -> usize {
         self.notes.tokens()
     }
 
-    /// The same branch with the notes to be shown.
+    /// Sets the notes to show.
     pub(super) fn noting(self, notes: Notes) -> Self {
         Self { notes, ..self }
     }
 
-    /// The same branch with the summaries that hold on it by now. What it shows stands still while it is compacted.
+    /// Adds summaries made since. The branch's messages do not change during a compaction.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -148,7 +148,7 @@ impl Branch {
         Ok(self)
     }
 
-    /// Reads the summaries that may be shown or condensed: of a long history few.
+    /// Loads the summaries that may be shown or condensed: few, even of a long history.
     fn load_needed(&mut self, view: &View<'_>) -> Result<()> {
         let groups = self.forest.degraded_groups().into_iter().flat_map(|(_, sources)| sources);
         let needed: Vec<SummaryId> = groups.chain(self.frontier_ids()).collect();
@@ -164,8 +164,9 @@ impl Branch {
         Ok(())
     }
 
-    /// Reads what only the finished block asks for: how much is stored, where the work stands, and the summaries that no session
-    /// file has yet. The facts of a leaf summary are looked up once; those that were not known yet are given too, to be noted.
+    /// Loads what only the finished block needs: message counts, the state of the work, and the summaries
+    /// that no session file has yet. Also returns the facts of leaf summaries that were extracted only now,
+    /// to be recorded.
     pub(super) fn finish(
         mut self,
         view: &View<'_>,
@@ -214,8 +215,8 @@ impl Branch {
         })
     }
 
-    /// The files that changed on disk since the newest messages of the branch showed them, with the message that did so last; the one
-    /// touched last first.
+    /// The files that changed on disk since the branch's newest messages showed them, with the last such
+    /// message; the last touched file first.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -233,7 +234,7 @@ impl Branch {
         standing::changes(view, self.visible(), &facts, folder)
     }
 
-    /// The leaf summary that stands for the newest messages.
+    /// The leaf summary of the newest messages.
     fn newest_leaf(&self) -> Option<SummaryId> {
         let mut newest = *self.frontier_ids().last()?;
         while let Some(Sources::Summaries(sources)) = self.forest.node(newest).map(|node| &node.sources) {
@@ -242,7 +243,8 @@ impl Branch {
         Some(newest)
     }
 
-    /// The facts of the messages below a summary; of leaf summaries where they are looked up now, `found` has them too.
+    /// The facts of the messages below a summary. Those of leaf summaries extracted only now are added to
+    /// `found`.
     fn facts_below(&mut self, view: &View<'_>, id: SummaryId, found: &mut Vec<Found>) -> Result<Arc<Facts>> {
         if let Some(known) = self.all.facts.get(&id) {
             return Ok(Arc::clone(known));
@@ -262,7 +264,7 @@ impl Branch {
                     let read = |id: &MessageId| Ok(Message::parse(&view.messages().json_of(*id)?));
                     let read = messages.iter().map(read).collect::<Result<Vec<_>>>()?;
                     facts = Facts::of(read.iter().enumerate());
-                    // After a purge its row may be another's.
+                    // After a purge, its row may belong to another summary.
                     if view.summaries().edges(id)?.sources == Sources::Messages(messages) {
                         found.push((id, view.summaries().summary(id)?.hash, facts.clone()));
                     }
@@ -275,7 +277,7 @@ impl Branch {
         Ok(facts)
     }
 
-    /// How many messages a summary stands for.
+    /// The number of messages that a summary covers.
     fn length(&self, id: SummaryId) -> usize {
         match self.forest.node(id).map(|node| &node.sources) {
             Some(Sources::Messages(messages)) => messages.len(),
@@ -284,15 +286,15 @@ impl Branch {
         }
     }
 
-    /// The summaries that no compaction on this branch carries; also what is not in the frontier now: another branch may show
-    /// it.
+    /// The summaries that no compaction on this branch carries, including those outside the frontier, since
+    /// another branch may use them.
     fn uncarried(&self) -> Vec<SummaryId> {
-        // Sources first.
+        // Sources come first.
         self.forest.held_but(|id| self.carried.contains_key(&id))
     }
 
-    /// What to tell the summarizer of what comes before the message at `start`: the user's last request, which may be far
-    /// above, and the messages right before.
+    /// Context for summarizing from the message at `start`: the messages directly before it, and the user's
+    /// last request, however far above.
     pub(super) fn orientation(&self, start: usize, most: usize) -> Vec<Visible> {
         let before = &self.visible()[..start];
         let near = &before[before.len().saturating_sub(most)..];
@@ -303,7 +305,7 @@ impl Branch {
         }
     }
 
-    /// The visible messages since the last compaction or pruning: those that came to the context one after the other.
+    /// The visible messages since the last compaction or pruning, which were only appended to the context.
     pub(super) fn since_change(&self) -> &[Visible] {
         let last = self.path.seen_before(self.path.last_change()).max(self.told.start);
         &self.path.visible()[last..]
@@ -314,8 +316,8 @@ impl Branch {
         self.frontier_ids().into_iter().filter_map(|id| self.summary(id).cloned()).collect()
     }
 
-    /// How many of the visible messages come before what the context has now: `first`, the entry that the last compaction left
-    /// raw. An entry that is not on the branch hides nothing.
+    /// How many visible messages precede the current context, which starts at `first`: the entry that the
+    /// last compaction left raw. An entry outside the branch hides nothing.
     pub(super) fn shown_from(&self, view: &View<'_>, first: Option<&str>) -> Result<usize> {
         let Some(first) = first else { return Ok(0) };
         let row = view.messages().entry_row(self.conversation, first)?;
@@ -323,9 +325,9 @@ impl Branch {
         Ok(place.map_or(0, |place| self.path.seen_before(place)))
     }
 
-    /// The entry of the user's last message, if Pi's cut would leave nothing that is visible: so it does when a turn that
-    /// is larger than the tail ends with a message that failed and was hidden. What the user asked for must stay.
-    /// None if the turn takes more than `room` tokens.
+    /// The entry of the user's last message, if Pi's cut would leave nothing visible. That happens when a
+    /// turn larger than the tail ends with a failed message that was hidden; the user's request must stay.
+    /// `None` if the turn takes more than `room` tokens.
     pub(super) fn hidden_request(&self, room: usize) -> Option<&str> {
         let visible = self.visible();
         if self.before < visible.len() {
@@ -336,13 +338,13 @@ impl Branch {
         (turn <= room).then_some(visible[request].entry_id.as_str())
     }
 
-    /// The entry that the kept tail begins with, if that is another than `asked` for.
+    /// The first entry of the kept tail, which may differ from the requested one.
     pub(super) fn first_kept<'a>(&'a self, asked: &'a str) -> &'a str {
         let shown = self.visible().get(self.before).filter(|_| self.moved);
         shown.map_or(asked, |shown| &shown.entry_id)
     }
 
-    /// All visible messages, the kept tail included.
+    /// All visible messages, including the kept tail.
     pub(super) fn visible(&self) -> &[Visible] {
         &self.path.visible()[self.told.clone()]
     }
@@ -364,7 +366,8 @@ impl Branch {
         self.summaries.get(&id)
     }
 
-    /// Where degraded leaf summaries hold that the frontier is made from; what it does not need is not paid for.
+    /// The spans of the degraded leaf summaries that the frontier is made from. Others are not worth paying
+    /// for.
     pub(super) fn degraded_spans(&self) -> Vec<Span> {
         let mut degraded = self.forest.degraded_leaves();
         if !degraded.is_empty() {
@@ -374,7 +377,7 @@ impl Branch {
         degraded.into_iter().filter_map(|id| self.forest.span(id).cloned()).collect()
     }
 
-    /// Those of `spans` that no leaf summary of a model stands for.
+    /// The `spans` that no model's leaf summary covers.
     pub(super) fn without_sound(&self, mut spans: Vec<Span>) -> Vec<Span> {
         if !spans.is_empty() {
             let sound = self.forest.sound_leaves();
@@ -383,12 +386,12 @@ impl Branch {
         spans
     }
 
-    /// The frontier and what it was made from.
+    /// The frontier and everything below it.
     fn used(&self) -> HashSet<SummaryId> {
         self.forest.closure(self.frontier_ids()).into_iter().collect()
     }
 
-    /// The depths at which degraded condensed summaries hold.
+    /// The depths that have valid degraded condensed summaries.
     pub(super) fn degraded_depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> =
             self.forest.degraded_groups().into_iter().map(|(depth, _)| depth).collect();
@@ -396,14 +399,14 @@ impl Branch {
         depths
     }
 
-    /// What the degraded condensed summaries of a depth were made from.
+    /// The sources of the degraded condensed summaries of a depth.
     pub(super) fn degraded_groups(&self, depth: u32) -> Vec<Vec<SummaryId>> {
         let groups = self.forest.degraded_groups().into_iter();
         groups.filter(|(at, _)| *at == depth).map(|(_, children)| children).collect()
     }
 
-    /// The oldest summaries of each unbroken run of `depth` in the frontier, `threshold` at a time, while more than that
-    /// many are left.
+    /// The oldest summaries of each unbroken run of `depth` in the frontier, in groups of `threshold`, while
+    /// more than that many remain.
     pub(super) fn groups(&self, depth: u32, threshold: usize) -> Vec<Vec<SummaryId>> {
         let size = threshold.max(2);
         let mut groups = Vec::new();
@@ -418,9 +421,9 @@ impl Branch {
         groups
     }
 
-    /// What to condense when the block would not fit: the oldest of the shallowest run of several, else the oldest two
-    /// of whatever depth; as many groups of that run as must go in any case, since a group can't free more than it takes.
-    /// None when there is but one piece left.
+    /// What to condense if the block does not fit: the oldest of the shallowest run of several, otherwise the
+    /// oldest two of any depth. Takes only as many groups of that run as are certainly needed, since a group
+    /// frees at most its own size. Empty if only one piece is left.
     pub(super) fn groups_under_pressure(&self, threshold: usize, budget: usize) -> Vec<Vec<SummaryId>> {
         let pieces = self.frontier_ids();
         let depths: BTreeSet<u32> = pieces.iter().map(|id| self.depth(*id)).collect();
@@ -442,12 +445,12 @@ impl Branch {
         groups
     }
 
-    /// Tokens of the texts of the frontier.
+    /// Tokens of the frontier's texts.
     fn frontier_tokens(&self) -> usize {
         self.frontier_ids().iter().filter_map(|id| self.summary(*id)).map(|summary| summary.tokens).sum()
     }
 
-    /// How many summaries of the frontier have this depth.
+    /// The number of frontier summaries with this depth.
     pub(super) fn at_depth(&self, depth: u32) -> usize {
         self.frontier_ids().into_iter().filter(|id| self.depth(*id) == depth).count()
     }
@@ -483,7 +486,7 @@ fn ids_of(pieces: Vec<Piece>) -> Vec<SummaryId> {
     pieces.into_iter().filter_map(summary).collect()
 }
 
-/// Where `entry` stands on the branch that ends with `leaf`.
+/// The index of `entry` on the branch that ends at `leaf`.
 fn place(
     view: &View<'_>,
     path: &Path,

@@ -1,4 +1,4 @@
-//! What is told of a branch: the block, and the details that go into the session file.
+//! Renders a branch: the block, and the details for the session file.
 
 use std::collections::HashSet;
 
@@ -11,15 +11,15 @@ use crate::ids::SummaryId;
 use crate::model::{CompactionDetails, State, SummaryRecord};
 use crate::store::View;
 
-/// What the block of a compaction is the history of.
+/// The title of a compaction's block.
 pub(in super::super) const HISTORY: &str = "Conversation History";
 
-/// Texts are told with fewer marks than they have; by less than this share of a budget, 1/n.
+/// Rendering may shorten a text by removing marks, but by less than this share of a budget: 1/n.
 const CERTAINLY: usize = 4;
 
 impl Branch {
     pub(in super::super) fn fits(&self, budget: usize) -> bool {
-        // Of far too many it need not be written out.
+        // Text that is far too long need not be rendered.
         if self.frontier_tokens() > 2 * budget {
             return false;
         }
@@ -27,9 +27,9 @@ impl Branch {
         self.block_of(HISTORY, &shown, None, budget).fits()
     }
 
-    /// Decides to show, in place of condensed summaries, what they were made from, as far as a block of `title` has room for all
-    /// of it: what was condensed to keep the DAG shallow is not condensed for the model too. The deepest come first, since least
-    /// is left in them, and of equals the newest.
+    /// Replaces condensed summaries by their sources in what is shown, as far as a block with `title` has
+    /// room for all of it: condensing to keep the DAG shallow should not cost the model detail. The deepest
+    /// come first, since they have the least detail left, and among equals the newest.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -53,7 +53,7 @@ impl Branch {
             let mut opened = pieces.clone();
             opened.splice(at..=at, sources);
             self.load(view, ids_of(opened.clone()))?;
-            // Their texts alone would be too long: to compose the block would only be to find that out.
+            // The texts alone are too long, so the block need not be rendered.
             let texts: usize =
                 ids_of(opened.clone()).iter().filter_map(|id| Some(self.summary(*id)?.tokens)).sum();
             if texts > budget + budget / CERTAINLY {
@@ -68,7 +68,8 @@ impl Branch {
         Ok(())
     }
 
-    /// What a condensed summary was made from. None for any other piece, and where that is better not shown.
+    /// The sources of a condensed summary. `None` for any other piece, and if a source is degraded or not
+    /// valid.
     fn unfolded_at(&self, piece: &Piece) -> Option<Vec<Piece>> {
         let Piece::Summary(id, _) = piece else { return None };
         let Sources::Summaries(sources) = &self.forest.node(*id)?.sources else { return None };
@@ -84,13 +85,13 @@ impl Branch {
         self.unfolded.clone().unwrap_or_else(|| self.frontier())
     }
 
-    /// The block of `title`, with what was said of the user's own question.
+    /// The block with `title`, and with `focus`, the answer to the user's question.
     pub(in super::super) fn block(&self, title: &str, focus: Option<&str>, budget: usize) -> String {
         let shown = self.shown(&self.pieces());
         self.block_of(title, &shown, focus, budget).render()
     }
 
-    /// What a session file alone has to tell: the summaries that no earlier entry carries, and the span.
+    /// What only the session file contains: the summaries that no earlier entry carries, and the span.
     pub(in super::super) fn details(&self) -> CompactionDetails {
         let shown = ids_of(self.pieces());
         let touched = self.facts.touched();
@@ -148,7 +149,7 @@ impl Branch {
         pieces.iter().filter_map(shown).collect()
     }
 
-    /// Messages that were purged, of those that are told of.
+    /// The number of purged messages in the described part.
     fn purged(&self) -> usize {
         let visible = self.visible();
         let end = visible.get(self.before).map_or(self.path.entries(), |kept| kept.index);

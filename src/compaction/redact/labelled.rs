@@ -1,10 +1,10 @@
-//! How many secrets are found, and how much that is harmless is masked, in lines that are labelled.
+//! Measures on labeled lines how many secrets are masked, and how much harmless text.
 //!
-//! `labelled/*.txt` has templates, so that no file here looks like a leak: `‹m36›` is 36 random letters and digits, `⏎` ends a
-//! line, and the secret is between `«` and `»`. The first rules were made with the seen half; the unseen half was written
-//! before them. Later somebody who knew no rules wrote two more halves, and with the one that was seen the rules were widened.
-//! A third author, who knew no rules either, wrote the third pair. What is missed of the unseen halves is never looked at, only
-//! counted.
+//! `labelled/*.txt` contains templates, so that no file here looks like a leak: `‹m36›` is 36 random letters
+//! and digits, `⏎` a line break, and the secret is between `«` and `»`. The first rules were made with the
+//! seen half; the unseen half was written before them. Later, an author who did not know the rules wrote two
+//! more halves, and the rules were extended with the seen one. A third author, who did not know them either,
+//! wrote the third pair. Misses in the unseen halves are only counted, never looked at.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -39,7 +39,7 @@ impl Dice {
         (0..count).map(|_| char::from(alphabet.as_bytes()[self.below(alphabet.len())])).collect()
     }
 
-    /// What `‹kind›` stands for.
+    /// The text for `‹kind›`.
     fn made(&mut self, place: &str) -> String {
         let (kind, rest) = place.split_at(1);
         let count = || rest.parse().unwrap_or_else(|_| panic!("‹{place}›"));
@@ -98,7 +98,7 @@ impl Secret {
         [self.before.as_str(), &self.secret, &self.after].concat()
     }
 
-    /// Is nothing of it left that is ten bytes long?
+    /// Whether no ten bytes of it are left.
     fn is_hidden(&self) -> bool {
         let masked = redacted(&self.text());
         !self.secret.as_bytes().chunks(10).any(|part| {
@@ -107,7 +107,7 @@ impl Secret {
         })
     }
 
-    /// Is what is around it left?
+    /// Whether the text around it is unchanged.
     fn is_only(&self) -> bool {
         let masked = redacted(&self.text());
         masked.starts_with(&self.before) && masked.ends_with(&self.after)
@@ -137,7 +137,7 @@ macro_rules! half {
 struct Scores {
     recall: f64,
     precision: f64,
-    /// The share of the secrets whose line is otherwise as it was.
+    /// The share of masked secrets whose line is otherwise unchanged.
     exact: f64,
 }
 
@@ -162,7 +162,7 @@ impl Half {
     }
 }
 
-/// At least `least` of the secrets are masked, and little else.
+/// Checks that at least `least` of the secrets are masked, and little else.
 fn assert_scores(name: &str, half: &Half, least: f64) {
     let Scores { recall, precision, exact } = half.scores();
     let told = format!("{name}: recall {recall:.4}, precision {precision:.4}, exact {exact:.4}");
@@ -171,31 +171,31 @@ fn assert_scores(name: &str, half: &Half, least: f64) {
 }
 
 #[test]
-fn of_the_seen_half_nearly_all_secrets_are_masked_and_nearly_nothing_else() {
+fn nearly_all_secrets_of_the_seen_half_are_masked_and_little_else() {
     let half = half!("seen");
     assert_scores("seen", &half, 0.97);
 }
 
 #[test]
-fn of_the_unseen_half_nearly_all_secrets_are_masked_and_nearly_nothing_else() {
-    // Says no line: who reads one has seen it.
+fn nearly_all_secrets_of_the_unseen_half_are_masked_and_little_else() {
+    // Prints no line: seeing one would spoil the unseen half.
     assert_scores("unseen", &half!("unseen"), 0.98);
 }
 
 #[test]
-fn of_the_later_halves_most_secrets_are_masked_and_nearly_nothing_else() {
+fn most_secrets_of_the_later_halves_are_masked_and_little_else() {
     assert_scores("later seen", &half!("later-seen"), 0.98);
     assert_scores("later unseen", &half!("later-unseen"), 0.9);
 }
 
 #[test]
-fn of_the_third_halves_nearly_all_secrets_are_masked_and_nearly_nothing_else() {
+fn nearly_all_secrets_of_the_third_halves_are_masked_and_little_else() {
     assert_scores("third seen", &half!("third-seen"), 0.98);
     assert_scores("third unseen", &half!("third-unseen"), 0.97);
 }
 
 #[test]
-fn the_labelled_lines_are_many_and_of_many_vendors() {
+fn there_are_many_labeled_lines_of_many_vendors() {
     let (seen, unseen) = (half!("seen"), half!("unseen"));
     for half in [&seen, &unseen] {
         assert!(half.secrets.len() >= 150 && half.harmless.len() >= 150);
@@ -205,15 +205,15 @@ fn the_labelled_lines_are_many_and_of_many_vendors() {
     assert!(vendors.len() >= 80, "{}", vendors.len());
 }
 
-/// `cargo test --release --lib -- --ignored how_fast --nocapture` says megabytes per second of a core for the sources and the
-/// documents: of a core, so that what else runs on the machine does not count.
+/// `cargo test --release --lib -- --ignored how_fast --nocapture` prints megabytes per second of CPU time for
+/// the sources and the documents. CPU time excludes other load on the machine.
 #[test]
 #[ignore = "a measurement"]
 fn how_fast_ordinary_text_is_read() {
     let text =
         [include_str!("rules.rs"), include_str!("../../../docs/tools.md"), include_str!("../../../index.js")];
     let text = text.concat();
-    // Compiles the rules that the text asks for.
+    // Compiles the rules that the text triggers.
     let _ = redacted(&text);
     let text = text.repeat(1_000);
     let start = core_seconds();
@@ -222,7 +222,7 @@ fn how_fast_ordinary_text_is_read() {
     writeln!(std::io::stderr(), "{rate:.0} MB/s, {} of {} bytes", masked.len(), text.len()).unwrap();
 }
 
-/// The time that this thread was on a core, as Linux counts it.
+/// This thread's CPU time, as Linux counts it.
 fn core_seconds() -> f64 {
     let counted = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     counted.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9

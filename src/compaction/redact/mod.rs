@@ -1,12 +1,14 @@
-//! Keys, tokens and passwords are masked in what a summarizer is shown. The store keeps every byte, and the session's own
-//! model has seen them; but a summary may be written by another provider, and nobody needs a key in a summary.
+//! Masks keys, tokens and passwords in the summarizer's input. The store keeps every byte, and the session's
+//! own model has seen them; but another provider may write a summary, which needs no keys.
 //!
-//! What is looked for is data: `keys.tsv` has keys with a shape of their own, most of them from a public rule set, and
-//! `places.tsv` has values that are secret because of where they are, such as after `password=`. One search finds the
-//! keywords of all rules; only where one is found, its pattern is tried. Hashes, UUIDs and base64 stay as they are.
+//! The rules are data: `keys.tsv` lists keys with a recognizable shape, mostly from a public rule set, and
+//! `places.tsv` lists values that are secret because of their position, such as after `password=`. One search
+//! finds the keywords of all rules; a rule's pattern is tried only at its keyword. Hashes, UUIDs and base64
+//! are left alone.
 //!
-//! A pattern that does not compile fails a test. If one ever got past it, the rest of the line after its keyword is
-//! masked, and if the keywords themselves do not compile, everything is: nothing passes because a rule is broken.
+//! A pattern that does not compile fails a test. If one got through anyway, the rest of the line after its
+//! keyword is masked, and if the keywords themselves do not compile, everything is: a broken rule lets
+//! nothing pass.
 
 #[cfg(test)]
 mod labelled;
@@ -21,12 +23,13 @@ use crate::model::{Message, Part};
 
 use rules::RULES;
 
-/// `text` with every secret that can be told masked, as `[masked: aws key]`, or `[masked]` where its place told it.
+/// `text` with every recognized secret masked, as `[masked: aws key]`, or `[masked]` if only its position
+/// identifies it.
 pub(super) fn redacted(text: &str) -> String {
     RULES.redacted(text)
 }
 
-/// The message as a summarizer may read it.
+/// The message as a summarizer may see it.
 pub(super) fn redacted_message(mut message: Message) -> Message {
     for part in &mut message.parts {
         match part {
@@ -47,7 +50,7 @@ fn redact_value(value: &mut Value) {
     }
 }
 
-/// In arguments a name and its value are apart, so a short value is looked at together with its name.
+/// In arguments, name and value are separate, so a short value is checked together with its name.
 fn redact_field(name: &str, field: &mut Value) {
     let Value::String(text) = field else { return redact_value(field) };
     let head = format!("\"{name}\": \"");

@@ -1,4 +1,4 @@
-//! The rules, read from their tables, and what they find in a text.
+//! The rules, parsed from their tables, and what they find in a text.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -7,23 +7,23 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use super::values::{Check, Found};
 
-/// The rules that are shipped.
+/// The built-in rules.
 pub(super) static RULES: LazyLock<Rules> =
     LazyLock::new(|| Rules::parse(concat!(include_str!("keys.tsv"), include_str!("places.tsv"))));
 
-/// How far a pattern looks, in bytes: so that a text of nothing but keywords takes no longer than its length demands. A longer
+/// How far a pattern looks, in bytes, so that even a text of nothing but keywords takes linear time. A longer
 /// value is masked to its end.
 const WINDOW: usize = 2_048;
 
-/// How far before a keyword its run of key characters may begin.
+/// How far before a keyword its run of key characters may start.
 const BEFORE: usize = 100;
 
-/// How large the search for the keywords may grow, in bytes: with all states in memory it need not make them again.
+/// The size limit of the keyword search, in bytes: with all its states in memory, it need not rebuild them.
 const TABLE: usize = 32 << 20;
 
-/// What the patterns of the tables refer to.
+/// The names that patterns in the tables refer to.
 const NAMED: [(&str, &str); 8] = [
-    // How a name may go on without being the name of something else, as `token_type` would be.
+    // Endings after which a name still names the secret, unlike `token_type`.
     (
         "{END}",
         "(?:[_-]?(?:base|value|prod|production|dev|test|staging|live|hex|base64|key|string|[0-9]{1,2}))?",
@@ -31,47 +31,48 @@ const NAMED: [(&str, &str); 8] = [
     (
         "{SIGN}",
         concat!(
-            // A value of a type, on the next line of YAML, or in a field of its own.
+            // A value with a type, on the next line of YAML, or in a separate field.
             r#"\]?(?:\\?["'`])?\]?(?<sign>(?::[ \t]?[&'\w<>?\[\]. ]{2,24}| (?:as )?(?-i:[sS]tring))[ \t]?=[ \t]?"#,
             r#"|:[ \t]?[|>][-+]?[ \t]*\n[ \t]+|["',]{0,2}\s*["']?(?:parameter)?value["']?[ \t]*[:=][ \t]*"#,
             r#"|[ \t]{0,3}(?:=>|:=|\?=|={1,2}|<-|::[ \t]|:\*{0,2}|\|)[ \t]{0,3}|,[ \t]{0,3}|\t| \(|\()"#,
         ),
     ),
-    // A text may be cut off, so no mark has to end.
+    // A text may be truncated, so a quotation mark need not be closed.
     (
         "{VALUE}",
         r#"(?:[@bru]?(?:\\"([^"\\\n]{4,})|"([^"\n]{4,})|'([^'\n]{4,})|`([^`\n]{4,}))|([^\s"'`,;&|<>()\[\]{}\\]{6,}))"#,
     ),
-    // The arguments of a command up to the one that matters, and that one.
+    // The arguments of a command up to the secret one, and that one.
     ("{ARGS}", r"\b[^\n|;]{0,300}?[ \t]"),
     ("{ARG}", r#"[ =]?(?:\\?"([^"\\\n]{4,})|'([^'\n]{4,})|([^\s"'\\]{4,}))"#),
-    // A word with a digit, without the sign that ends its sentence.
+    // A word with a digit, without the sentence's final punctuation.
     ("{WORD}", r#"["'`]?([^\s"'`]*\d(?:[^\s"'`]*[^\s"'`.,;:?)])?)"#),
-    // What is between the word for a password and the password, in some languages.
+    // What comes between the word for a password and the password, in several languages.
     (
         "{IS}",
         " (?:is|was|to|be|now|as|are|lautet|ist|es|est|è|é|är|er|on|jest|je|este|là|adalah)(?: just| now| still)?[: ]+",
     ),
-    // The same in a script that has no spaces between words.
+    // The same in a script without spaces between words.
     ("{ASCII}", r"([!#-&(-_a-~]*\d(?:[!#-&(-_a-~]*[!#-&*+/-9<-@A-Z\[-_a-~-])?)"),
 ];
 
-/// All rules, and one search for the keywords of all.
+/// All rules, and one search for all their keywords.
 pub(super) struct Rules {
     rules: Vec<Rule>,
-    /// By first byte, in lower case.
+    /// By first byte, in lowercase.
     keywords: Vec<Vec<Keyword>>,
-    /// Finds where a keyword starts; none if it does not compile.
+    /// Finds where a keyword starts; `None` if it does not compile.
     finder: Option<Regex>,
 }
 
 /// A line of a table.
 pub(super) struct Rule {
-    /// What a mask calls the secret; none where the place says it.
+    /// The secret's name in a mask; `None` if only its position identifies it.
     kind: Option<&'static str>,
     check: Check,
     pattern: String,
-    /// Compiled when its keyword is first seen, since a session has few of all vendors' keys; none if it does not compile.
+    /// Compiled when its keyword is first found, since a session has few vendors' keys; `None` if it does not
+    /// compile.
     regex: OnceLock<Option<Regex>>,
 }
 
@@ -81,14 +82,14 @@ struct Keyword {
     rule: usize,
 }
 
-/// Where a pattern begins.
+/// Where a pattern starts.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
-    /// At the keyword, which begins a word.
+    /// At the keyword, at the start of a word.
     Word,
-    /// At the keyword, wherever it is.
+    /// At the keyword, anywhere.
     Anywhere,
-    /// Where the run of key characters begins that the keyword is in, which has at least so many before it.
+    /// At the start of the run of key characters around the keyword, which has at least this many before it.
     Run(usize),
 }
 
@@ -99,7 +100,7 @@ struct Span {
 }
 
 impl Rules {
-    /// Reads tables; what is wrong in them shows when a keyword is found, and in a test.
+    /// Parses tables. Errors in them show when a keyword is found, and in a test.
     pub(super) fn parse(tables: &'static str) -> Self {
         let lines = tables.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let mut keywords: Vec<Vec<Keyword>> = (0..256).map(|_| Vec::new()).collect();
@@ -117,7 +118,7 @@ impl Rules {
         Self { rules, keywords, finder }
     }
 
-    /// `text` with what the rules find masked.
+    /// `text` with everything the rules find masked.
     pub(super) fn redacted(&self, text: &str) -> String {
         let Some(finder) = &self.finder else { return "[masked]".to_owned() };
         let mut out = String::with_capacity(text.len());
@@ -140,7 +141,7 @@ impl Rules {
         while let Some(hit) = finder.find_at(bytes, at).map(|hit| hit.start()) {
             for keyword in &self.keywords[usize::from(bytes[hit].to_ascii_lowercase())] {
                 let rule = &self.rules[keyword.rule];
-                // Within what is masked already, only what has a name of its own is of interest.
+                // Within an already masked part, only named secrets matter.
                 if (hit < covered && rule.kind.is_none()) || !keyword.is_at(bytes, hit) {
                     continue;
                 }
@@ -160,7 +161,7 @@ impl Rules {
         Self { finder: None, ..Self::parse("") }
     }
 
-    /// What does not compile, or is not understood.
+    /// The patterns and keywords that do not compile or are not understood.
     #[cfg(test)]
     pub(super) fn broken(&self) -> Vec<&str> {
         let rules = self.rules.iter().filter(|rule| rule.regex().is_none() || rule.check == Check::Unknown);
@@ -184,11 +185,11 @@ impl Rule {
         self.regex.get_or_init(|| compiled(&self.pattern)).as_ref()
     }
 
-    /// What is to be masked of what begins at `start`.
+    /// What to mask of the text that starts at `start`.
     fn find(&self, text: &str, start: usize) -> Option<Range<usize>> {
         let Some(regex) = self.regex() else { return Some(start..line_end(text, start)) };
         let window = match self.check {
-            // What has no condition ends by itself.
+            // A pattern without a condition is bounded by itself.
             Check::Shape(0.0) => text.len(),
             _ => text.ceil_char_boundary(text.len().min(start + WINDOW)),
         };
@@ -241,7 +242,7 @@ fn run(bytes: &[u8], at: usize) -> usize {
     bytes[..at].iter().rev().take(BEFORE).take_while(|byte| is_key(byte)).count()
 }
 
-/// A value that a vendor's name is given.
+/// A value assigned to a vendor's name.
 fn assigned(value: &str) -> String {
     let sign = r#"[ \t\w.-]{0,20}[\s'"\\]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,|\()[`'"\s=\\]{0,5}"#;
     format!(r"(?i)[\w-]+?{sign}({value})(?:[^\w-]|$)")
@@ -256,12 +257,12 @@ fn compiled(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).dfa_size_limit(TABLE).build().ok()
 }
 
-/// The last group that took part, or all.
+/// The last group that matched, or the whole match.
 fn value(captures: &Captures<'_>) -> Option<Range<usize>> {
     (0..captures.len()).rev().find_map(|group| captures.get(group)).map(|group| group.range())
 }
 
-/// Does a word begin at `at`, as after a line end in JSON, or as `Key` does in `apiKey`?
+/// Whether a word starts at `at`, including after a line break in JSON, and like `Key` in `apiKey`.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     let is_sign = !bytes[at].is_ascii_alphanumeric();
     is_sign
@@ -272,7 +273,8 @@ fn begins_word(bytes: &[u8], at: usize) -> bool {
         }
 }
 
-/// Where a secret ends that was found to end at `end`: no part of a word is left, nor of what the window `cut`.
+/// The real end of a secret found to end at `end`: no part of a word may be left, or of what the window
+/// `cut`.
 fn end(text: &str, end: usize, cut: bool) -> usize {
     let more = |byte: &u8| match cut {
         true => !byte.is_ascii_whitespace() && !b"\"'`<".contains(byte),
@@ -285,7 +287,7 @@ fn line_end(text: &str, start: usize) -> usize {
     text[start..].find('\n').map_or(text.len(), |length| start + length)
 }
 
-/// In order, those that touch made one, which has the first kind of them.
+/// Sorts spans and merges those that overlap, keeping the first name.
 fn merged(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by_key(|span| span.range.start);
     let mut out: Vec<Span> = Vec::new();

@@ -6,13 +6,13 @@ use super::rules::{RULES, Rules};
 use super::{redacted, redacted_message};
 use crate::model::Message;
 
-/// Keys are put together here, so that no scanner takes this file for a leak.
+/// Keys are assembled here, so that no scanner reports this file as a leak.
 fn key(parts: &[&str]) -> String {
     parts.concat()
 }
 
 #[test]
-fn keys_of_known_shapes_are_masked_and_what_stands_around_them_is_not() {
+fn keys_of_known_shapes_are_masked_without_their_surroundings() {
     let body = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5";
     let cases = [
         (key(&["AKIA", "IOSFODNN7EXAMPLE"]), "aws key"),
@@ -35,7 +35,7 @@ fn keys_of_known_shapes_are_masked_and_what_stands_around_them_is_not() {
             ]),
             "private key",
         ),
-        // Cut off in its middle.
+        // Truncated in the middle.
         (key(&["-----BEGIN ", "PRIVATE KEY-----\n", &body.repeat(4)]), "private key"),
     ];
     for (secret, kind) in cases {
@@ -45,7 +45,7 @@ fn keys_of_known_shapes_are_masked_and_what_stands_around_them_is_not() {
 }
 
 #[test]
-fn what_is_assigned_to_a_telling_name_is_masked() {
+fn values_assigned_to_secret_names_are_masked() {
     let cases = [
         ("password=hunter2x", "password=[masked]"),
         ("DB_PASSWORD=correct-horse", "DB_PASSWORD=[masked]"),
@@ -63,7 +63,7 @@ fn what_is_assigned_to_a_telling_name_is_masked() {
 }
 
 #[test]
-fn what_is_no_secret_stays() {
+fn harmless_text_stays() {
     let image = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4".repeat(8);
     for text in [
         "commit 3cd3017342b8e4e80f39a8c6228297584c8f20f7",
@@ -84,7 +84,7 @@ fn what_is_no_secret_stays() {
 }
 
 #[test]
-fn of_a_whole_session_only_its_one_secret_is_masked() {
+fn only_the_one_secret_of_a_session_is_masked() {
     let file = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/demo/session.jsonl")).unwrap();
     let mut masked = Vec::new();
     for line in file.lines() {
@@ -98,7 +98,7 @@ fn of_a_whole_session_only_its_one_secret_is_masked() {
 }
 
 #[test]
-fn a_messages_parts_are_masked_arguments_too() {
+fn all_parts_of_a_message_are_masked_including_arguments() {
     let message = Message::parse(
         r#"{"role":"assistant","content":[{"type":"text","text":"DB_PASSWORD=hunter2x"},
             {"type":"toolCall","id":"1","name":"http","arguments":{"token":"q8w7e6r5t4","path":"a.rs","max_tokens":12345678}}]}"#,
@@ -118,7 +118,7 @@ fn a_broken_rule_masks_the_rest_of_its_line_and_broken_keywords_mask_all() {
     let broken = Rules::parse("acme key\tacme_\t3\tacme_(");
     assert_eq!(broken.broken(), ["^(?:acme_()"]);
     assert_eq!(broken.redacted("use acme_1 or 2\nnext"), "use [masked: acme key]\nnext");
-    // A column that is missing, a check that nobody knows: masked as if they held.
+    // A missing column or an unknown check masks as if the check passed.
     assert_eq!(Rules::parse("acme key\tacme_").redacted("use acme_1"), "use [masked: acme key]");
     assert_eq!(Rules::parse("-\tacme\tpasword\tacme_[0-9]").redacted("acme_1 is"), "[masked] is");
     assert_eq!(Rules::without_keywords().redacted("anything"), "[masked]");
@@ -133,7 +133,7 @@ fn a_masked_text_stays_as_it_is() {
 }
 
 #[test]
-fn the_name_of_a_key_is_kept_where_a_place_tells_it_too() {
+fn a_key_keeps_its_name_even_if_its_position_identifies_it() {
     let token = key(&["ghp_", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"]);
     let text = format!(r"GITHUB_TOKEN={token} and a\n{token}");
     assert_eq!(redacted(&text), r"GITHUB_TOKEN=[masked: github token] and a\n[masked: github token]");
@@ -144,7 +144,7 @@ fn long_values_and_hostile_texts_are_masked_in_time() {
     let long = "a1".repeat(100_000);
     assert_eq!(redacted(&format!("token={long} end")), "token=[masked] end");
     assert_eq!(redacted(&format!("token=\"{long}\" end")), "token=\"[masked]\" end");
-    // Where each keyword looked to the end of the text, these would take minutes.
+    // If each keyword searched to the end of the text, these would take minutes.
     for part in [
         "password=",
         "password=\"",

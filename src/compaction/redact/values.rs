@@ -1,46 +1,46 @@
-//! Is what is at a secret's place a secret, or code, a name, or what stands for a value that is elsewhere?
+//! Decides whether a value is a secret, rather than code, a name or a placeholder.
 
-/// What a pattern found.
+/// A pattern's match.
 pub(super) struct Found<'a> {
     pub text: &'a str,
-    /// Where the pattern began in the text: at its keyword.
+    /// Where the match starts in the text: at its keyword.
     pub start: usize,
-    /// What assigns, such as `: `; empty where the pattern has no such place.
+    /// The assignment sign, such as `: `; empty if the pattern has none.
     pub sign: &'a str,
     pub value: &'a str,
-    /// Where the value begins in the text.
+    /// Where the value starts in the text.
     pub at: usize,
 }
 
-/// What a value must be like to be masked.
+/// The condition for masking a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Check {
-    /// At least so many bits per character.
+    /// At least this many bits per character.
     Shape(f64),
-    /// What a vendor's name is given.
+    /// A value assigned to a vendor's name.
     Named,
-    /// Also a word, since people choose passwords.
+    /// Also a plain word, since people choose passwords.
     Password,
-    /// Letters and digits as keys have them.
+    /// Letters and digits, like a key.
     Secret,
-    /// The same, where the name is more than `key`.
+    /// The same, if the name is more than `key`.
     Key,
-    /// As keys are that nobody chose, since the place says little.
+    /// Like a generated key, since the position says little.
     Random,
-    /// Hard to guess, as in a sentence.
+    /// Hard to guess, within a sentence.
     Strong,
-    /// The same, or a word that ends with digits, where the sentence says that it is the password.
+    /// The same, or a word that ends with digits, if the sentence calls it the password.
     Said,
-    /// The password in a URL, and no port.
+    /// The password in a URL, not a port.
     Url,
     /// Anything but a placeholder.
     Word,
-    /// A mistake in the table: masks what the pattern finds.
+    /// An error in the table: masks whatever the pattern finds.
     Unknown,
 }
 
 impl Check {
-    /// The third column of a table.
+    /// Parses the third column of a table.
     pub(super) fn parse(word: &str) -> Self {
         match word {
             "password" => Self::Password,
@@ -69,7 +69,7 @@ impl Check {
             Self::Random => {
                 found.is_key()
                     && value.len() >= 16
-                    // Of digits of base 16, many are needed before they differ as much.
+                    // Hex digits need more characters for the same entropy.
                     && entropy(value) >= if value.len() < 32 { 3.5 } else { 3.0 }
                     && !has_any(&found.name(), &OTHER_VALUES)
                     && !found.names_other()
@@ -81,7 +81,7 @@ impl Check {
     }
 }
 
-/// How names of what is shown to all, or names something, go on before `key` or `token`.
+/// What precedes `key` or `token` in names of public values, or of identifiers.
 const OTHER_NAMES: [&str; 14] = [
     "public",
     "publishable",
@@ -99,7 +99,7 @@ const OTHER_NAMES: [&str; 14] = [
     "routing",
 ];
 
-/// What a vendor's name may be given that is no key.
+/// Values assigned to a vendor's name that are not keys.
 const OTHER_VALUES: [&str; 20] = [
     "sha",
     "hash",
@@ -123,25 +123,25 @@ const OTHER_VALUES: [&str; 20] = [
     "fingerprint",
 ];
 
-/// What is said of a secret in a sentence, and is none.
+/// What a sentence may say about a secret that is not one.
 const OF_SECRETS: [&str; 6] = ["hash", "fingerprint", "public", "checksum", "digest", "length"];
 
-/// How names of ciphers and the like begin, which have digits among their letters.
+/// Prefixes of ciphers and the like, which mix digits and letters.
 const STANDARDS: [&str; 13] = [
     "sha1", "sha256", "sha512", "md5", "base64", "argon", "utf8", "utf-8", "pbkdf", "oauth", "bcrypt",
     "25519", "802.11",
 ];
 
-/// Words in what a program says of a password.
+/// Words in programs' messages about passwords.
 const OF_MESSAGES: [&str; 10] =
     ["pass", "must", "invalid", "enter", "wrong", "new", "confirm", "too ", "user", "allow"];
 
-/// Words in names of code, which has dots as phrases have them.
+/// Words in code's names, which have dots like passphrases.
 const OF_CODE: [&str; 12] = [
     "pass", "config", "form", "settings", "env", "secret", "token", "cred", "key", "self", "this", "version",
 ];
 
-/// Words that stand for a value.
+/// Words for placeholders.
 const PLACEHOLDERS: [&str; 14] = [
     "your",
     "example",
@@ -159,25 +159,25 @@ const PLACEHOLDERS: [&str; 14] = [
     "replace",
 ];
 
-/// Words that describe a value, are the user's of a manual, or label a field in some language.
+/// Words that describe a value, are sample values in a manual, or label a field in some language.
 const TYPES: &str = " string str text boolean any unset missing disabled enabled hidden empty null none undefined required optional secret token true false password passwd \
     pass pw passphrase passwort kennwort contraseña contrasena clave senha wachtwoord lösenord passord adgangskode \
     salasana hasło heslo jelszó parola parolă şifre пароль κωδικός סיסמה 密码 密碼 口令 パスワード 비밀번호 암호 รหัสผ่าน ";
 
 impl Found<'_> {
-    /// The name, from where it begins to the sign.
+    /// The name, from its start to the sign.
     fn name(&self) -> String {
         self.name_before() + &self.text[self.start..self.at].to_lowercase()
     }
 
-    /// The name up to the keyword.
+    /// The name before the keyword.
     fn name_before(&self) -> String {
         let before = self.text.as_bytes()[..self.start].iter().rev().take(40);
         let start = self.start - before.take_while(|byte| is_in_name(**byte)).count();
         self.text[start..self.start].to_lowercase()
     }
 
-    /// Is the word before the one that told the place another thing's?
+    /// Whether the word before the keyword makes it another thing's name.
     fn names_other(&self) -> bool {
         let before = self.name_before();
         let before = before.trim_end_matches(['_', '-', '.']);
@@ -186,18 +186,19 @@ impl Found<'_> {
             || self.is_resource()
     }
 
-    /// Is the place a part of an address, such as `arn:aws:secretsmanager:eu-west-1:1234:secret:name`?
+    /// Whether the keyword is part of an address, such as
+    /// `arn:aws:secretsmanager:eu-west-1:1234:secret:name`.
     fn is_resource(&self) -> bool {
         self.sign == ":" && self.text[..self.start].ends_with(':')
     }
 
-    /// Is the value, which has no quotation marks, all that is left of its line?
+    /// Whether the unquoted value is the rest of its line.
     fn ends_line(&self) -> bool {
         let rest = &self.text[self.at + self.value.len()..];
         rest.is_empty() || rest.starts_with(['\r', '\n'])
     }
 
-    /// Does the name begin before its last word, as `secret_key` does?
+    /// Whether the name has several words, like `secret_key`.
     fn is_compound(&self) -> bool {
         match self.text.as_bytes()[..self.start] {
             [.., before, b'_' | b'-'] => before.is_ascii_alphanumeric(),
@@ -210,7 +211,7 @@ impl Found<'_> {
         self.text.as_bytes()[..self.at].last().is_some_and(|byte| b"\"'`".contains(byte))
     }
 
-    /// Is the value, where it has no quotation marks, code?
+    /// Whether an unquoted value is code.
     fn is_code(&self) -> bool {
         let next = self.text.as_bytes().get(self.at + self.value.len());
         // A number or a name after `name: type =`.
@@ -223,7 +224,8 @@ impl Found<'_> {
                 || (is_path(self.value) && !self.is_argument()))
     }
 
-    /// Is the value a phrase after `password=` in a command, or the rest of a line of a configuration?
+    /// Whether the value is a passphrase after `password=` in a command, or the rest of a line in a
+    /// configuration.
     fn is_argument(&self) -> bool {
         let rest = self.text[self.at + self.value.len()..].chars().next();
         let is_call = matches!(rest, Some(',' | ')' | ';'));
@@ -243,19 +245,19 @@ impl Found<'_> {
         let is_name = is_identifier(self.value) && value.contains("pass");
         let is_plain = is_identifier(self.value) && !has_digit(self.value);
         match self.is_quoted() {
-            // An argument or a cell of a table.
+            // An argument, or a cell of a table.
             true => {
                 !self.sign.trim_start().starts_with([',', '(', '|'])
                     || self.is_key()
                     || is_chosen(self.value)
                     || (self.sign == "(" && has_digit(&value) && is_identifier(&value))
             }
-            // `PASSWORD=value`, as environments and shells have it.
+            // `PASSWORD=value`, as in environments and shells.
             false if self.sign == "=" => !is_name && (!is_plain || self.is_environment() || self.ends_line()),
             false if self.sign.is_empty() => !is_plain && !is_name,
             false => {
                 let is_number = || value.bytes().all(|byte| byte.is_ascii_digit());
-                // As YAML has it.
+                // As in YAML.
                 let is_alone = || {
                     let is_config = [":", "="].contains(&self.sign.trim()) && self.ends_line();
                     let is_value = !is_identifier(&value) || self.is_environment();
@@ -267,7 +269,7 @@ impl Found<'_> {
         }
     }
 
-    /// Is the name all in capitals?
+    /// Whether the name is all uppercase.
     fn is_environment(&self) -> bool {
         !self.text[self.start..self.at].bytes().any(|byte| byte.is_ascii_lowercase())
     }
@@ -282,7 +284,7 @@ impl Found<'_> {
             && !self.is_code()
     }
 
-    /// Is what comes after `user:` the port of a host?
+    /// Whether the text after `user:` is the port of a host.
     fn is_port(&self) -> bool {
         let host = &self.text[self.start..self.at - 1].trim_start_matches("://");
         let digits = self.value.bytes().take_while(u8::is_ascii_digit).count();
@@ -305,7 +307,7 @@ fn has_digit(value: &str) -> bool {
     value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Letters and digits: neither a word nor a number.
+/// Both letters and digits: neither a word nor a number.
 fn is_mixed(value: &str) -> bool {
     has_digit(value) && value.chars().any(char::is_alphabetic)
 }
@@ -314,7 +316,7 @@ fn is_identifier(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// As people choose passwords: letters of both cases, and a digit or a sign.
+/// Like a chosen password: uppercase, lowercase, and a digit or a sign.
 fn is_chosen(value: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| value.as_bytes().iter().any(kind);
     has(u8::is_ascii_uppercase)
@@ -329,7 +331,7 @@ fn is_ports(value: &str) -> bool {
     value.split([':', '/']).all(is_port)
 }
 
-/// Digits, small letters, and capitals or signs.
+/// Digits, lowercase letters, and uppercase letters or signs.
 fn is_strong(value: &str) -> bool {
     let value = value.trim_end_matches(['.', ',', ';', ':', ')']);
     let other = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_punctuation();
@@ -347,13 +349,14 @@ fn is_strong(value: &str) -> bool {
         && !is_fact(value)
 }
 
-/// A phrase that is no name in code even where names are common: `Blue.tractor9`, `blue.tractor.9`.
+/// A passphrase that is not a name in code, even where such names are common: `Blue.tractor9`,
+/// `blue.tractor.9`.
 fn is_phrase(value: &str) -> bool {
     let is_odd = value.matches('.').count() > 1 || value.chars().any(|c| c.is_uppercase() || !c.is_ascii());
     is_odd && is_dotted(value)
 }
 
-/// Words and a number with dots between them, as people choose passwords: `tractor.blue9`.
+/// Words and a number with dots between them, like a chosen passphrase: `tractor.blue9`.
 fn is_dotted(value: &str) -> bool {
     let mut parts = value.split('.');
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -366,7 +369,7 @@ fn is_dotted(value: &str) -> bool {
         && !has_any(&value.to_lowercase(), &OF_CODE)
 }
 
-/// A word with some digits after it, such as `orchid77`.
+/// A word followed by digits, such as `orchid77`.
 fn is_numbered(value: &str) -> bool {
     let letters = value.trim_end_matches(|c: char| c.is_ascii_digit());
     letters.len() >= 4
@@ -379,7 +382,7 @@ fn is_standard(value: &str) -> bool {
     has_any(&value.to_lowercase(), &STANDARDS)
 }
 
-/// A time, an address of mail, or a count such as `prompt=1234`.
+/// A time, an email address, or a count such as `prompt=1234`.
 fn is_fact(value: &str) -> bool {
     let is_time = value.len() > 10 && value.starts_with("20") && &value.as_bytes()[4..5] == b"-";
     let is_host =
@@ -390,19 +393,19 @@ fn is_fact(value: &str) -> bool {
         || value.split_once('=').is_some_and(|(name, number)| is_words(name) && is_number(number))
 }
 
-/// Words and short numbers with signs between them, such as `users-2024-page-3` or `level2`.
+/// Words and short numbers separated by signs, such as `users-2024-page-3` or `level2`.
 fn is_words(value: &str) -> bool {
     value.split(|c: char| "-_./:, ".contains(c)).all(|part| {
         let letters = part.trim_end_matches(|c: char| c.is_ascii_digit());
         let pairs = part.as_bytes().windows(2);
         let humps = pairs.filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
-        // No word, even in camel case, has a hump at every fourth letter.
+        // No word, even in camel case, has a hump every four letters.
         let is_random = part.len() >= 8 && humps * 4 >= part.len();
         !is_random && part.len() - letters.len() <= 4 && letters.chars().all(char::is_alphabetic)
     })
 }
 
-/// A path of a file, or of names in code, such as `config.token2`.
+/// A file path, or a path of names in code, such as `config.token2`.
 fn is_path(value: &str) -> bool {
     let is_name = |part: &str| {
         !part.starts_with(|c: char| c.is_ascii_digit())
@@ -419,7 +422,7 @@ fn is_path(value: &str) -> bool {
         || (value.contains('.') && value.split('.').all(is_name) && !is_phrase(value))
 }
 
-/// What stands for a value that is elsewhere, or was masked already.
+/// A placeholder, or an already masked value.
 fn is_placeholder(value: &str) -> bool {
     let low = value.to_lowercase();
     (value.starts_with(['$', '<', '{', '%', '[', '*', '@']) && !value.ends_with("=}"))
@@ -429,7 +432,7 @@ fn is_placeholder(value: &str) -> bool {
         || (!low.contains(' ') && TYPES.contains(&format!(" {} ", low.trim_end_matches([':', '*']))))
 }
 
-/// Shannon's, in bits per byte.
+/// Shannon entropy, in bits per byte.
 fn entropy(value: &str) -> f64 {
     let mut counts = [0_u32; 256];
     value.bytes().for_each(|byte| counts[usize::from(byte)] += 1);

@@ -1,4 +1,5 @@
-//! What a compaction waits for and what it asks, whatever its models do. The clock stands still but for what is waited for.
+//! How long a compaction waits and what it asks, whatever its models do. The clock is paused and advances
+//! only for timers.
 
 use std::sync::atomic::AtomicBool;
 
@@ -11,7 +12,7 @@ use crate::log::Log;
 
 type Answers = Box<dyn Fn(&Request) -> (Duration, Answer) + Send + Sync>;
 
-/// Knows every model, with a window, and answers for all of them.
+/// A host with every model, each with a window, that answers for all of them.
 struct Script {
     window: usize,
     answers: Answers,
@@ -64,7 +65,7 @@ fn world(window: usize, answers: impl Fn(&Request) -> (Duration, Answer) + Send 
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What the settings say by default, ms.
+/// The default of the setting, in ms.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn reply(text: &str) -> Answer {
@@ -76,7 +77,8 @@ fn material(history: &str) -> Material<'_> {
 }
 
 impl World {
-    /// So many summaries, as many at once as the settings allow; how long that took, and how many no model wrote.
+    /// Makes this many summaries with the default concurrency. Returns the time it took, and how many are
+    /// degraded.
     async fn summaries(&self, count: usize) -> (Duration, usize) {
         let began = Instant::now();
         let mut tasks = JoinSet::new();
@@ -101,17 +103,17 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn providers_that_never_answer_hold_a_compaction_for_a_bounded_time() {
+async fn silent_providers_delay_a_compaction_for_a_bounded_time() {
     let world = world(0, |_| (Duration::MAX / 4, reply("never")));
     let (took, degraded) = world.summaries(100).await;
     assert_eq!(degraded, 100);
     assert!(took <= 2 * LIMIT + 10 * SECOND, "{took:?}");
-    // Four at once wait for one model after the other, a moment for the third, and nobody else for anyone.
+    // Four at once wait for one model after the other and briefly for the third; no one else waits for any.
     assert_eq!(["a/one", "b/two", "own/model"].map(|model| world.asked(model)), [4, 4, 4]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nor_longer_where_they_fail_slowly() {
+async fn slowly_failing_providers_delay_a_compaction_for_a_bounded_time() {
     let world = world(0, |_| (LIMIT - SECOND, Err(Failure::unreachable("500"))));
     let (took, degraded) = world.summaries(100).await;
     assert_eq!(degraded, 100);
@@ -120,24 +122,24 @@ async fn nor_longer_where_they_fail_slowly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn providers_that_fail_at_once_are_found_dead_within_seconds() {
+async fn providers_that_fail_at_once_are_given_up_within_seconds() {
     let world = world(0, |_| (Duration::ZERO, Err(Failure::unreachable("500"))));
     let (took, degraded) = world.summaries(1_000).await;
     assert_eq!(degraded, 1_000);
     assert!(took <= 30 * SECOND, "{took:?}");
-    // Four questions, each put four times to each of three models; two more may come before the third has failed.
+    // Four questions go to each of three models four times; two more may start before the third has failed.
     assert!(world.prompts().len() <= 4 * 4 * 3 + 2 * 3, "{}", world.prompts().len());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_provider_that_answers_is_waited_for() {
+async fn a_slow_provider_gets_enough_time() {
     let world = world(0, |_| (LIMIT - SECOND, reply("short")));
     let (took, degraded) = world.summaries(40).await;
     assert_eq!((took, degraded), (10 * (LIMIT - SECOND), 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_stops_it_waits_for_no_repetition() {
+async fn cancelling_does_not_wait_for_retries() {
     let world = world(0, |_| (Duration::ZERO, Err(Failure::unreachable("500"))));
     let (began, said) = (Instant::now(), material("said"));
     let (_, outcome) = tokio::join!(
@@ -151,7 +153,7 @@ async fn who_stops_it_waits_for_no_repetition() {
     assert_eq!((began.elapsed(), world.prompts().len()), (Duration::from_millis(100), 1));
 }
 
-/// So many messages of about so many tokens, as the summarizer is shown them.
+/// This many messages of about this many tokens, as in the summarizer's input.
 fn history(messages: usize, words: usize) -> String {
     let message =
         |at| format!("[m-{at:010x} user 2026-11-20 09:12]\nmessage{at}! {}\n\n", "word ".repeat(words));
@@ -159,7 +161,7 @@ fn history(messages: usize, words: usize) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_larger_than_the_window_is_asked_in_parts_and_all_of_it_is() {
+async fn a_history_larger_than_the_window_is_asked_in_parts_without_gaps() {
     let count = AtomicUsize::new(0);
     let world = world(16_000, move |_| {
         (SECOND, reply(&format!("answer{}! in short", count.fetch_add(1, Ordering::Relaxed))))
@@ -174,7 +176,7 @@ async fn what_is_larger_than_the_window_is_asked_in_parts_and_all_of_it_is() {
         let holding = parts.iter().filter(|prompt| prompt.contains(&format!("message{at}!"))).count();
         assert_eq!(holding, 1, "message {at}");
     }
-    // Each answer about a part is in the last question, and the answer to that is the summary.
+    // Each part's answer is in the last question, whose answer is the summary.
     for at in 0..parts.len() {
         assert!(whole.contains(&format!("answer{at}!")), "{whole}");
     }
@@ -200,7 +202,7 @@ async fn a_part_that_no_model_summarizes_makes_the_whole_an_extract() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_is_left_alone_is_told_of_by_what_it_said_when_it_was_asked() {
+async fn a_skipped_model_is_reported_with_its_last_failure() {
     let world = world(0, |_| (SECOND, Err(Failure::unreachable("oh dear"))));
     let mut asked = Vec::new();
     for _ in 0..4 {
@@ -209,12 +211,12 @@ async fn a_model_that_is_left_alone_is_told_of_by_what_it_said_when_it_was_asked
         assert_eq!(world.summarizer.last_failure().as_deref(), Some("own/model: oh dear"));
         asked.push(world.script.asked.lock().unwrap().len());
     }
-    // Each of three models four times for a question, until each is left alone.
+    // Each question goes to each of three models four times, until each model is skipped.
     assert_eq!(asked, [12, 24, 36, 36]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_and_repeated_calls_used_is_part_of_the_summarys_usage() {
+async fn failed_and_repeated_calls_count_in_the_summarys_usage() {
     let calls = AtomicUsize::new(0);
     let world = world(0, move |_| {
         let used = Some(json!({"input": 100}));

@@ -1,4 +1,4 @@
-//! What an open session keeps for the policy: the ledger, the last decisions, and what is to be summarized.
+//! An open session's state for the policy: the ledger, the last decisions, and what to summarize.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,44 +9,45 @@ use crate::config::Settings;
 use crate::policy::{self, Action, Alone, Cost, Decided, Decision, Folds, Ledger, Moment, Prices, Request};
 use crate::pruning::{Live, Usage};
 
-/// So many decisions are kept for whoever asks.
+/// How many decisions are kept for display.
 const KEPT: usize = 6;
-/// So many turns summaries are waited for; then stubs are made again.
+/// How many turns to wait for summaries before making stubs again.
 const PATIENCE: usize = 4;
 /// The ledger counts in millionths.
 const MILLION: f64 = 1_000_000.0;
-/// System prompt and tools, roughly, where Pi does not tell.
+/// Approximate tokens of system prompt and tools, if Pi does not report them.
 const PROMPT: usize = 8_000;
 
 /// The policy's part of an open session.
 #[derive(Default)]
 pub(in super::super) struct Lean {
-    /// What the session costs.
+    /// The session's costs.
     pub ledger: Ledger,
-    /// What was decided last, oldest first.
+    /// The last decisions, oldest first.
     pub told: VecDeque<Decided>,
-    /// All before this entry is to be summarized, and on which branch.
+    /// A branch, and the entry before which everything is to be summarized.
     pub summarize: Option<(String, String)>,
-    /// The provider tells what of a prompt came out of its cache.
+    /// Whether the provider reports how much of a prompt came from its cache.
     pub tells_cache: bool,
-    /// The provider's cache has expired: it will have nothing of the next request.
+    /// Whether the provider's cache has expired, so that the next request is uncached.
     is_cold: bool,
-    /// A change that the last request did not have yet.
+    /// Whether a change was not yet in the last request.
     late_change: bool,
-    /// Entries that a stub would hardly shorten, or that have to stay.
+    /// Entries that a stub would hardly shorten, or that must stay.
     refused: HashSet<String>,
-    /// How often in a row summaries were waited for.
+    /// Consecutive turns spent waiting for summaries.
     waited: usize,
     /// Prices of the model that writes summaries.
     summarizer: Option<Prices>,
-    /// The prices, and how Pi alone compacts, with the last request.
+    /// The prices, and Pi's own compaction behavior, as of the last request.
     terms: Option<(Prices, Alone)>,
-    /// The leaf of the last request that the ledger has, and where the prompt had changed last by then.
+    /// The leaf of the last request in the ledger, and the position of the prompt's last change by then.
     last: Option<(String, Option<usize>)>,
 }
 
 impl Lean {
-    /// Whether the past may be folded at such a moment. Where summaries are waited for in vain, no model answering, it may not.
+    /// Whether history may be folded now. It may not after waiting in vain for summaries because no model
+    /// answers.
     pub fn folds(&self, live: &Live, settings: &Settings) -> Folds {
         match () {
             () if !settings.background || self.waited >= PATIENCE => Folds::Never,
@@ -55,7 +56,7 @@ impl Lean {
         }
     }
 
-    /// Decides what is to be done before the next request.
+    /// Decides what to do before the next request.
     pub fn decide(&mut self, live: &Live, shown: &Shown, folds: Folds) -> Decision {
         let prices = Prices::of(live.cost);
         self.summarizer = Some(live.summarizer.map_or(prices, Prices::of));
@@ -73,11 +74,11 @@ impl Lean {
         })
     }
 
-    /// Notes what was decided and done. `before` is the entry before which all is to be summarized.
+    /// Records what was decided and done. `before` is the entry before which everything is to be summarized.
     pub fn tell(&mut self, decision: Decision, live: &Live, before: Option<String>) {
         self.waited = match (decision.action, &before) {
             (Action::Summarize(_), _) => self.waited + 1,
-            // It is looked again whether a model answers by now.
+            // Check again later whether a model answers.
             (Action::Leave, None) => self.waited.saturating_sub(1),
             _ => 0,
         };
@@ -88,7 +89,7 @@ impl Lean {
             (Action::Summarize(_), Action::Summarize(_)) => true,
             _ => false,
         };
-        // A state that continues is listed once.
+        // A continuing state is listed once.
         if self.told.back().is_some_and(is_same) {
             self.told.pop_back();
         }
@@ -98,12 +99,12 @@ impl Lean {
         }
     }
 
-    /// Notes what is known of the next request.
+    /// Records what is known about the next request.
     pub fn expect(&mut self, live: &Live) {
         self.is_cold = live.is_cold;
     }
 
-    /// Leaves alone what was refused, and what somebody else is about to edit.
+    /// Skips entries that were refused, and those that another extension is about to edit.
     pub fn sift(&self, live: &Live, shown: &mut Shown) {
         for (item, message) in shown.items.iter_mut().zip(&shown.visible) {
             if self.refused.contains(&message.entry_id) || live.edited.contains(&message.entry_id) {
@@ -112,20 +113,20 @@ impl Lean {
         }
     }
 
-    /// Notes that these entries can't give way.
+    /// Records that these entries can't be replaced.
     pub fn refuse(&mut self, entries: impl IntoIterator<Item = String>) {
         self.refused.extend(entries);
     }
 
-    /// The leaf of the last request that the ledger has.
+    /// The leaf of the last request in the ledger.
     pub fn last_leaf(&self) -> Option<String> {
         self.last.as_ref().map(|(leaf, _)| leaf.clone())
     }
 
-    /// Adds what model calls for summaries used since the first request, as Pi reports usage: what they cost, or where that is
-    /// not told, their tokens at the prices of the model that was expected to write them.
+    /// Adds what model calls for summaries used since the first request, in Pi's format: their cost or, if
+    /// not reported, their tokens at the prices of the model expected to write them.
     pub fn pay(&mut self, usage: &Value) {
-        // Before the first request it is not known what Pi alone would have paid for the same.
+        // Before the first request, it is unknown what Pi alone would have paid.
         if self.terms.is_none() {
             return;
         }
@@ -142,25 +143,25 @@ impl Lean {
         self.ledger.add_cost(price, input + cache_read + cache_write, answer, output);
     }
 
-    /// Notes that Pi compacts, asked by its user: that it would have done alone too.
+    /// Records that the user made Pi compact, which Pi alone would have done too.
     pub fn pi_compacts(&mut self, reason: Option<&str>) {
         if let (Some("manual"), Some((prices, alone))) = (reason, self.terms) {
             self.ledger.compact_alone(prices, alone);
         }
     }
 
-    /// Whether what was decided before the last request has changed the prompt.
+    /// Whether the decision before the last request changed the prompt.
     fn has_just_changed(&self) -> bool {
         let last = self.told.back().filter(|last| last.request == self.ledger.requests);
         last.is_some_and(|last| matches!(last.decision.action, Action::Stub(_) | Action::Fold(_)))
     }
 
-    /// Adds the request that has just been answered. `shown` is `None` if the context could not be read in time; the growth of the
-    /// prompt is used instead.
+    /// Adds the request that was just answered. If `shown` is `None` because the context could not be read in
+    /// time, the growth of the prompt is used instead.
     pub fn add(&mut self, live: &Live, shown: Option<&Shown>, settings: &Settings) {
         let Some(Usage { input, output, cache_read, cache_write }) = live.usage else { return };
         let context = live.context_tokens.unwrap_or_default();
-        // A provider may tell nothing of what it took, or what can't be.
+        // A provider may report nothing, or impossible numbers.
         let prompt = match input.saturating_add(cache_read).saturating_add(cache_write) {
             0 => context.saturating_sub(output),
             told => told,

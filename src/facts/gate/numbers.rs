@@ -1,4 +1,5 @@
-//! Numbers with a unit, read so that two spellings of one are found equal: `1,500 ms` and `1500ms`, `97 %` and `97 percent`.
+//! Parses numbers with a unit, so that different spellings compare equal: `1,500 ms` and `1500ms`, `97 %` and
+//! `97 percent`.
 
 use std::sync::LazyLock;
 
@@ -6,7 +7,7 @@ use regex::{Captures, Regex};
 
 use super::patterns::{captures, is_among, is_letter};
 
-/// A color; a number, with what stands before or after it. Only of `k` and `M` the case tells something.
+/// A color; a number with what precedes or follows it. Case matters only for `k` and `M`.
 const NUMBER: &str = concat!(
     r"#(?<color>[0-9A-Fa-f]{6})(?-u:\b)|(?-u:\b)(?:(?<hours>[0-9]+)h)?(?<mins>[0-9]+)m(?<secs>[0-9]+(?:\.[0-9]+)?)s(?-u:\b)",
     r"|(?<exact>[0-9]{1,3}(?:\.[0-9]{1,3}){3}",
@@ -30,7 +31,7 @@ const NUMBER: &str = concat!(
     r"|(?:items|lines|files|characters|retries|attempts|replicas|workers|threads|pods|nodes|shards|jobs|zeilen|zeichen|líneas|lignes)(?-u:\b))",
     r"| (?:[a-z]{4,} )?(?<things>[a-z]{3,}[a-rt-z]s)(?-u:\b))?",
 );
-/// Units that have several names, each with how these begin.
+/// Units with several names, each with the beginnings of these.
 const UNITS: [(&str, &[&str]); 13] = [
     ("€", &["eur"]),
     ("$", &["usd", "dollar"]),
@@ -46,24 +47,24 @@ const UNITS: [(&str, &[&str]); 13] = [
     ("%", &["percent", "prozent", "por ciento", "pour cent"]),
     ("s", &["sec", "sek", "seg", "秒", "초", "сек", "saniye"]),
 ];
-/// What a person sets limits to; how many of these a model has seen tells little.
+/// What users set limits for; how many of them a model has seen is unimportant.
 const COUNTED: &str = " items lines files characters retries attempts replicas workers threads pods nodes shards jobs zeilen zeichen líneas lignes ";
-/// What has versions; what ends like a plural and is none.
+/// Products with versions; words that end like a plural but are singular.
 const VERSIONED: &str = " node python java jdk php ruby rails django laravel angular react vue next postgres postgresql mysql \
     mariadb ubuntu debian alpine android ios api sdk kotlin go golang rust swift xcode unity terraform kubernetes elixir phoenix vite \
     redis spring boot gradle version typescript eslint webpack symfony macos windows gcc clang cmake nginx cuda torch pytorch \
     tensorflow numpy pandas helm npm pnpm \
     yarn deno bun openjdk dotnet electron qt tomcat kafka mongodb elasticsearch zig ghc erlang otp glibc openssl chrome firefox safari ";
-/// After what a number is a setting.
+/// Words after which a number is a setting's value.
 const SETTERS: &str = " on to at is = was below above under over most least than limit max min maximum minimum exactly size count threshold \
     every about by depth level timeout retries workers replicas batch width height steps epochs seed loss accuracy recall precision score \
     auc f1 ratio factor rate ";
 const NO_THINGS: &str = " was has this its does always less plus minus thus bus class process status \
     fails crashes works needs takes uses runs returns makes gives comes goes stays keeps \
     access address pass across ";
-/// What joins numbers that have one unit together.
+/// What joins numbers that share a unit.
 const JOINTS: [&str; 10] = ["of", "to", "-", "–", "→", "->", "and", "or", "/", "bis"];
-/// What ends the words that may tell what a number is of.
+/// What ends the words that may describe a number.
 const MARKS: &str = ".;:!?()|\n,\"*`[]#~=";
 
 static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NUMBER).ok());
@@ -71,23 +72,23 @@ static NUMBERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NUMBER).ok
 /// A number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Number {
-    /// In small letters; `version` and `color` are no amounts.
+    /// In lowercase; `version` and `color` are not amounts.
     unit: String,
     amount: f64,
-    /// By how much it may be off where it was rounded.
+    /// The possible rounding error.
     half: f64,
-    /// As it stands, or as it is looked for where it can be written in but one way.
+    /// The original text, or the text to look for if there is only one spelling.
     spelling: String,
-    /// Without a unit: something is set to it.
+    /// Whether it is a setting's value, without a unit.
     is_set: bool,
-    /// The unit is said with the next number.
+    /// Whether its unit is written after the next number.
     shares_unit: bool,
     start: usize,
     end: usize,
 }
 
 impl Number {
-    /// Does it tell anything by itself?
+    /// Whether it is meaningful by itself.
     pub(super) fn is_telling(&self, of_user: bool) -> bool {
         match self.unit.as_str() {
             "" => {
@@ -96,7 +97,7 @@ impl Number {
             // The model tries many.
             "color" => of_user,
             "%" => self.amount > 0.0 && self.amount < 100.0,
-            // So many users: more than a few.
+            // For users and the like: more than a few.
             "rows" | "records" | "users" | "requests" | "tokens" | "messages" => self.amount >= 100.0,
             "things" => {
                 self.amount > 1.0
@@ -111,12 +112,12 @@ impl Number {
         }
     }
 
-    /// Returns what is the same for all spellings that stand in one text.
+    /// Returns a key that is the same for all spellings within one text.
     pub(super) fn key(&self) -> String {
         format!("{}{}{}", if self.is_name() { &self.spelling } else { "" }, self.amount, self.unit)
     }
 
-    /// Returns how it is looked for, if there is but one way to write it.
+    /// Returns the text to look for, if there is only one spelling.
     pub(super) fn only_spelling(&self) -> Option<&str> {
         self.is_name().then_some(&self.spelling)
     }
@@ -125,7 +126,7 @@ impl Number {
         matches!(self.unit.as_str(), "version" | "color")
     }
 
-    /// Is `other`, as a summary has it, the same number, perhaps rounded or without its unit?
+    /// Whether `other`, from a summary, is the same number, possibly rounded or without its unit.
     pub(super) fn is_said_by(&self, other: &Self) -> bool {
         let off = (self.amount - other.amount).abs();
         let is_count = |unit: &str| {
@@ -156,17 +157,17 @@ impl Number {
         let ((unit, times), (other_unit, other_times)) = (base(&self.unit), base(&other.unit));
         let (amount, half, other_half) = (self.amount * times, self.half * times, other.half * other_times);
         let rounded = if other_half > half { other_half.min(amount / 10.0) } else { 1e-9 * amount };
-        // Who converts bytes may count by thousands.
+        // Bytes may be converted by thousands.
         let rounded =
             if unit == "b" && self.unit != other.unit { rounded.max(amount * 0.08) } else { rounded };
         unit == other_unit && (amount - other.amount * other_times).abs() <= rounded + 1e-9 * amount
     }
 
-    /// Returns it as it stands, after at most three words that tell what it is of.
+    /// Returns the original text, after at most three words that describe it.
     pub(super) fn shown(&self, text: &str) -> String {
         let window = &text[text.floor_char_boundary(self.start.saturating_sub(30))..self.start];
         let words = window.rsplit(|c| MARKS.contains(c)).next().unwrap_or_default();
-        // The first may be half of one.
+        // The first may be half a word.
         let cut = usize::from(words.len() == window.len() && window.len() > 26);
         let words: Vec<&str> = words.split_whitespace().skip(cut).collect();
         let mut out = words[words.len().saturating_sub(3)..].to_vec();
@@ -182,7 +183,7 @@ impl Number {
     }
 }
 
-/// The numbers of `text`. One without a unit has that of the next, where they are said together.
+/// The numbers in `text`. One without a unit gets that of the next, if they belong together.
 pub(super) fn numbers(text: &str) -> Vec<Number> {
     let mut all: Vec<Number> = captures(&NUMBERS, text).filter_map(|found| read(text, &found)).collect();
     for at in (1..all.len()).rev() {
@@ -190,7 +191,7 @@ pub(super) fn numbers(text: &str) -> Vec<Number> {
         let (number, next) = (&mut before[at - 1], &next[0]);
         let between = text[number.end..next.start].trim();
         let are_joined = JOINTS.contains(&between) || (between == "," && next.shares_unit);
-        // `1 h 52 min` is one.
+        // `1 h 52 min` is one number.
         if let (("s", times), ("s", next_times)) = (base(&number.unit), base(&next.unit))
             && times > next_times
             && (between.is_empty() || between == "and")
@@ -229,11 +230,11 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
         let is_part = text[..start].ends_with(|c: char| is_letter(c) || matches!(c, '_' | '-' | '.'));
         return (!is_part).then(|| Number { unit: "version".into(), ..plain });
     }
-    // What stands behind a version is no unit of it.
+    // Text after a version is not its unit.
     let end = found.name("n").map_or(end, |n| n.end());
     let spelling = group("n").to_lowercase();
     let version = Number { unit: "version".into(), spelling, end, ..plain.clone() };
-    // Part of a name, a date, an address.
+    // A part of a name, a date or an address.
     let before = text[..start].trim_end_matches('v');
     if before.ends_with(|c: char| is_letter(c) || matches!(c, '_' | '#' | '.')) {
         return None;
@@ -258,9 +259,9 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let half = times * 0.5 / 10_f64.powi(i32::try_from(decimals).ok()?);
     let unit = match (group("port"), group("coin"), group("unit").to_lowercase().as_str()) {
-        // As Go and Kubernetes write it.
+        // The notation of Go and Kubernetes.
         ("", "", "") if !group("minutes").is_empty() => "min".to_owned(),
-        // `MiB`, `Mi` and `MB` are taken for the same.
+        // `MiB`, `Mi` and `MB` count as equal.
         ("", "", "kib" | "mib" | "gib" | "tib" | "ki" | "mi" | "gi" | "ti" | "g" | "t") => {
             group("unit").to_lowercase()[..1].to_owned() + "b"
         }
@@ -288,14 +289,14 @@ fn read(text: &str, found: &Captures<'_>) -> Option<Number> {
     Some(Number { is_set, unit, amount: digits.parse::<f64>().ok()? * times, half, ..plain })
 }
 
-/// One name for a unit that has several.
+/// The canonical name of a unit.
 fn canonical(unit: &str) -> &str {
     let is_one = |names: &&[&str]| names.iter().any(|name| unit.starts_with(name));
     let unit = unit.trim_end_matches("/s");
     UNITS.iter().find(|(_, names)| is_one(names)).map_or(unit, |(name, _)| name)
 }
 
-/// The unit that others of its kind are so many of.
+/// The base unit, and the factor to it.
 fn base(unit: &str) -> (&str, f64) {
     match unit {
         "ns" => ("s", 1e-9),

@@ -1,12 +1,12 @@
-//! What an anchor is: how files, names and errors look, and what looks so and is none.
+//! Defines anchors: what files, names and errors look like, and what only resembles them.
 
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-/// Bytes of a line that are looked at.
+/// Bytes of a line that are examined.
 pub(super) const LINE: usize = 200;
-/// Error codes; a group holds what counts of it where that is not the whole.
+/// Error codes; a group contains the relevant part, if that is not everything.
 pub(super) const ERROR: &str = concat!(
     // Of compilers, linters, databases and the like.
     r"(?-u:\b)(?:E[0-9]{4,5}|[EFW][0-9]{3}|TS[0-9]{4,5}|(?:CS|LNK|NU|MSB|CA|BC|FS|RUF|SC|DL|PLR|C|W)[0-9]{4}|ORA-[0-9]{4,5}",
@@ -14,7 +14,7 @@ pub(super) const ERROR: &str = concat!(
     r"|(?:RUSTSEC|GHSA)-[\w-]{4,}|(?:AADSTS",
     r"|NETSDK|PGRST|SQLITE_|EXC_|STATUS_|MODULE_|PLS-|TNS-|SQLCODE[ :]+-)[A-Z0-9_]{3,}|P[12]0[0-9]{2}",
     r"|SIG(?:SEGV|ABRT|KILL|BUS|ILL|FPE|TERM|PIPE)|0x[89A-Fa-f][0-9A-Fa-f]{7}",
-    // Why a container does not run; how a remote call ended.
+    // Why a container does not run; the status of a remote call.
     r"|(?<state>OOMKilled|CrashLoopBackOff|(?:Err)?ImagePull(?:BackOff)?|FailedScheduling|FailedMount|Evicted|NodeNotReady)",
     r"|UNAVAILABLE|UNIMPLEMENTED|UNAUTHENTICATED|FAILED_PRECONDITION|ALREADY_EXISTS|DATA_LOSS",
     r"|rpc error: code = (?<grpc>[A-Z][A-Za-z]+)",
@@ -23,7 +23,7 @@ pub(super) const ERROR: &str = concat!(
     r"|NOEXEC|NOMEM|NOSPC|NOSYS|NOTCONN|NOTDIR|NOTEMPTY|NOTFOUND|NOTSUP|NXIO|OVERFLOW|PERM|PIPE|PROTO|RESOLVE|ROFS|SRCH",
     r"|STALE|TARGET|TIMEDOUT|USAGE|XDEV|TXTBSY|DQUOT|NODEV|AFNOSUPPORT|PROTONOSUPPORT|NOTSOCK|NETDOWN|NOBUFS|NOLCK|CHILD|RANGE",
     r"|ILSEQ|ALREADY|INPROGRESS|ISCONN|SHUTDOWN|HOSTDOWN|OPNOTSUPP|NOTTY|CANCELED|SOCKETTIMEDOUT|NOTIMPL|NOKEY|DEADLOCK)",
-    // Lints; what a name in capitals itself calls an error.
+    // Lints; names in capitals that contain a word for an error.
     r"|(?:B|UP|SIM|PT|R|S|G|SA|D|N|IDE|[A-Z]{3}-[0-9]{2})[0-9]{3,4}",
     r"|(?<caps>[A-Z][A-Z0-9_]*_(?:ERROR|FAIL|INVALID|DENIED|EXCEEDED|OUT_OF|VIOLATION|REFUSED|LOST|NOT_|UNKNOWN|UNSUPPORTED|MISSING|BUSY|LOCKED",
     r"|CONFLICT|EXPIRED|UNAVAILABLE|EXHAUSTED|BAD_|CORRUPT|MISMATCH)[A-Z0-9_]*|(?:NOT|INVALID|UNKNOWN|E|MISSING|BAD)_[A-Z][A-Z0-9_]{4,})",
@@ -37,9 +37,9 @@ pub(super) const ERROR: &str = concat!(
     r"|(?<class>[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*(?:Error|Exception|Warning|Fault",
     r"|Violation|NotFound|Refused|Denied|Exceeded|Deadlocked|Expired|Mismatch)|[a-z]\w*\.(?<small>[a-z]+error)|Err[A-Z][a-z][A-Za-z0-9]+))(?-u:\b)",
 );
-/// Where something is given a name; each group is one way to.
+/// Definitions of names; each group is one form.
 pub(super) const DEFINITION: &str = concat!(
-    // fn, def, class and their like, with whatever stands before them.
+    // fn, def, class and the like, with any modifiers.
     r"(?m)^(?:local )?function \w+[.:](\w+)|^function (\w+-\w+)|\((?:defn-?|defun|define) \(?([\w!?-]+)|^[ \t]*(?:scope|attribute) :(\w+)",
     r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|@\w+|[a-z]+)[ \t]+)*(?:fn|def|defp|defmodule|entity|proc|defmacro|func|function\*?|fun|class",
     r"|struct|enum|trait|interface|protocol|record|type|module|macro_rules!|#define)[ \t]+(?:\([^)\n]*\)[ \t]*|self\.)?([A-Za-z_]\w*)",
@@ -48,7 +48,7 @@ pub(super) const DEFINITION: &str = concat!(
     // Constants and variables, unless they are local; names in capitals.
     r"|^(?:(?:pub(?:\([a-z: ]+\))?|export|default|declare)[ \t]+)*(?:const|let|var|val)[ \t]+(?:mut[ \t]+)?([A-Za-z_]\w*)",
     r"|^[ \t]*(?:(?:pub(?:\([a-z: ]+\))?|const|static|val|export|ENV|ARG)[ \t]+)*([A-Z][A-Z0-9_]{3,})[ \t]*[:=]",
-    // Methods and fields, known by what stands before or behind them; functions in C.
+    // Methods and fields, recognized by their modifiers or by what follows; functions in C.
     r"|^[ \t]*(?:(?:public|private|protected|internal|static|async|final|virtual|abstract|readonly|volatile|get)[ \t]+)+",
     r"(?:[\w<>\[\],.?*&]+[ \t]+)*[*&]?([A-Za-z_]\w*)[ \t]*(?:[(=;]|\{ get)",
     r"|^[ \t]*#?([A-Za-z_]\w*)\([^()`\n]*\)(?:: [^\n]+)?[ \t]*\{[ \t]*$",
@@ -56,16 +56,16 @@ pub(super) const DEFINITION: &str = concat!(
     r"|^([a-z]\w+) :: |^let (?:rec )?([a-z]\w+) [\w(][^=\n]*=|^([a-z]\w+)\([^\n]*\) ->",
     r"|(?i:\bcreate (?:or replace )?(?:unique )?(?:table|index|function|procedure|materialized view|view|type|trigger|policy|role)(?: concurrently)?",
     r"(?: if not exists)?|\badd (?:column|constraint)(?: if not exists)?|\brename (?:column )?\w+ to) (?:\w+\.)?(\w+)",
-    // Variables of Terraform; options of CMake; variables of a Python module.
+    // Terraform's variables; CMake's options; a Python module's variables.
     r#"|(?:\benv(?:iron)?(?:\.get\(|\.|\[|::var\(|\()|[gG]etenv\()["']?([A-Z][A-Z0-9_]{3,})"#,
     r"|^[ \t]+(?:static )?[A-Za-z][\w<>\[\],?]* ([a-z]\w+)\([^;\n]*\)[^;\n=]*\{$|^local function (?:\w+[.:])?(\w+)|^(\w+) *(?:<-|=) *function",
     r"|^(?:exports|module\.exports)\.(\w+) =",
     r#"|^(?:variable|output|module) "([\w-]+)" *\{|^ *(?:option|set)\(([A-Z]\w+)"#,
     r"|^([a-z]+_\w+)(?:: [^=\n]+)? = ",
 );
-/// Where a setting is given a value.
+/// Assignments of settings.
 pub(super) const SETTING: &str = r#"(?m)^[ \t]*"?([A-Za-z_][\w-]*)"?[ \t]*[:=]"#;
-/// In a command: a file that is written from it, that is made or changed in place, that is removed or moved.
+/// In a command: a file that is written from it, created or changed in place, removed or moved.
 pub(super) const COMMAND: &str = concat!(
     r#"(?m)(?:>|\btee(?: -a)?)[ \t]*["']?(?<written>[\w@./~+-]+)["']?[^\n]*<<|<<[^\n>]*>[ \t]*["']?(?<sent>[\w@./~+-]+)"#,
     r"|\b(?:echo|printf) [^\n|;&]*?>>? *(?<into>[\w@./~+-]+)",
@@ -78,11 +78,11 @@ pub(super) static DEFINITIONS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex:
 pub(super) static SETTINGS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(SETTING).ok());
 pub(super) static COMMANDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(COMMAND).ok());
 
-/// A word that only machines use: names joined by dashes, an address without its host.
+/// A technical term: names joined by dashes, or a URL path.
 const TERM: &str = r"^(?:[A-Za-z]\w*(?:-\w+)+|/[a-z][\w{}:-]*(?:/[\w{}:-]+)*|--[a-z][\w-]+)$";
 static TERMS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TERM).ok());
 
-/// What a file's name ends in, if nothing but the name is said; what is called so but is no file.
+/// File extensions, for names without a folder; file names without extension; products that look like files.
 pub(super) const ENDINGS: &str = " rs ts tsx js jsx mjs cjs py go java kt kts swift c h cc cpp hpp cs rb php sql sh bash ps1 lua zig ex exs erl hs \
     scala vue svelte css scss html md mdx rst txt json jsonl yaml yml toml ini cfg conf xml gradle proto tf csv parquet ipynb lock \
     clj cljs edn dart onnx graphql gql prisma vhd sv v j2 tex R r Rmd adoc fs fsx tfvars cu f90 bat cmd wgsl glsl hlsl xaml patch diff sol astro \
@@ -91,24 +91,24 @@ pub(super) const ENDINGS: &str = " rs ts tsx js jsx mjs cjs py go java kt kts sw
 pub(super) const FILES: &str = " Dockerfile Containerfile Makefile Jenkinsfile Procfile Gemfile Rakefile Vagrantfile Caddyfile Justfile \
     Podfile Brewfile Fastfile CODEOWNERS .env .gitignore .dockerignore .npmrc .eslintrc .prettierrc .editorconfig ";
 pub(super) const PRODUCTS: &str = " node next vue nuxt three express ";
-/// What is no source, so that nothing in it is defined; files in which settings have names.
+/// Extensions of files that define nothing; extensions of settings files.
 pub(super) const PROSE_ENDINGS: &str = " md mdx rst txt jsonl html css scss csv lock svg xml ";
 pub(super) const SETTINGS_ENDINGS: &str = " json yaml yml toml ini cfg conf env properties ";
-/// Folders that hold nothing of the user's own.
+/// Folders without the user's own files.
 pub(super) const NOISE: &str =
     " node_modules .git __pycache__ .venv venv site-packages tmp temp dist target ";
-/// Names that tell nothing.
+/// Names without meaning.
 pub(super) const PLAIN: &str = " new main run init get set add default from into fmt drop clone next test tests setup teardown constructor \
     render tostring index self this update data value result handle name args config if for while switch catch return else match \
     function describe beforeeach aftereach register ";
-/// What a sentence begins with that tells only what is looked at next.
+/// Beginnings of sentences that only announce the next step.
 pub(super) const PLANS: [&str; 5] = ["let me ", "let's ", "i'll ", "i will ", "i'm going to "];
-/// Words of a line that is about an error, and words of source code that deals with one.
+/// Words in a line about an error, and words in source code that handles one.
 pub(super) const TROUBLE: &str = "error warn fail fatal panic exception err! exit signal kill denied cannot";
 pub(super) const CODE: &str =
     " new except raise throw throws catch instanceof class extends implements import case use return if ";
 
-/// The words of `text` that only machines use.
+/// The technical terms in `text`.
 pub(super) fn terms(text: &str) -> impl Iterator<Item = &str> {
     let pieces = text.split(|c: char| c.is_whitespace() || ",;()\"“”'’`".contains(c));
     pieces
@@ -117,7 +117,7 @@ pub(super) fn terms(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| TERMS.as_ref().is_some_and(|terms| terms.is_match(word)))
 }
 
-/// What looks like a file's path in what was said, without line numbers.
+/// What looks like a file path in a text, without line numbers.
 pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| is_letter(c) || "_-./\\~@+".contains(c);
     text.split_inclusive(move |c: char| !is_part(c)).filter_map(move |piece| {
@@ -143,7 +143,7 @@ pub(super) fn paths(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The names that `text` defines in a way, each with the line it stands in.
+/// The names defined in `text` in one form, each with its line.
 pub(super) fn definitions<'t>(
     way: &'static LazyLock<Option<Regex>>,
     text: &'t str,
@@ -155,7 +155,7 @@ pub(super) fn definitions<'t>(
     })
 }
 
-/// Does what was found look like an error that happened, and not like source code that deals with one?
+/// Whether the match looks like an error that occurred, rather than source code that handles one.
 pub(super) fn is_of_error_line(text: &str, found: &Captures<'_>) -> bool {
     let (start, end) = found.get(0).map_or((0, 0), |whole| (whole.start(), whole.end()));
     let before = &text[text.floor_char_boundary(start.saturating_sub(LINE))..start];
@@ -189,7 +189,7 @@ pub(super) fn captures<'t>(
     regex.as_ref().into_iter().flat_map(move |regex| regex.captures_iter(text))
 }
 
-/// Is it part of a word? Chinese and Japanese have no blanks between a name and the words around it.
+/// Whether it can be part of a word. Chinese and Japanese have no spaces between a name and its neighbors.
 pub(super) fn is_letter(c: char) -> bool {
     c.is_alphanumeric() && !('\u{2e80}'..'\u{fb00}').contains(&c)
 }
@@ -198,18 +198,18 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !is_letter(c) && c != '_')
 }
 
-/// The last `parts` parts of a path.
+/// The last `parts` components of a path.
 pub(super) fn end_of(path: &str, parts: usize) -> &str {
     path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// Is `end` the whole path or its last parts?
+/// Whether `end` is the whole path or its last components.
 pub(super) fn ends_at(path: &str, end: &str) -> bool {
     let before = path.strip_suffix(end.trim_start_matches("./"));
     before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// All but the ending.
+/// The path without its extension.
 pub(super) fn stem(path: &str) -> &str {
     path.rsplit_once('.').map_or(path, |(stem, _)| stem)
 }
@@ -218,7 +218,7 @@ pub(super) fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Is it a file nobody wants to hear of, made by a machine or only for a moment?
+/// Whether the file is generated or temporary.
 pub(super) fn is_noise(path: &str) -> bool {
     let is_hash = |part: &str| {
         part.len() > 7
@@ -229,7 +229,7 @@ pub(super) fn is_noise(path: &str) -> bool {
     path.split('/').any(|part| is_among(NOISE, part)) || path.split(['/', '.', '-', '_']).any(is_hash)
 }
 
-/// Is it two words in one, as only names are?
+/// Whether the name consists of several words, as only identifiers do.
 pub(super) fn is_compound(name: &str) -> bool {
     let name = name.trim_matches('_');
     let mut pairs = name.chars().zip(name.chars().skip(1));
@@ -242,7 +242,7 @@ pub(super) fn is_of_tests(path: &str) -> bool {
         || ["test_", "_test.", "_spec.", "Test.", "Tests.", "Spec."].iter().any(|part| path.contains(part))
 }
 
-/// Is it a value that is given a name, unlike a function or a type?
+/// Whether a definition is a value, rather than a function or a type.
 pub(super) fn is_value(name: &str, line: &str) -> bool {
     let rest = line.split_once(name).map_or("", |(_, rest)| rest.trim_start());
     let is_other =

@@ -1,4 +1,4 @@
-//! Where anchors are read: in what people and models say, in what an edit writes, in what tools answer.
+//! Collects anchors from the user's and the model's text, from edits, and from tool output.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,27 +9,28 @@ use super::patterns::*;
 use super::rules::Rules;
 use super::{Anchor, Kind};
 
-/// Most anchors, words that are counted, words of machines and files that are removed; bytes of a text that are read as
-/// prose: what follows was pasted, most likely, and is read like a tool's output.
+/// The most anchors, words to count, technical terms and removed files; and the bytes of a text that count as
+/// prose: the rest was probably pasted and is read like tool output.
 const MOST: usize = 4_000;
 const MOST_WORDS: usize = 50_000;
 const MOST_TERMS: usize = 100;
 const MOST_REMOVALS: usize = 200;
 const PROSE: usize = 20_000;
-/// Bytes of what a user types; of output that is read from both its ends; of an edit that a person may have made.
+/// Bytes of what a user types; of output that is read from both ends; of an edit that a person may have made.
 const SHORT: usize = 2_000;
 const OUTPUT: usize = 200_000;
 const EDIT: usize = 1_000_000;
-/// What an anchor weighs: in output, far from both its ends or not; where the model, where the user says it; as a file that
-/// was changed. Those of less than the third weight are not worth a line of their own.
+/// An anchor's weight: in output, far from both ends or near; in the model's or the user's text; as a changed
+/// file. Those below the third weight are not worth adding.
 const FAR: u32 = 1;
 const NEAR: u32 = 2;
 pub(super) const ASSISTANT: u32 = 3;
 pub(super) const USER: u32 = 5;
 const EDITED: u32 = 6;
-/// An edit that defines no more than this is about what it defines.
+/// An edit that defines at most this many names is about them.
 const FEW: usize = 2;
-/// Who has a word, as bits: an edit that adds it, any other call, output, and whether it is marked as code.
+/// Where a word occurs, as bits: the user's text, the model's text, an edit that adds it, another call,
+/// output; and whether it is marked as code.
 pub(super) const BY_USER: u32 = 1;
 pub(super) const BY_ASSISTANT: u32 = 2;
 const BY_EDIT: u32 = 4;
@@ -37,14 +38,14 @@ const BY_CALL: u32 = 8;
 const BY_OUTPUT: u32 = 16;
 const TICKED: u32 = 32;
 
-/// A name in an edit: where, whether it was given there, and whether the edit is about it.
+/// A name in an edit: its file, whether it is defined there, and whether the edit is about it.
 struct Name<'a> {
     path: &'a str,
     is_new: bool,
     is_point: bool,
 }
 
-/// A word: in which piece last, in how many, by whom.
+/// A word: the last part that contains it, the number of parts, and where it occurs.
 #[derive(Clone, Copy, Default)]
 struct Word {
     last: usize,
@@ -62,11 +63,12 @@ pub(super) struct Reader<'a> {
     removals: usize,
     terms: HashMap<&'a str, Term>,
     rules: Rules,
-    /// What machines say and are given, to know their words by.
+    /// Tool output and calls, which identify technical terms.
     machine: Vec<&'a str>,
 }
 
-/// What looks like a machine's word: how much it matters who says it, in which piece last, in how many.
+/// A possible technical term: its weight by who uses it, the last part that contains it, and the number of
+/// parts.
 struct Term {
     weight: u32,
     seen: usize,
@@ -84,7 +86,7 @@ impl<'a> Reader<'a> {
                 self.output(part);
                 continue;
             }
-            // Long words of a user are instructions, most of which are not about anything here.
+            // Long user texts are instructions, mostly not about anything here.
             self.count_words(part, if by == BY_USER && text.len() > SHORT { BY_CALL } else { by });
             for word in
                 part.split('`').skip(1).step_by(2).filter(|ticked| ticked.len() < LINE).flat_map(words)
@@ -93,10 +95,11 @@ impl<'a> Reader<'a> {
             }
             for sentence in part.lines().flat_map(|line| line.split(". ")) {
                 let start = sentence[..sentence.floor_char_boundary(24)].to_lowercase();
-                // What the model is about to look at may not matter in the end.
+                // What the model is about to look at may turn out to be irrelevant.
                 if by == BY_USER || !PLANS.iter().any(|plan| start.contains(plan)) {
                     for path in paths(sentence) {
-                        // A name without a folder that the model says but once is not one of the user's files, most likely.
+                        // A name without a folder that the model mentions without marking it as code is
+                        // probably not a file of the project.
                         let is_bare =
                             by != BY_USER && !path.contains('/') && !sentence.contains(&format!("`{path}"));
                         self.path(path, if is_bare { NEAR } else { weight });
@@ -196,7 +199,7 @@ impl<'a> Reader<'a> {
                 } else if self.found.keys().any(|(kind, path)| *kind == Kind::Path && ends_at(path, &key)) {
                     self.removed.push(word);
                 } else {
-                    // What was there before is missed by others.
+                    // A removed file that existed before may be referenced elsewhere.
                     paths(word).filter(|path| path.contains('/')).for_each(|path| self.path(path, USER));
                 }
             }
@@ -237,7 +240,7 @@ impl<'a> Reader<'a> {
         let label =
             if label.starts_with("exit") && found[0].contains("status") { "exit status " } else { label };
         let number: u32 = code.parse().unwrap_or_default();
-        // Of what tools say, only what is no everyday failure.
+        // In tool output, only unusual failures count.
         let is_daily = match label {
             "HTTP " => matches!(number, 400 | 401 | 404 | 405),
             "exit code " | "exit status " => number < 124,
@@ -261,7 +264,7 @@ impl<'a> Reader<'a> {
 
     fn note(&mut self, kind: Kind, key: String, text: String, weight: u32, number: Option<Number>) {
         let (at, id) = (self.at, (kind, key.clone()));
-        // What tools say takes no room from what is said.
+        // Output must not use up the room for prose.
         let room = if weight > NEAR { MOST } else { MOST / 2 };
         if let Some(known) = self.found.get_mut(&id) {
             known.said_again(weight, at);
@@ -301,7 +304,7 @@ impl<'a> Reader<'a> {
         for (text, word) in &self.words {
             let matters = match self.names.get(text) {
                 Some(known) if is_gone(&known.path.to_lowercase()) => false,
-                // A word of every day may be said without the name being meant.
+                // A common word may occur without meaning the name.
                 Some(known) if !known.is_point => {
                     let is_told = known.is_new
                         || word.by & BY_USER > 0
@@ -311,7 +314,7 @@ impl<'a> Reader<'a> {
                     is_told && word.pieces > 1 && is_code
                 }
                 Some(_) => is_compound(text) || word.pieces > 1,
-                // What the user calls by a name that can only be one; in capitals it may be a product's.
+                // An identifier in the user's words; one in capitals may be a product's name.
                 None => {
                     let is_used = word.by & (BY_ASSISTANT | BY_EDIT) > 0;
                     let is_ascii = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -327,7 +330,7 @@ impl<'a> Reader<'a> {
                 all.push(name(text, 2 + word.pieces.min(5), word.last));
             }
         }
-        // The words of a text have no dashes.
+        // Counted words contain no dashes.
         let dashed = self.names.iter().filter(|(text, known)| known.is_point && text.contains('-'));
         let dashed = dashed.filter(|(_, known)| !is_gone(&known.path.to_lowercase()));
         all.extend(dashed.map(|(text, _)| name(text, ASSISTANT, 0)));
@@ -357,7 +360,7 @@ impl Anchor {
     }
 }
 
-/// Makes one of a file's several spellings, which end alike.
+/// Merges a file's several spellings, which have the same ending.
 fn one_each(mut files: Vec<Anchor>) -> Vec<Anchor> {
     files.sort_by(|a, b| (b.key.len(), &a.key).cmp(&(a.key.len(), &b.key)));
     let mut by_name: HashMap<String, Vec<Anchor>> = HashMap::new();

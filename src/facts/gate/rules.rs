@@ -1,7 +1,8 @@
-//! Rules and decisions of the user's: sentences that limit what is done, and whether a summary says the same.
+//! The user's rules and decisions: sentences that limit what may be done, and whether a summary contains
+//! them.
 //!
-//! A summary has other words for a rule, but not for all that it is about. So a sentence of it that has some of the rule's
-//! words, rare ones above all, is taken to say the rule.
+//! A summary words a rule differently, but keeps some of its words. So a sentence of the summary that has
+//! some of the rule's words, weighted by rarity, counts as containing the rule.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -13,14 +14,14 @@ use super::{Anchor, Kind};
 use crate::facts::sentences::sentences;
 use crate::facts::words::{asks, folded};
 
-/// Most rules; the fewest words that tell what one is about; which part of their weight must be said again.
+/// The most rules; the fewest words that describe one; the share of their weight that must recur.
 const MOST: usize = 100;
 const FEWEST: usize = 2;
 const ECHO: f64 = 0.2;
-/// Letters by which two forms of a word are taken for the same.
+/// Letters by which two forms of a word count as equal.
 const STEM: usize = 5;
 
-/// What limits: no, only, at most, always, in the languages most used with agents.
+/// Words for limits: no, only, at most, always, in the languages most used with agents.
 const LIMITS: &str = concat!(
     r"(?i)(?-u:\b)(?:no|not|nobody|nothing|never|don'?t|cannot|can'?t|won't|zero|without|only|just the|must|should|shall|has to|have to",
     r"|needs? to|want|max|minimum|at most|at least|always|each|every|all|keep|stays?|same|use|instead|before|until|after|later",
@@ -29,11 +30,11 @@ const LIMITS: &str = concat!(
     r"|ない[でよ]|必ず|のみ|だけ|ください|不要|必须|只|禁止|마세요|반드시|только|никогда|всегда|нельзя",
 );
 static LIMIT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(LIMITS).ok());
-/// Long words that tell nothing.
+/// Long words without meaning.
 const FILLERS: &str = " must should never always only with that this from have will when then than they them their there what \
     which into just also need needs keep make please nicht ohne immer oder aber wird werden para como pour dans avec ";
 
-/// The rules that were said, and in how many sentences each word is.
+/// The rules found, and the number of sentences that contain each word.
 #[derive(Default)]
 pub(super) struct Rules {
     said: Vec<(String, usize)>,
@@ -76,7 +77,7 @@ impl Rules {
     }
 }
 
-/// The clause that limits, without what is around it.
+/// The limiting clause, without its surroundings.
 fn shown(sentence: &str) -> &str {
     let limit = LIMIT.as_ref().and_then(|limit| limit.find(sentence)).map_or(0, |limit| limit.start());
     let breaks = [", ", "; ", ": ", " (", "、", " – ", " — "];
@@ -91,14 +92,14 @@ fn shown(sentence: &str) -> &str {
     rest[..end.unwrap_or(rest.len())].trim_end_matches(['.', '!', '。', ' '])
 }
 
-/// Do `words` of one sentence say what a rule is `about`?
+/// Whether the `words` of one sentence express what a rule is `about`.
 pub(super) fn is_echoed(about: &[(String, f64)], words: &HashSet<String>) -> bool {
     let all: f64 = about.iter().map(|(_, tells)| tells).sum();
     let said: f64 = about.iter().filter(|(word, _)| words.contains(word)).map(|(_, tells)| tells).sum();
     said >= ECHO * all
 }
 
-/// The words that tell what a sentence is about, by their beginnings; of scripts without blanks each two characters.
+/// The words that describe a sentence, by their beginnings; in scripts without spaces, pairs of characters.
 pub(super) fn telling(text: &str) -> impl Iterator<Item = String> {
     let lower = text.to_lowercase();
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! How a summary is compared: it has an anchor if it has it in any spelling a reader would take for the same.
+//! Compares a summary with anchors: it contains an anchor in any spelling that a reader would take for the
+//! same.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -16,13 +17,13 @@ const BRACES: &str = r"([\w./@-]*)\{([\w.,/ -]+)\}([\w./-]*)";
 
 static BRACE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(BRACES).ok());
 
-/// A summary, ready to be looked into.
+/// A summary, prepared for comparison.
 pub(super) struct Summary {
     pub(super) lower: String,
-    /// Without what tells `max_age` from `maxAge` and `max-age`.
+    /// Without what distinguishes `max_age` from `maxAge` and `max-age`.
     plain: String,
     numbers: Vec<Number>,
-    /// The telling words of each sentence.
+    /// The meaningful words of each sentence.
     sentences: Vec<HashSet<String>>,
 }
 
@@ -52,7 +53,7 @@ impl Summary {
         match (anchor.kind, &anchor.number) {
             (Kind::Rule, _) => self.sentences.iter().any(|words| is_echoed(&anchor.about, words)),
             (Kind::Path, _) => self.holds_path(anchor),
-            // Any number may be a small code.
+            // Any number may look like a small code.
             (Kind::Error, None) if anchor.key.len() < 3 => {
                 ["code", "exit", "status", "with", "error", "errno", "signal"]
                     .iter()
@@ -67,8 +68,8 @@ impl Summary {
         }
     }
 
-    /// By its name, with its folder if another has that; by folder and name without the ending, as a module; without both
-    /// if it is made of several words.
+    /// By its name, with its folder if another file has the same name; by folder and name without extension,
+    /// as a module; by name alone if that has several words.
     fn holds_path(&self, file: &Anchor) -> bool {
         let name = stem(end_of(&file.text, 1));
         let module = stem(end_of(&file.key, 2));
@@ -85,12 +86,12 @@ pub(super) fn squeezed(text: &str) -> String {
     text.replace(['_', '-'], "")
 }
 
-/// Does `text` have `word` with nothing around it that would make it another word, neither any of `more`?
+/// Whether `text` contains `word` as a whole word, not next to any of the characters `more` either.
 pub(super) fn has(text: &str, word: &str, more: &str) -> bool {
     let goes_on = |c: char| is_letter(c) || c == '_';
     let is_whole = |(at, _): (usize, &str)| {
         let after = &text[at + word.len()..];
-        // The end of a sentence is no part of a name.
+        // The period at the end of a sentence is not part of a name.
         let after =
             if more.contains('.') { after.strip_prefix('.').map_or(after, |next| next) } else { after };
         !after.starts_with(|c| goes_on(c) || more.contains(c))

@@ -1,5 +1,5 @@
-//! RowRanges with summaries that a person wrote. In a summary `[[key|words]]` is a mention of the fact `key` that a reader
-//! would call important; each fact is taken out once, and must then be reported.
+//! Conversations with summaries written by a person. In a summary, `[[key|words]]` mentions the fact `key`,
+//! which a reader would call important; each fact is removed once, and must then be reported.
 
 use super::*;
 use serde_json::Value as Json;
@@ -21,7 +21,7 @@ fn said(stretch: &Json) -> Vec<Said<'_>> {
         .collect()
 }
 
-/// The summary without its marks, the mentions that are to be `cut` replaced, and its facts.
+/// The summary without its marks and with the mentions to `cut` replaced, and its facts.
 fn without(marked: &str, cut: impl Fn(&str) -> bool) -> (String, Vec<String>) {
     let (mut out, mut facts) = (String::new(), Vec::new());
     for piece in marked.split("[[") {
@@ -47,12 +47,12 @@ struct Figures {
     alarms: usize,
     bytes: usize,
     added: usize,
-    /// What was not found, and what was reported for nothing.
+    /// What was not found, and false alarms.
     missed: Vec<String>,
 }
 
 impl Figures {
-    /// Found, reported for nothing, added, in percent.
+    /// Found, false alarms and added bytes, in percent.
     fn percents(&self) -> [f64; 3] {
         [(self.found, self.sought), (self.alarms, self.anchors), (self.added, self.bytes)]
             .map(|(part, whole)| percent(part, whole))
@@ -64,12 +64,13 @@ fn percent(part: usize, whole: usize) -> f64 {
     100.0 * float(part) / float(whole)
 }
 
-/// Does a report name a fact?
+/// Whether a report names a fact.
 fn names(report: &str, fact: &str) -> bool {
     report.contains(fact) || (report.len() > 2 && fact.contains(report))
 }
 
-/// The summary without each of its facts in turn. A rule or a decision bears no mark: its words are listed.
+/// The summary with each of its facts removed in turn. Rules and decisions have no marks: their words are
+/// listed.
 fn omissions(stretch: &Json, whole: &str) -> Vec<(String, String)> {
     let marked = stretch["summary"].as_str().unwrap();
     let (_, facts) = without(marked, |_| false);
@@ -90,7 +91,7 @@ fn measured(stretches: &str) -> Figures {
         let anchors = anchors(said(stretch));
         let (whole, _) = without(stretch["summary"].as_str().unwrap(), |_| false);
         let reports = missing(&anchors, &whole);
-        // What the summary did lose by its author's list is no false alarm.
+        // What its author lists as lost is not a false alarm.
         let lost = stretch["lost"].as_array().into_iter().flatten();
         let lost: Vec<&str> = lost.map(|fact| fact["fact"].as_str().unwrap()).collect();
         let is_right = |report: &&&Anchor| lost.iter().any(|fact| names(&report.text, fact));
@@ -117,25 +118,25 @@ fn measured(stretches: &str) -> Figures {
 }
 
 #[test]
-fn what_a_summary_loses_is_found_and_little_else() {
+fn lost_details_are_found_with_few_false_alarms() {
     let figures = measured(include_str!("stretches.json"));
     assert!(percent(figures.found, figures.sought) >= 95.0, "{:#?}", figures.missed);
     assert!(percent(figures.alarms, figures.anchors) <= 2.0, "{:#?}", figures.missed);
     assert!(percent(figures.added, figures.bytes) <= 8.0);
 }
 
-/// Held out once, now tuned on: of what they have, 93.3 % was found and 5.1 % reported for nothing at the first run after
-/// the rules of then.
+/// Once held out, now used for tuning. The rules at the time found 93.3 % in their first run, with 5.1 %
+/// false alarms.
 #[test]
-fn most_of_what_is_lost_in_stretches_held_out_once_is_found() {
+fn most_lost_details_of_the_first_held_out_set_are_found() {
     let figures = measured(include_str!("held_out.json"));
     assert!(percent(figures.found, figures.sought) >= 96.5, "{:#?}", figures.missed);
     assert!(percent(figures.alarms, figures.anchors) <= 4.0, "{:#?}", figures.missed);
 }
 
-/// By another author, and unseen for a while: the rules of then found 83.3 %, and 6.6 % of their reports were for nothing.
+/// By another author, and unseen for a while: the rules at the time found 83.3 %, with 6.6 % false alarms.
 #[test]
-fn most_of_what_is_lost_in_stretches_of_another_author_is_found() {
+fn most_lost_details_of_another_authors_set_are_found() {
     let figures = measured(include_str!("held_out_b.json"));
     let found = percent(figures.found, figures.sought);
     let alarms = percent(figures.alarms, figures.anchors);
@@ -143,10 +144,10 @@ fn most_of_what_is_lost_in_stretches_of_another_author_is_found() {
     assert!(found >= 83.0 && alarms <= 7.0 && added <= 8.0, "{found:.1} {alarms:.1} {added:.1}");
 }
 
-/// By a third author, whose short summaries lose more, with the rules and decisions they keep and what they lose. The rules
-/// before found 39.4 %, with 25.2 % for nothing; wanted are 95, 2 and 8 %.
+/// By a third author, whose short summaries lose more, with lists of the rules and decisions they keep and of
+/// what they lose. The previous rules found 39.4 %, with 25.2 % false alarms; the goals are 95, 2 and 8 %.
 #[test]
-fn half_of_what_is_lost_in_short_summaries_is_found() {
+fn half_of_the_lost_details_of_short_summaries_are_found() {
     let figures = measured(include_str!("dev_c.json"));
     let [found, alarms, added] = figures.percents();
     assert!(
@@ -156,16 +157,16 @@ fn half_of_what_is_lost_in_short_summaries_is_found() {
     );
 }
 
-/// By the same author. A failure names nothing: do not read the set when you change the rules. Counted before the
-/// last change of the rules (38.1, 29.1 and 16.9 %) and after it (42.2, 21.6 and 17.6 %).
+/// By the same author. A failure shows no details: do not read this set when changing the rules. Measured
+/// before the last change of the rules (38.1, 29.1 and 16.9 %) and after it (42.2, 21.6 and 17.6 %).
 #[test]
-fn what_is_lost_in_stretches_that_stay_unseen_is_found_as_often_as_measured() {
+fn lost_details_of_the_unseen_set_are_found_as_often_as_measured() {
     let [found, alarms, added] = measured(include_str!("held_out_c.json")).percents();
     assert!(found >= 42.0 && alarms <= 22.0 && added <= 18.0, "{found:.1} {alarms:.1} {added:.1}");
 }
 
 #[test]
-fn a_rule_is_there_if_a_sentence_is_about_the_same() {
+fn a_rule_is_present_if_a_sentence_is_about_the_same() {
     for (rule, same, other) in [
         ("Don't override the template.", "It works without touching the template.", "It works without it."),
         ("Max one new index per quarter.", "A single new index each quarter.", "The tests pass."),
@@ -173,7 +174,7 @@ fn a_rule_is_there_if_a_sentence_is_about_the_same() {
     ] {
         assert!(lost(&[Said::User(rule)], same).is_empty(), "{rule}");
         assert_eq!(lost(&[Said::User(rule)], other).len(), 1, "{rule}");
-        assert_eq!(lost(&[Said::Assistant(rule)], other), [""; 0], "what the model says is no rule");
+        assert_eq!(lost(&[Said::Assistant(rule)], other), [""; 0], "the model's words are not rules");
     }
 }
 
@@ -191,7 +192,7 @@ fn a_number_may_be_converted() {
     }
 }
 
-/// What tools of many kinds call an error, and how languages and formats name things.
+/// Errors of many kinds of tools, and names in many languages and formats.
 #[test]
 fn codes_names_and_files_of_many_tools_are_anchors() {
     for (said, anchor) in [
@@ -217,7 +218,7 @@ fn codes_names_and_files_of_many_tools_are_anchors() {
         assert!(lost(&[said], "").iter().any(|lost| lost == anchor), "{said:?} {:?}", lost(&[said], ""));
     }
     let value = Said::Edit { path: "a.ts", old: "", new: "const BLOCK_BYTES = 4096;\n" };
-    assert_eq!(lost(&[value], "a.ts"), [""; 0], "a value that nobody speaks of");
+    assert_eq!(lost(&[value], "a.ts"), [""; 0], "a value that is never mentioned");
     let ticks = Said::Edit { path: "src/OrderService.java", old: "", new: "" };
     assert_eq!(lost(&[ticks], "customers of OrderService").len(), 1);
 }
@@ -290,7 +291,7 @@ fn a_file_and_a_name_may_be_spelled_in_many_ways() {
 }
 
 #[test]
-fn noise_is_no_anchor() {
+fn noise_is_not_an_anchor() {
     for noise in [
         Said::User("at node_modules/ws/index.js:42:7 and /tmp/x.txt, see https://a.dev/x/y.rs and and/or"),
         Said::User(
@@ -311,7 +312,7 @@ fn noise_is_no_anchor() {
 }
 
 #[test]
-fn what_matters_most_comes_first_and_fits() {
+fn the_most_important_anchors_come_first_and_fit() {
     let said = [
         Said::User("Keep it below 250 ms."),
         Said::Edit { path: "src/cache.rs", old: "", new: "pub fn evict_oldest() {}\n" },
@@ -325,7 +326,7 @@ fn what_matters_most_comes_first_and_fits() {
     let line = "Also: E0308, src/cache.rs, Keep it below 250 ms, evict_oldest";
     assert_eq!(also(&lost, 24).unwrap(), line);
     assert_eq!(also(&lost, 7).unwrap(), "Also: E0308, src/cache.rs");
-    // One of many errors that only occurs once in output is no anchor.
+    // One of many errors that occurs only once in output is not an anchor.
     assert_eq!(also(&missing(&anchors, "E0308, src/cache.rs, 250 ms, evict_oldest"), 24), None);
     assert_eq!(also(&[], 24), None);
 }

@@ -1,10 +1,10 @@
-//! The models a compaction may ask, one after the other: those of the settings, then the cheapest sibling of the session's, then
-//! the session's own.
+//! The models that a compaction may ask, in order: those of the settings, then the session's cheapest
+//! sibling, then the session's own model.
 //!
-//! Pi knows the models and their keys; a [`Host`] asks it. A model is looked up when its turn first comes, never before: a
-//! key may be the output of a command of the user's. A question that fails for a reason that may pass is put again, with a
-//! growing rest in between; then the next model has its turn. What is learnt of a model on the way is kept in [`ProviderState`],
-//! beyond this compaction.
+//! Pi knows the models and their keys; a [`Host`] asks Pi. A model is resolved only when its turn comes,
+//! because a key may be the output of a user's command. A question that fails for a transient reason is
+//! retried with increasing delays; then the next model is tried. What is learned about a model outlives the
+//! compaction, in [`ProviderState`].
 
 #[cfg(test)]
 mod tests;
@@ -30,34 +30,35 @@ use crate::config::Settings;
 use crate::log::{Field, Log};
 use crate::policy::{Cost, Prices, tokens};
 
-/// How long Pi may take to say what it knows of a model: a login may have to be renewed, or a command give the key.
+/// How long Pi may take to resolve a model: it may have to renew a login, or run a command for the key.
 const LOOKUP: Duration = Duration::from_secs(30);
-/// A call is waited for a little longer than its own limit, in case that never comes.
+/// A call gets slightly longer than its own limit, in case that limit never fires.
 const GRACE: Duration = Duration::from_secs(5);
-/// Whoever needs longer than this to fail is not tried without need.
+/// A model that takes longer than this to fail is not tried without need.
 const SLOW: Duration = Duration::from_secs(5);
 /// An answer may take this share of a window: 1/n.
 const ANSWER_SHARE: usize = 4;
-/// A model with less room for a question, in tokens, is asked none.
+/// A model with less room for a question, in tokens, is not asked.
 const LEAST_ROOM: usize = 1_000;
 
-/// Stands for the cheapest fitting model of the session's own provider, which the host chooses. No model is called so: a name
-/// has a slash.
+/// Stands for the cheapest suitable model of the session's own provider, which the host chooses. It can't be
+/// a model's name, because those contain a slash.
 const CHEAPEST: &str = "cheapest";
 
 /// A future that the caller may drop at any time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Whoever knows the models: Pi.
+/// Pi, which knows the models.
 pub trait Host: Send + Sync {
-    /// What is known of a model, `provider/id` or `cheapest`, or of the session's own; in words why it can't be asked.
+    /// What is known about a model (`provider/id` or `cheapest`) or the session's own; or why it can't be
+    /// asked, in words.
     fn resolve<'a>(&'a self, model: Option<&'a str>) -> Pending<'a, Result<Facts, String>>;
 
-    /// Asks it in the host's way; within the session where the request has a question for that.
+    /// Asks the model through the host; within the session if the request contains a question for that.
     fn ask<'a>(&'a self, model: Option<&'a str>, request: Request) -> Pending<'a, Answer>;
 
-    /// Tokens of the session's last request, if it had the stretch that is asked about and its provider still has it in the
-    /// cache.
+    /// Tokens of the session's last request, if it contained the range in question and its provider still has
+    /// it cached.
     fn cached<'a>(&'a self, question: &'a InSession) -> Pending<'a, Option<usize>>;
 }
 
@@ -65,9 +66,9 @@ pub trait Host: Send + Sync {
 pub struct Chain {
     host: Arc<dyn Host>,
     candidates: Vec<Candidate>,
-    /// May plain models be asked without the host?
+    /// Whether plain models may be asked without the host.
     direct: bool,
-    /// How often a question is put again.
+    /// How often a question is retried.
     retries: u32,
     providers: Arc<ProviderState>,
     calls: AtomicUsize,
@@ -75,36 +76,36 @@ pub struct Chain {
 }
 
 struct Candidate {
-    /// `None` is the session's own.
+    /// `None` for the session's own model.
     name: Option<String>,
     found: OnceCell<Result<ResolvedModel, String>>,
-    /// It had its turn.
+    /// Whether it was tried in this compaction.
     met: AtomicBool,
 }
 
 struct ResolvedModel {
     facts: Facts,
-    /// By what its health is known: a new key is a new chance.
+    /// The key of its health record: with a new API key it gets a new chance.
     key: String,
-    /// For those that need no host.
+    /// For models that need no host.
     line: Option<Direct>,
-    /// The host reaches it, and we do not: such as with a certificate that only the host trusts.
+    /// Only the host can reach it, for example because only the host trusts a certificate.
     only_by_host: AtomicBool,
 }
 
-/// Why a candidate gives way.
+/// Why the next candidate is tried.
 enum Next {
     /// It was not asked.
     Unasked(String),
-    /// It was, in vain.
+    /// It failed.
     Failed(Failure),
-    /// No other is to be asked either.
+    /// No other may be asked either.
     Stop(Failure),
 }
 
 impl Chain {
-    /// The models of the settings first, with the session's cheapest sibling behind them, then, if it may be asked, the
-    /// session's `own`.
+    /// The models of the settings first, then the session's cheapest sibling, then, if permitted, the
+    /// session's `own` model.
     #[must_use]
     pub fn new(
         host: Arc<dyn Host>,
@@ -114,7 +115,7 @@ impl Chain {
         log: Log,
     ) -> Self {
         let named = settings.compaction_models.iter().cloned();
-        // Who names none wants the session's own model.
+        // With no models in the settings, the user wants the session's own.
         let sibling = (named.len() > 0).then(|| CHEAPEST.to_owned());
         let names = named.chain(sibling).map(Some).chain(own.then_some(None));
         Self {
@@ -150,7 +151,7 @@ impl Chain {
         candidate.found.get_or_init(look).await.as_ref().map_err(String::as_str)
     }
 
-    /// Asks one model, as often as it makes sense. What all calls used is added to `usage`.
+    /// Asks one model, with retries. Adds what all calls used to `usage`.
     async fn ask_one(
         &self,
         candidate: &Candidate,
@@ -204,13 +205,13 @@ impl Chain {
         Err(last.unwrap_or_else(|| unasked(&name)))
     }
 
-    /// Whether a candidate before this one is the same model: the sibling may be one of those that are named.
+    /// Whether an earlier candidate is the same model: the sibling may also be in the settings.
     fn is_known_before(&self, candidate: &Candidate, found: &ResolvedModel) -> bool {
         let before = self.candidates.iter().take_while(|other| !std::ptr::eq(*other, candidate));
         before.filter_map(|other| other.found.get()?.as_ref().ok()).any(|other| other.key == found.key)
     }
 
-    /// One call, which is counted; an error where no more is to be spent.
+    /// Makes one call and counts it; an error if nothing more may be spent.
     async fn call(
         &self,
         candidate: &Candidate,
@@ -243,8 +244,9 @@ impl Chain {
         Ok(answer)
     }
 
-    /// The session's own model is asked within its conversation, where that costs less. None where it does not, or the model
-    /// went on with its work instead of answering. An answer counts as one in vain too if the provider did not read from its cache.
+    /// Asks the session's own model within its conversation, if that costs less. `None` if it does not, or if
+    /// the model continued its work instead of answering. An answer that the provider did not read from its
+    /// cache counts as a failure too.
     async fn call_in_session(
         &self,
         candidate: &Candidate,
@@ -270,7 +272,7 @@ impl Chain {
                 self.providers.asked_in_session(was_cached(&reply, cached));
                 Ok(Some(Ok(reply)))
             }
-            // A provider in trouble is in trouble beside the session too.
+            // A provider in trouble would fail outside the session too.
             Err(failure)
                 if !matches!(
                     failure.kind,
@@ -300,7 +302,7 @@ impl Chain {
         let answer = asked.await;
         let (used, estimate) = match &answer {
             Ok(reply) => (&reply.usage, size(&request.prompt) + size(&reply.text)),
-            // A failed call may have cost as much, and a loop of them must end too.
+            // A failed call may have cost as much, and a loop of failures must end too.
             Err(failure) => (&failure.usage, size(&request.prompt)),
         };
         spend.note(used.as_ref(), estimate);
@@ -313,7 +315,7 @@ impl Chain {
         let way = if request.in_session.is_some() { "session" } else { "host" };
         let answer = self.timed(candidate, way, request, asked).await;
         let Some(key) = &found.facts.auth.api_key else { return answer };
-        // Providers quote keys in their complaints.
+        // Providers quote keys in error messages.
         answer.map_err(|failure| Failure { reason: key.redact(&failure.reason), ..failure })
     }
 
@@ -328,7 +330,7 @@ impl Chain {
         let started = Instant::now();
         let answer = tokio::time::timeout(limit + GRACE, asked).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(limit)));
-        // A call that was stopped for its time says only that it was stopped.
+        // A call that timed out only says that it was aborted.
         let late = started.elapsed() >= limit;
         let answer = answer.map_err(|failure| match failure.kind {
             Kind::Useless | Kind::Refused => failure,
@@ -347,7 +349,7 @@ impl Chain {
     }
 }
 
-/// Whether `question` after `cached` tokens of the session costs less than the whole `request`, which nobody has cached.
+/// Whether `question` after `cached` tokens of the session costs less than the whole uncached `request`.
 fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSession) -> bool {
     let cost = serde_json::from_value::<Cost>(Value::Object(facts.model.cost.clone()));
     let Prices { input, read, .. } = Prices::of(cost.unwrap_or_default());
@@ -355,7 +357,7 @@ fn is_cheaper(facts: &Facts, cached: usize, request: &Request, question: &InSess
     read * tokens(cached) + input * tokens(size(&question.prompt)) < input * tokens(beside)
 }
 
-/// Whether the provider has read most of `expected` tokens from its cache, as far as it tells.
+/// Whether the provider read most of `expected` tokens from its cache, as far as it reports.
 fn was_cached(reply: &Reply, expected: usize) -> bool {
     let Some(usage) = &reply.usage else { return true };
     let count = |name: &str| usage[name].as_u64().unwrap_or_default();
@@ -369,15 +371,15 @@ impl Candidate {
     }
 }
 
-/// Waits as long as the provider wants; where it says nothing, for `rest`.
+/// Waits as long as the provider asks, otherwise for `rest`.
 ///
 /// # Errors
-/// What the provider wants, if that is too long.
+/// The delay that the provider asks for, if that is too long.
 async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
     if pass.pause().is_none() {
         tokio::time::sleep(rest).await;
     }
-    // Others may meet a longer one meanwhile.
+    // Other questions may get a longer pause meanwhile.
     while let Some(pause) = pass.pause() {
         if pause > retry::PATIENCE {
             return Err(pause);
@@ -387,12 +389,12 @@ async fn wait(pass: &Pass<'_>, rest: Duration) -> Result<(), Duration> {
     Ok(())
 }
 
-/// A model that is left alone for so long, in words.
+/// The message for a model that is skipped for this long.
 fn alone(name: &str, rest: Duration) -> String {
     format!("{name} failed before and is not asked for {} s", rest.as_secs() + 1)
 }
 
-/// A model with its key and address, none of which can be read off it.
+/// A hash for a model with its key and address, which reveals neither.
 fn key_of(facts: &Facts) -> String {
     let mut hasher = DefaultHasher::new();
     facts.auth.api_key.as_ref().map(super::Secret::reveal).hash(&mut hasher);
@@ -400,7 +402,7 @@ fn key_of(facts: &Facts) -> String {
     format!("{} {:x}", facts.name(), hasher.finish())
 }
 
-/// Makes room for the answer within what the model can do.
+/// Limits the answer to what the model can do.
 fn fit(found: &ResolvedModel, request: &mut Request) -> Result<(), Failure> {
     let model = &found.facts.model;
     if let Some(most) = model.max_tokens.filter(|most| *most > 0) {

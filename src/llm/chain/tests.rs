@@ -1,4 +1,4 @@
-//! The order in which models are asked, and how often, with a host that plays a script.
+//! In which order and how often models are asked, with a scripted host.
 
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -11,7 +11,7 @@ use crate::llm::Reply;
 type Answers = Box<dyn Fn(Option<&str>) -> Answer + Send + Sync>;
 type Models = Box<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 
-/// A host whose models are `provider/id` → what they answer; one that is missing is unknown. The session's sibling is
+/// A host whose models map `provider/id` to their answers; others are unknown. The session's sibling is
 /// `own/small`.
 struct Script {
     answer: Answers,
@@ -125,7 +125,7 @@ async fn the_first_usable_model_is_asked_and_looked_up_once() {
 }
 
 #[tokio::test]
-async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own() {
+async fn named_models_come_first_then_the_sibling_then_the_sessions_own() {
     let asked = async |known: &'static str, names: &[&str]| {
         let script = Script::new(move |name| (name == known).then(|| facts(name)), reply);
         let names = names.iter().map(ToString::to_string).collect();
@@ -138,7 +138,7 @@ async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own(
     let last = ["resolve a/one", "resolve cheapest", "resolve session", "ask session"];
     assert_eq!(asked("own/model", &["a/one"]).await, last);
     assert_eq!(asked("own/model", &[]).await, ["resolve session", "ask session"]);
-    // One that is named already is not asked twice.
+    // A model that is also in the settings is not asked twice.
     let refuse = |_: Option<&str>| Err(Failure::answered_with(400, None, "no"));
     let script = Script::new(|name| (name == "own/small").then(|| facts(name)), refuse);
     let settings = Settings { compaction_models: vec!["own/small".into()], ..settings() };
@@ -150,7 +150,7 @@ async fn after_those_that_are_named_comes_the_sibling_and_then_the_sessions_own(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_whose_key_never_comes_gives_way_to_the_next() {
+async fn a_model_whose_key_never_arrives_is_skipped() {
     let script = Script::new(|name| Some(facts(name)), reply);
     let settings = Settings { compaction_models: vec!["never/answers".into(), "b/two".into()], ..settings() };
     let chain = chain_with(&script, &settings, Arc::new(ProviderState::new(&settings)));
@@ -158,11 +158,12 @@ async fn a_model_whose_key_never_comes_gives_way_to_the_next() {
     for _ in 0..2 {
         assert_eq!(chain.ask(request("q")).await.unwrap().model.as_deref(), Some("b/two"));
     }
-    // Waited for once, not for each question.
+    // The wait happens once, not for each question.
     assert_eq!(began.elapsed(), LOOKUP);
 }
 
-/// Every question is put to `a/one` first, which fails so; what becomes of `questions`, one after the other.
+/// Asks `questions`, one after the other, of `a/one` first, which fails like this. Returns the log, the time
+/// and the answers.
 async fn failing(
     failure: Failure,
     settings: &Settings,
@@ -190,7 +191,7 @@ fn times(asked: &[String], model: &str) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_pass_is_tried_again_and_what_may_not_goes_to_the_next_at_once() {
+async fn transient_failures_are_retried_and_others_go_to_the_next_model() {
     let busy = |status| Failure::answered_with(status, None, "busy");
     let cases = [
         (busy(429), 4),
@@ -220,24 +221,25 @@ async fn what_may_pass_is_tried_again_and_what_may_not_goes_to_the_next_at_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_is_asked_again_when_it_wants_to_be_and_left_alone_if_that_is_too_late() {
+async fn a_provider_is_retried_when_it_asks_and_skipped_if_that_is_too_late() {
     let later = |ms| Failure { retry_after_ms: Some(ms), ..Failure::answered_with(429, None, "slow down") };
     let (asked, took, _) = failing(later(20_000), &settings(), 1).await;
     assert_eq!((times(&asked, "a/one"), took.as_secs()), (4, 60));
-    // Beyond what anybody waits for: the next model at once, also for later questions, until the time has come.
+    // Longer than anyone waits: the next model is asked at once, also for later questions, until the pause is
+    // over.
     let (asked, took, _) = failing(later(31_000), &settings(), 5).await;
     assert_eq!((times(&asked, "a/one"), times(&asked, "b/two"), took.as_secs()), (1, 5, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_failed_calls_used_is_not_forgotten() {
+async fn failed_calls_usage_is_counted() {
     let failure = Failure { usage: Some(json!({"input": 2})), ..Failure::answered_with(503, None, "") };
     let (.., answers) = failing(failure, &settings(), 1).await;
     assert_eq!(answers[0].as_ref().unwrap().usage, Some(json!({"input": 9})));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_found_dead_is_left_alone_beyond_the_compaction_and_tried_once_later() {
+async fn a_dead_model_is_skipped_across_compactions_and_retried_once_later() {
     let script = Script::new(
         |name| Some(facts(name)),
         |model| match model {
@@ -255,7 +257,7 @@ async fn a_model_found_dead_is_left_alone_beyond_the_compaction_and_tried_once_l
         dead.push(times(&script.log(), "ask a/one"));
         tokio::time::advance(Duration::from_secs(61)).await;
     }
-    // Three questions find out; after a minute one tries, then it is left alone for two.
+    // Three questions find out; after a minute one retries, then the model is skipped for two minutes.
     assert_eq!(dead, [3, 1, 0]);
 }
 
@@ -284,10 +286,10 @@ async fn a_new_key_is_a_new_chance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_a_limit_is_reached_nobody_is_asked_any_more() {
+async fn no_model_is_asked_after_a_limit_is_reached() {
     let limited = Settings { model_tokens_per_hour: 6, ..settings() };
     let (asked, took, answers) = failing(Failure::said("503"), &limited, 3).await;
-    // Four calls and one, then one more, each of one token, and the limit.
+    // Four calls and one, then one more, each of one token, reach the limit.
     assert_eq!((asked.len(), times(&asked, "a/one")), (6, 5));
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1);
     let spent = answers[2].as_ref().unwrap_err();
@@ -298,7 +300,7 @@ async fn when_a_limit_is_reached_nobody_is_asked_any_more() {
     assert!(took < Duration::from_secs(10));
 }
 
-/// A plain model, at a port where nobody listens.
+/// A plain model at a port where nothing listens.
 fn deaf(name: &str) -> Value {
     let mut facts = facts(name);
     facts["model"]["api"] = json!("openai-completions");
@@ -318,7 +320,7 @@ async fn a_plain_model_that_only_the_host_reaches_is_asked_through_the_host() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_a_failure_and_does_not_go_to_the_host_which_would_take_the_key_along() {
+async fn a_redirect_fails_without_asking_the_host_which_would_forward_the_key() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -340,7 +342,7 @@ async fn a_redirect_is_a_failure_and_does_not_go_to_the_host_which_would_take_th
 }
 
 #[tokio::test]
-async fn what_nobody_reaches_fails_once_for_both_ways_and_shows_no_key() {
+async fn an_unreachable_model_fails_once_for_both_ways_and_shows_no_key() {
     let key = "a-rather-long-key";
     let model = move |name: &str| {
         let mut facts = deaf(name);
@@ -369,13 +371,13 @@ async fn a_useless_answer_is_an_answer() {
 }
 
 #[tokio::test]
-async fn the_session_s_model_is_the_last() {
+async fn the_sessions_own_model_is_asked_last() {
     let script = Script::new(|name| (name == "own/model").then(|| facts(name)), reply);
     assert_eq!(chain(&script).ask(request("q")).await.unwrap().model, None);
 }
 
 #[tokio::test]
-async fn a_question_beyond_a_model_s_window_is_not_put_to_it_and_no_other_takes_its_place() {
+async fn a_question_larger_than_the_window_is_asked_of_no_model() {
     let script = Script::new(
         |name| {
             let mut facts = facts(name);
@@ -390,14 +392,14 @@ async fn a_question_beyond_a_model_s_window_is_not_put_to_it_and_no_other_takes_
     else {
         panic!("it was asked");
     };
-    // The window without what Pi keeps free, the answer, and the system prompt.
+    // The window minus what Pi keeps free, the answer, and the system prompt.
     assert_eq!(room, 10_000 - 4_096 - 500 - 1);
     assert_eq!(script.log(), ["resolve a/one"]);
     assert!(chain.ask(request(&"word ".repeat(4_000))).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_window_that_has_room_for_nothing_is_passed_over() {
+async fn a_model_with_too_small_a_window_is_skipped() {
     let script = Script::new(
         |name| {
             let mut facts = facts(name);
@@ -410,7 +412,7 @@ async fn a_window_that_has_room_for_nothing_is_passed_over() {
 }
 
 #[tokio::test]
-async fn with_no_model_at_all_it_says_what_was_tried() {
+async fn without_any_model_the_error_says_what_was_tried() {
     let script = Script::new(|_| None, reply);
     let failure = chain(&script).ask(request("q")).await.unwrap_err();
     assert!(!failure.answered());
@@ -421,7 +423,7 @@ async fn with_no_model_at_all_it_says_what_was_tried() {
     );
 }
 
-/// A question of about 2,000 tokens, and within the session of about 50; answers to it have a `t`.
+/// A question of about 2,000 tokens, or about 50 within the session. Answers to it contain a `t`.
 fn question_in_session(mark: &str) -> Request {
     let prompt = "Which part of the above is it?".to_owned();
     let (first, last) = ("e1".to_owned(), "e9".to_owned());
@@ -429,7 +431,7 @@ fn question_in_session(mark: &str) -> Request {
     Request { in_session, ..request(&"long ago ".repeat(1_000)) }
 }
 
-/// The log of `times` questions to the session's own model, with so many tokens cached; `t` is its answer.
+/// The log of `times` questions to the session's own model with this many tokens cached; it answers `t`.
 async fn asked_in_session(cached: Option<usize>, cost: Value, mark: &str, times: usize) -> Vec<String> {
     let model = move |name: &str| {
         let mut facts = facts(name);
@@ -450,13 +452,13 @@ fn cost(input: f64, read: f64) -> Value {
 }
 
 #[tokio::test]
-async fn the_sessions_model_is_asked_within_the_session_where_that_costs_less() {
+async fn the_sessions_model_is_asked_within_the_session_if_cheaper() {
     for (cached, cost, within) in [
         (Some(5_000), cost(3.0, 0.3), true),
         (Some(5_000), cost(0.0, 0.0), true),
         (Some(5_000), json!({"input": "?"}), true),
         (None, cost(3.0, 0.3), false),
-        // As much as the question itself, without any cache, and no room for the answer.
+        // As expensive as the question without a cache; no room for the answer.
         (Some(8_000), cost(3.0, 1.5), false),
         (Some(5_000), cost(3.0, 0.0), false),
         (Some(9_600), cost(3.0, 0.03), false),
@@ -467,20 +469,20 @@ async fn the_sessions_model_is_asked_within_the_session_where_that_costs_less() 
 }
 
 #[tokio::test]
-async fn a_model_that_goes_on_with_its_work_is_asked_beside_the_session() {
+async fn a_model_that_continues_its_work_is_asked_outside_the_session() {
     let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "Expand", 3).await;
     assert_eq!(log, ["ask in session", "ask session", "ask in session", "ask session", "ask session"]);
 }
 
 #[tokio::test]
-async fn of_questions_at_once_one_finds_out_whether_the_model_answers_within_the_session() {
+async fn one_of_several_questions_tests_asking_within_the_session() {
     for (mark, within) in [("Expand", 2), ("t", 4)] {
         let cost = |name: &str| {
             let mut facts = facts(name);
             facts["model"]["cost"] = cost(3.0, 0.3);
             Some(facts)
         };
-        // Every answer came out of the cache.
+        // Every answer came from the cache.
         let usage = json!({"input": 1, "cacheRead": 5_000});
         let answer = move |_: Option<&str>| Ok(Reply { usage: Some(usage.clone()), ..reply(None)? });
         let script = Arc::new(Script::with_cached(Some(5_000), cost, answer));
@@ -494,14 +496,14 @@ async fn of_questions_at_once_one_finds_out_whether_the_model_answers_within_the
 }
 
 #[tokio::test]
-async fn where_the_provider_has_nothing_cached_the_session_is_left_alone() {
-    // The script's answers report a prompt of one token, and none of it out of the cache.
+async fn without_cached_tokens_nothing_is_asked_within_the_session() {
+    // The script's answers report a prompt of one token, none of it from the cache.
     let log = asked_in_session(Some(5_000), cost(3.0, 0.3), "t", 3).await;
     assert_eq!(log, ["ask in session", "ask in session", "ask session"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_in_trouble_has_its_rest_before_it_is_asked_beside_the_session() {
+async fn a_provider_in_trouble_is_not_asked_outside_the_session_at_once() {
     for (status, log) in [
         (400, ["resolve session", "ask in session", "ask session"].as_slice()),
         (500, &["resolve session", "ask in session"]),

@@ -1,4 +1,4 @@
-//! The wire format `openai-completions`, as Pi speaks it.
+//! The wire format `openai-completions`, as Pi implements it.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::super::cost::{Used, count};
 use super::super::{ModelFacts, Request};
 use super::refused;
 
-/// The request's body. The order of the fields is Pi's.
+/// The request's body, with fields in Pi's order.
 pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
     let ways = Ways::of(model);
     let mut messages = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
         body["store"] = false.into();
     }
     body[ways.max_tokens_field] = most_tokens.into();
-    // No thinking is asked for; some models have to be told.
+    // No thinking is wanted, and some models must be told so.
     if model.reasoning
         && ways.reasoning_effort
         && let Some(off) = model.thinking_levels.get("off").and_then(Value::as_str)
@@ -30,7 +30,7 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
     body
 }
 
-/// The answer as the assistant message that Pi would make of it.
+/// Converts the answer to the assistant message that Pi would make of it.
 pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
     let choice = &answer["choices"][0];
     let usage = [&answer["usage"], &choice["usage"]].into_iter().find(|usage| usage.is_object());
@@ -48,7 +48,7 @@ pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
         "usage": used(usage.unwrap_or(&Value::Null)).report(&model.cost),
         "stopReason": end.as_deref().unwrap_or("error"),
     });
-    // A refusal may come with a good end, in place of the content.
+    // A refusal may come with a normal finish reason, in place of the content.
     let refusal = choice["message"]["refusal"].as_str().filter(|said| !said.is_empty());
     if let Some(said) = refusal {
         message["stopReason"] = "error".into();
@@ -68,7 +68,7 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// Providers disagree where they put what came from a cache; what was thought is part of the output.
+/// Providers report cached tokens in different fields; thinking is part of the output.
 fn used(usage: &Value) -> Used {
     let prompt = &usage["prompt_tokens_details"];
     let cached = [&prompt["cached_tokens"], &usage["prompt_cache_hit_tokens"], &usage["cached_tokens"]];
@@ -84,7 +84,7 @@ fn used(usage: &Value) -> Used {
     }
 }
 
-/// How a provider differs from the format's inventor.
+/// How a provider deviates from OpenAI's own format.
 struct Ways {
     store: bool,
     developer_role: bool,
@@ -94,8 +94,8 @@ struct Ways {
 }
 
 impl Ways {
-    /// What the model's definition says; else what Pi guesses from the address. Of those for which it guesses anything, only
-    /// one is asked without Pi.
+    /// From the model's definition, otherwise Pi's guess by address. Of the providers for which Pi guesses,
+    /// only one is asked without Pi.
     fn of(model: &ModelFacts) -> Self {
         let usual = !(model.provider == "cerebras" || model.base_url.contains("cerebras.ai"));
         let says = |key: &str| model.compat.get(key).and_then(Value::as_bool);

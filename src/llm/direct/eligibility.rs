@@ -1,7 +1,7 @@
-//! Which models are plain: one API key, one address, and nothing special that we do not know of.
+//! Decides which models are plain: one API key, one address, and nothing special that we do not know.
 //!
-//! This is a list of what is let through; in doubt a model is Pi's. Pi knows each provider's peculiarities and learns new
-//! ones with each version: what an unknown field may mean is Pi's to know.
+//! This is an allowlist; in doubt, Pi asks the model. Pi knows each provider's peculiarities and learns new
+//! ones with each version, so an unknown field is left to Pi.
 
 use reqwest::Url;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::super::{Facts, Headers, Secret};
 use super::Wire;
 
-/// Everything about the request but its body.
+/// Everything about the request except its body.
 pub(super) struct Plan {
     pub wire: Wire,
     pub url: Url,
-    /// Marked as sensitive where they come from the user.
+    /// Values from the user are marked as sensitive.
     pub headers: HeaderMap,
 }
 
-/// Providers that Pi asks in ways of their own, by name …
+/// Providers that Pi treats specially, by name …
 const SPECIAL_PROVIDERS: [&str; 23] = [
     "ant-ling",
     "azure",
@@ -45,7 +45,7 @@ const SPECIAL_PROVIDERS: [&str; 23] = [
     "zai-coding-cn",
 ];
 
-/// … and by address, since users may call them otherwise.
+/// … and by address, since users may name them differently.
 const SPECIAL_HOSTS: [&str; 22] = [
     "amazonaws.com",
     "ant-ling.com",
@@ -71,10 +71,10 @@ const SPECIAL_HOSTS: [&str; 22] = [
     "z.ai",
 ];
 
-/// What a model's description may hold beside the fields that are read: none of it changes one question of text.
+/// Fields of a model's description, besides those read, that do not affect a single text question.
 const HARMLESS_FIELDS: [&str; 5] = ["name", "input", "inputLimits", "promptCache", "type"];
 
-/// Peculiarities that are followed.
+/// Peculiarities that are implemented.
 const FOLLOWED: [&str; 5] = [
     "supportsStore",
     "supportsDeveloperRole",
@@ -83,8 +83,8 @@ const FOLLOWED: [&str; 5] = [
     "maxTokensField",
 ];
 
-/// Peculiarities without a meaning for one question of text that is neither streamed nor cached: they concern tools, earlier
-/// messages, thinking that is asked for, sessions.
+/// Peculiarities that do not affect a single text question without streaming or caching: they concern tools,
+/// earlier messages, requested thinking or sessions.
 const HARMLESS: [&str; 30] = [
     "allowEmptySignature",
     "cacheControlFormat",
@@ -118,7 +118,7 @@ const HARMLESS: [&str; 30] = [
     "zaiToolStream",
 ];
 
-/// Headers that say how a request is carried, or ask for something that only Pi knows how to handle.
+/// Headers that control transport, or request something only Pi can handle.
 const CARRYING: [&str; 8] = [
     "accept-encoding",
     "anthropic-beta",
@@ -130,7 +130,7 @@ const CARRYING: [&str; 8] = [
     "transfer-encoding",
 ];
 
-/// How the model is to be asked without Pi; none if it is not plain. `variable` reads the environment.
+/// How to ask the model without Pi; `None` if it is not plain. `variable` reads the environment.
 pub(super) fn plan(facts: &Facts, variable: impl Fn(&str) -> Option<String>) -> Option<Plan> {
     let (model, auth) = (&facts.model, &facts.auth);
     let wire = match model.api.as_str() {
@@ -160,7 +160,7 @@ pub(super) fn plan(facts: &Facts, variable: impl Fn(&str) -> Option<String>) -> 
     Some(Plan { wire, url, headers })
 }
 
-/// Nothing, in one of its forms.
+/// An empty value of any type.
 fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -179,13 +179,13 @@ fn is_known(wire: Wire, reasoning: bool, key: &str, value: &Value) -> bool {
     }
     match key {
         "maxTokensField" => value == "max_tokens" || value == "max_completion_tokens",
-        // A model that does not think needs not be told how not to.
+        // A model that does not think need not be told not to.
         "thinkingFormat" => value == "openai" || !reasoning,
         other => FOLLOWED.contains(&other) && value.is_boolean(),
     }
 }
 
-/// Variables that change what Pi's clients send, or whom they trust.
+/// Whether no variable changes what Pi's clients send, or whom they trust.
 fn is_plain_environment(wire: Wire, variable: impl Fn(&str) -> Option<String>) -> bool {
     let own: &[&str] = match wire {
         Wire::Completions => &["OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"],
@@ -207,7 +207,7 @@ fn address(wire: Wire, base: &str) -> Option<Url> {
         || base.fragment().is_some()
         || !base.username().is_empty()
         || base.password().is_some()
-        // A place holder that Pi fills in.
+        // A placeholder that Pi fills in.
         || base.path().contains("%7B")
         // Anywhere: a gateway may have it in its path, and Pi looks there too.
         || SPECIAL_HOSTS.iter().any(|host| whole.contains(host));

@@ -1,7 +1,8 @@
-//! One HTTP request: sent once, its answer read whole and within bounds.
+//! One HTTP request: sent once, with its answer read completely and within bounds.
 //!
-//! The process has one client, made when it is first needed. It trusts whom the system trusts, and whom `NODE_EXTRA_CA_CERTS`
-//! names as Node does, and takes the proxies that Pi takes. A redirect is not followed: it would take the key along.
+//! The process has one client, created when first needed. Like Node, it trusts the system's certificates and
+//! those of `NODE_EXTRA_CA_CERTS`, and it uses Pi's proxies. It does not follow redirects, which would
+//! forward the key.
 
 use std::error::Error;
 use std::path::Path;
@@ -19,23 +20,23 @@ use super::{retry_after, variable};
 use crate::files;
 use crate::llm::{Failure, Kind};
 
-/// No file of certificates is larger, in bytes.
+/// The largest file of certificates, in bytes.
 const CERTIFICATES: u64 = 16 << 20;
-/// No answer to a question of ours comes near this, bytes.
+/// The largest answer, in bytes; ours are far smaller.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// Who is not reached by then is not there.
+/// A server that takes longer to connect counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Servers close idle connections, and a request sent just then is lost.
+/// Servers close idle connections, and a request sent at that moment is lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A place to ask at.
+/// A model's address.
 pub(super) struct Endpoint {
     client: Client,
     url: Url,
     headers: HeaderMap,
 }
 
-/// What came back.
+/// A server's answer.
 pub(super) struct Response {
     pub status: u16,
     pub retry_after_ms: Option<u64>,
@@ -43,7 +44,7 @@ pub(super) struct Response {
 }
 
 impl Endpoint {
-    /// None where this process has no way to get there: then Pi's has to do.
+    /// `None` if this process can't get there: then Pi must ask.
     pub(super) fn new(plan: &Plan) -> Option<Self> {
         static WAYS: OnceLock<Option<Ways>> = OnceLock::new();
         let ways = WAYS.get_or_init(|| Ways::read(variable)).as_ref()?;
@@ -51,10 +52,10 @@ impl Endpoint {
         Some(Self { client, url: plan.url.clone(), headers: plan.headers.clone() })
     }
 
-    /// Sends a body of JSON.
+    /// Sends a JSON body.
     ///
     /// # Errors
-    /// When no whole answer comes, whatever its status. There is no time limit here.
+    /// When no complete answer arrives, whatever its status. There is no time limit here.
     pub(super) async fn post(&self, body: String) -> Result<Response, Failure> {
         let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
         let mut response = request.send().await.map_err(unreachable)?;
@@ -72,17 +73,17 @@ impl Endpoint {
     }
 }
 
-/// The process's client.
+/// The process's clients.
 struct Ways {
-    /// None on a system without certificates to trust; Node brings its own.
+    /// `None` on a system without trusted certificates; Node brings its own.
     secure: Option<Client>,
     plain: Client,
 }
 
 impl Ways {
-    /// None where a proxy is wanted that can't be used.
+    /// `None` if a required proxy can't be used.
     fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        // Fails where it was done before.
+        // Fails if it is already installed.
         drop(rustls::crypto::ring::default_provider().install_default());
         let proxies = Proxies::read(&variable)?;
         let builder = || builder(proxies.clone());
@@ -90,7 +91,7 @@ impl Ways {
             variable("NODE_EXTRA_CA_CERTS").and_then(|file| files::read(Path::new(&file), CERTIFICATES).ok());
         let extra = extra.and_then(|pem| Certificate::from_pem_bundle(&pem).ok()).unwrap_or_default();
         let trusting = |extra: Vec<Certificate>| builder().tls_certs_merge(extra).build().ok();
-        // As in Node, a file of certificates that can't be used is no reason to do without the others.
+        // As in Node, an unusable file of certificates does not exclude the others.
         let secure = trusting(extra).or_else(|| trusting(Vec::new()));
         let plain = secure.clone().or_else(|| builder().tls_certs_only([]).build().ok())?;
         Some(Self { secure, plain })
@@ -105,7 +106,7 @@ fn builder(proxies: Proxies) -> ClientBuilder {
         .proxy(Proxy::custom(move |url| proxies.of(url).cloned()))
 }
 
-/// In the words of the innermost error; those around it say only that something failed.
+/// Uses the innermost error's message; the outer ones say only that something failed.
 fn unreachable(error: reqwest::Error) -> Failure {
     let (kind, what) = match error.is_connect() {
         true => (Kind::Unconnected, "it can't be reached"),
@@ -124,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extra_certificates_that_cannot_be_used_take_nothing_away() {
+    fn unusable_extra_certificates_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("extra.pem");
         let secure = Ways::read(|_| None).unwrap().secure.is_some();
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_proxy_is_none_of_ours_there_is_no_way() {
+    fn an_unsupported_proxy_leaves_the_request_to_pi() {
         assert!(Ways::read(|name| (name == "HTTPS_PROXY").then(|| "socks5://h:1".into())).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The wire format `anthropic-messages`, as Pi speaks it.
+//! The wire format `anthropic-messages`, as Pi implements it.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::super::cost::{Used, count};
 use super::super::{ModelFacts, Request};
 use super::refused;
 
-/// The request's body. The order of the fields is Pi's.
+/// The request's body, with fields in Pi's order.
 pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) -> Value {
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let mut body = json!({
@@ -18,14 +18,14 @@ pub(super) fn body(model: &ModelFacts, request: &Request, most_tokens: usize) ->
     if !request.system.is_empty() {
         body["system"] = text(&request.system);
     }
-    // Null says that its thinking can't be switched off.
+    // Null means that its thinking can't be disabled.
     if model.reasoning && model.thinking_levels.get("off") != Some(&Value::Null) {
         body["thinking"] = json!({"type": "disabled"});
     }
     body
 }
 
-/// The answer as the assistant message that Pi would make of it.
+/// Converts the answer to the assistant message that Pi would make of it.
 pub(super) fn message(model: &ModelFacts, answer: &Value) -> Value {
     let refused = || refused(answer["stop_details"]["explanation"].as_str().unwrap_or_default());
     let end = match answer["stop_reason"].as_str() {

@@ -1,8 +1,8 @@
-//! Asking a model straight over HTTP, without Pi.
+//! Asks a model directly over HTTP, without Pi.
 //!
-//! A question of ours is small: a system prompt, one text, an answer in one piece. For providers that take a plain API key
-//! that is one request in one of two wire formats, and Pi's JavaScript thread, which may be busy, has no part in it. The
-//! request is the one that Pi would send, but not streamed; where Pi knows of anything special, [`direct`] says no.
+//! Our questions are small: a system prompt, one text, one complete answer. For providers with a plain API
+//! key that is one request in one of two wire formats, without Pi's JavaScript thread, which may be busy. The
+//! request equals Pi's, but without streaming; for anything special, [`direct`] returns `None`.
 
 mod completions;
 mod eligibility;
@@ -23,18 +23,18 @@ use super::failure::complaint;
 use super::{Answer, Facts, Failure, Model, ModelFacts, Pending, Request, Secret, pi_size, read_message};
 use crate::model::read_json;
 
-/// Kept free of an answer in a context window, by Pi too: what the prompt takes is an estimate.
+/// Tokens kept free in a context window, as in Pi, because the prompt's size is an estimate.
 pub(super) const WINDOW_MARGIN: usize = 4_096;
 /// A model that can be asked without Pi.
 pub struct Direct {
     model: ModelFacts,
     wire: Wire,
     line: Endpoint,
-    /// What must not be in an error text.
+    /// Secrets to remove from error messages.
     secrets: Vec<Secret>,
 }
 
-/// How a question is written and an answer read.
+/// The format of questions and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wire {
     /// `openai-completions`.
@@ -43,21 +43,21 @@ enum Wire {
     Messages,
 }
 
-/// The model, if it can be asked without Pi; none when anything about it is special.
+/// The model, if it can be asked without Pi; `None` if anything about it is special.
 #[must_use]
 pub fn direct(facts: &Facts) -> Option<Direct> {
     let plan = eligibility::plan(facts, variable)?;
     let line = Endpoint::new(&plan)?;
     let headers = facts.model.headers.iter().chain(facts.auth.headers.iter());
-    // A short value is a word like any other, and no key.
+    // A short value is an ordinary word, not a key.
     let values = headers.filter_map(|(_, value)| value.cloned()).filter(|value| value.reveal().len() >= 12);
     let secrets = facts.auth.api_key.clone().into_iter().chain(values).collect();
-    // The key may have brought an address along, and addresses tell something.
+    // The key may have come with an address, and completions infers peculiarities from it.
     let model = ModelFacts { base_url: plan.url.to_string(), ..facts.model.clone() };
     Some(Direct { model, wire: plan.wire, line, secrets })
 }
 
-/// A variable of the environment. Tests have none, whatever the machine has that they run on.
+/// A variable of the environment. In tests there are none, whatever the machine has.
 fn variable(name: &str) -> Option<String> {
     if cfg!(test) { None } else { std::env::var(name).ok() }
 }
@@ -71,7 +71,8 @@ impl Direct {
         }
     }
 
-    /// As many tokens as the model can answer, within what is asked for, by Pi's own estimate of the question.
+    /// As many tokens as the model can answer, up to the requested number, by Pi's own estimate of the
+    /// question.
     fn most_tokens(&self, request: &Request) -> usize {
         let model = &self.model;
         let most = model
@@ -93,7 +94,7 @@ impl Direct {
         }
         let failed = |reason: String| Failure { status: Some(said.status), ..Failure::unreachable(reason) };
         let json = json.ok_or_else(|| failed("its answer is not JSON".into()))?;
-        // Some gateways report failures with a good status.
+        // Some gateways report failures with a success status.
         if json["error"].is_object() || json["error"].is_string() {
             return Err(failed(complaint(Some(&json), &said.text)));
         }
@@ -122,7 +123,7 @@ impl Model for Direct {
     }
 }
 
-/// A model's refusal in words by which it is known as such.
+/// Words a model's refusal so that it is recognized as one.
 fn refused(said: &str) -> String {
     let said = said.trim();
     if said.is_empty() { "the model refused to answer".into() } else { format!("the model refused: {said}") }

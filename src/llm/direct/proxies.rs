@@ -1,8 +1,8 @@
-//! Which proxy a request takes: the one that Pi's would take, by the environment.
+//! Chooses a request's proxy as Pi would, from the environment.
 //!
-//! The rules are those of Pi's HTTP client and not the usual ones: small letters first, HTTPS takes the proxy for HTTP when it
-//! has none of its own, and no address is exempt by nature, not even one's own machine's. `ALL_PROXY`, which Pi does not know,
-//! comes last. Pi's setting `httpProxy` ends up in the environment.
+//! The rules are those of Pi's HTTP client, not the usual ones: lowercase names first, HTTPS falls back to
+//! the proxy for HTTP, and no address is exempt by default, not even localhost. `ALL_PROXY`, which Pi does
+//! not know, comes last. Pi's setting `httpProxy` ends up in the environment.
 
 use reqwest::Url;
 
@@ -21,9 +21,9 @@ enum NotFor {
 }
 
 impl Proxies {
-    /// None where a proxy is named that can't be used here.
+    /// `None` if a proxy is configured that can't be used here.
     pub(super) fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        // An empty one counts as said.
+        // An empty variable counts as set.
         let said = |name: &str| variable(&name.to_lowercase()).or_else(|| variable(name)).unwrap_or_default();
         let all = usable(&said("ALL_PROXY")).ok().flatten();
         let http = usable(&said("HTTP_PROXY")).ok()?;
@@ -35,7 +35,7 @@ impl Proxies {
         })
     }
 
-    /// The proxy to take for an address.
+    /// The proxy for an address.
     pub(super) fn of(&self, url: &Url) -> Option<&Url> {
         let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
         proxy.as_ref().filter(|_| !self.not_for.covers(url))
@@ -62,7 +62,7 @@ impl NotFor {
     }
 }
 
-/// A host, or all below it, perhaps at one port only.
+/// Parses a host, or all hosts below it, optionally with a port.
 fn entry(said: &str) -> (String, Option<u16>) {
     let (name, port) = match said.rsplit_once(':') {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, port.parse().ok()),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_which() {
+    fn the_environment_selects_the_proxy() {
         let cases: [(Environment<'_>, &str, Option<&str>); 13] = [
             (&[], "https://a.b/", None),
             (&[("HTTPS_PROXY", "http://p:1")], "https://a.b/", Some("http://p:1/")),
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kinds_of_proxies_are_none_of_ours() {
+    fn other_kinds_of_proxies_are_unsupported() {
         assert!(read(&[("HTTPS_PROXY", "socks5://p:1")]).is_none());
         assert!(read(&[("HTTP_PROXY", "nonsense")]).is_none());
     }

@@ -1,10 +1,10 @@
-//! When a provider wants to be asked again, as it says in its headers.
+//! Reads from a provider's headers when to retry.
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// In how many ms, if it says so: `retry-after-ms`, or `retry-after` in seconds or as a date.
+/// The delay in ms, if given: `retry-after-ms`, or `retry-after` in seconds or as a date.
 pub(super) fn in_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let text = |value: Option<&reqwest::header::HeaderValue>| {
         value?.to_str().ok().map(|text| text.trim().to_owned())
@@ -20,7 +20,7 @@ pub(super) fn in_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     })
 }
 
-/// Never earlier than said, and not before now.
+/// Rounds up, to 0 at least.
 fn whole(ms: f64) -> Option<u64> {
     if !ms.is_finite() {
         return None;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_its_forms_are_read() {
+    fn every_form_of_retry_after_is_parsed() {
         let now: Timestamp = "2026-11-06T08:49:37Z".parse().unwrap();
         let cases = [
             (vec![("retry-after", "2")], Some(2_000)),

@@ -1,4 +1,4 @@
-//! What a change does to notes, and what is refused.
+//! What changes do to notes, and which are rejected.
 
 use super::*;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn add(text: &str) -> Change {
 }
 
 #[test]
-fn a_number_is_never_given_twice_and_each_note_says_who_wrote_it_last() {
+fn numbers_are_unique_and_each_note_knows_its_last_author() {
     let mut notes = Notes::default();
     assert_eq!(notes.apply(&add("one"), false).unwrap(), 1);
     assert_eq!(notes.apply(&add("two"), false).unwrap(), 2);
@@ -20,12 +20,12 @@ fn a_number_is_never_given_twice_and_each_note_says_who_wrote_it_last() {
     assert_eq!(notes.list(), [note(1, "uno"), note(3, "three")]);
     notes.apply(&Change::Clear, true).unwrap();
     assert_eq!(notes.apply(&add("four").numbered(Some(9)), false).unwrap(), 9);
-    // Two that were given the same number are two all the same.
+    // Two notes given the same number are still two.
     assert_eq!(notes.apply(&add("five").numbered(Some(9)), false).unwrap(), 10);
 }
 
 #[test]
-fn what_the_user_wrote_the_model_cannot_change() {
+fn the_model_cannot_change_the_users_notes() {
     let mut notes = Notes::default();
     notes.apply(&add("a rule"), true).unwrap();
     for change in [Change::Remove { number: 1 }, Change::Replace { number: 1, text: "none".into() }] {
@@ -37,7 +37,7 @@ fn what_the_user_wrote_the_model_cannot_change() {
 }
 
 #[test]
-fn what_cannot_be_noted_is_told_in_one_sentence_and_changes_nothing() {
+fn invalid_changes_are_rejected_with_one_sentence_and_change_nothing() {
     let mut notes = Notes::default();
     for n in 0..4 {
         notes.apply(&add(&format!("note of number {n}")), false).unwrap();
@@ -64,7 +64,7 @@ fn what_cannot_be_noted_is_told_in_one_sentence_and_changes_nothing() {
 }
 
 #[test]
-fn several_changes_are_made_together_or_not_at_all() {
+fn several_changes_are_atomic() {
     let mut notes = Notes::default();
     let read = |changes| Change::read(&json!({ "changes": changes })).unwrap();
     let first = read(json!([{"text": "build with make"}, {"text": "ship on Friday"}]));
@@ -108,7 +108,7 @@ fn a_call_is_read_leniently_and_its_text_is_one_line() {
     ] {
         assert!(read(json!({ "changes": changes })).unwrap_err().starts_with(why));
     }
-    // As versions before this one called the tool.
+    // The format of earlier versions' calls.
     assert_eq!(read(json!({"action": "add", "text": true})), Ok(vec![add("true")]));
     assert!(read(json!({"action": "add"})).unwrap_err().starts_with("text is missing"));
     assert!(read(json!({"action": "replace", "text": "a"})).unwrap_err().starts_with("number is missing"));
@@ -123,7 +123,7 @@ fn a_call_is_read_leniently_and_its_text_is_one_line() {
 proptest! {
     #![proptest_config(crate::tests::extent::cases(256))]
     #[test]
-    fn whatever_is_asked_the_bounds_hold(asked in prop::collection::vec((0_u8..4, 0_u32..12, ".{0,260}"), 0..40)) {
+    fn limits_hold_for_any_changes(asked in prop::collection::vec((0_u8..4, 0_u32..12, ".{0,260}"), 0..40)) {
         let mut notes = Notes::default();
         for (action, number, text) in asked {
             let change = match action {

@@ -1,4 +1,5 @@
-//! A message with what was said before and after it: one page, shared out so that a long neighbor leaves room for the others.
+//! Shows a message with its neighbors on one page, and divides the page so that long ones leave room for the
+//! others.
 
 use super::{Budget, HEADER, Image, Place, Request, Slice, budget_tokens, images, read_message};
 use crate::error::{Error, Result};
@@ -8,40 +9,40 @@ use crate::recall::visibility::Visibility;
 use crate::store::View;
 use crate::tokens;
 
-/// Messages on each side at most.
+/// Maximum number of messages on each side.
 const MOST: usize = 20;
-/// What the line costs that says how to go on in a message that was cut.
+/// Tokens of the line that says how to continue a truncated message.
 const GOING_ON: usize = 40;
-/// What a neighbor is worth showing for.
+/// The fewest tokens worth showing of a neighbor.
 const WORTH_SHOWING: usize = 30;
-/// Room at least: with less not even the nearest neighbors could be shown.
+/// The smallest page: with less, not even the nearest neighbors could be shown.
 const LEAST_ROOM: usize = 400;
-/// A text beyond this many bytes wants all the room there is; it is not counted.
+/// A text longer than this many bytes gets all available room, without counting its tokens.
 const LONG: usize = 48_000;
 
 /// A message among its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighborhood {
-    /// Where it was said.
+    /// Where it is, seen from the current branch.
     pub place: Place,
-    /// The messages, the oldest first.
+    /// The messages, oldest first.
     pub messages: Vec<Neighbor>,
-    /// There is more before the first.
+    /// Whether there are more before the first.
     pub has_earlier: bool,
-    /// There is more after the last.
+    /// Whether there are more after the last.
     pub has_later: bool,
-    /// The pictures of the message that was asked for.
+    /// The images of the requested message.
     pub images: Vec<Image>,
 }
 
 /// One of the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbor {
-    /// Which message.
+    /// Its header.
     pub card: MessageCard,
-    /// Its beginning, or all of it.
+    /// Its text or the beginning of it.
     pub slice: Slice,
-    /// It is the one that was asked for.
+    /// Whether it is the requested one.
     pub is_asked: bool,
 }
 
@@ -78,8 +79,8 @@ fn want(text: &str, room: usize) -> usize {
     if text.len() > LONG { room } else { tokens::estimate(text).min(room) }
 }
 
-/// What each gets of `room`: the one asked for up to half of it and what the others leave, of whom those that want less than
-/// an even share get what they want.
+/// Divides `room`. The requested message gets up to half, plus what the others leave. Those that need less
+/// than an equal share get what they need.
 fn shares(wants: &[usize], asked: usize, room: usize) -> Vec<usize> {
     let first = wants[asked].min(room / 2);
     let mut shares = vec![0; wants.len()];
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_wants_little_gets_it_and_the_rest_is_shared_evenly() {
+    fn short_messages_fit_and_the_rest_is_divided_evenly() {
         assert_eq!(shares(&[10, 20, 30], 1, 100), [10, 20, 30]);
         assert_eq!(shares(&[900, 20, 900], 1, 100), [40, 20, 40]);
         assert_eq!(shares(&[900, 900, 10], 1, 100), [40, 50, 10]);

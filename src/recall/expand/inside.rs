@@ -1,4 +1,4 @@
-//! What matches inside a message, or inside a summary and everything under it: the best lines, with their numbers.
+//! Finds the best matching lines, with their numbers, in a message, or in a summary and everything under it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,48 +16,48 @@ use crate::recall::{MessageCard, SummaryCard};
 use crate::store::View;
 use crate::tokens;
 
-/// Messages under a summary that are looked through at most.
+/// Maximum number of messages searched under a summary.
 const MOST_MESSAGES: usize = 20_000;
-/// Matching lines of one answer at most.
+/// Maximum number of matching lines per answer.
 const MOST_LINES: usize = 30;
-/// Of the best line's weight, the tenths that a line must have.
+/// The least weight of a line, in tenths of the best line's.
 const TENTHS: usize = 3;
-/// Characters of a line that matches.
+/// Characters of a matching line.
 const WIDTH: usize = 240;
-/// Characters of a line beside it.
+/// Characters of a neighboring line.
 const BESIDE: usize = 120;
 
-/// What matches.
+/// The matches in a message or summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// What was looked into.
+    /// The id of the searched message or summary.
     pub handle: String,
-    /// Where it was said.
+    /// Where it is, seen from the current branch.
     pub place: Place,
     /// The texts with the best lines, in order.
     pub excerpts: Vec<Excerpt>,
-    /// Lines that match, on this page and all others.
+    /// The number of matching lines on all pages.
     pub matching: usize,
-    /// Messages that were looked through.
+    /// The number of searched messages.
     pub messages: usize,
-    /// Messages that were not: there are too many.
+    /// The number of messages that were too many to search.
     pub passed_over: usize,
-    /// How many lines that match are left, and the cursor for them.
+    /// How many matching lines are left, and the cursor for them.
     pub left: Option<(usize, String)>,
 }
 
-/// Of one text the lines that match, each with its neighbors.
+/// The matching lines of one text with their neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
-    /// Whose text.
+    /// The text's owner.
     pub of: Named,
-    /// Lines that it has.
+    /// The number of its lines.
     pub total: usize,
     /// Some of them, in order.
     pub lines: Vec<MatchedLine>,
 }
 
-/// What a text belongs to.
+/// The owner of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A message.
@@ -69,29 +69,29 @@ pub enum Named {
 /// A line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedLine {
-    /// Which, from 1.
+    /// Its number, from 1.
     pub number: usize,
-    /// It matches.
+    /// Whether it matches.
     pub matches: bool,
-    /// The piece of it that matches most, or its beginning.
+    /// The part that matches best, or the beginning.
     pub snippet: Snippet,
 }
 
-/// A line that matches.
+/// A matching line.
 #[derive(Clone, Copy)]
 struct Match {
     weight: usize,
-    /// Which text.
+    /// The index of its text.
     text: usize,
-    /// Which line of it, from 0.
+    /// Its index in the text, from 0.
     line: usize,
 }
 
-/// A text that is looked into.
+/// A text to search.
 struct Text {
     of: Named,
     text: String,
-    /// Our own tools said it.
+    /// Whether it is output of our own tools.
     is_echo: bool,
 }
 
@@ -130,7 +130,7 @@ pub(super) fn find(
     })
 }
 
-/// What is looked into: a message, or the summaries and then the messages under one.
+/// What to search: a message, or a summary with the summaries and then the messages under it.
 fn texts_of(
     view: &View<'_>,
     sight: &Visibility<'_>,
@@ -164,8 +164,8 @@ fn read_said(view: &View<'_>, id: MessageId) -> Result<Text> {
     Ok(Text { of: Named::Message(card), text, is_echo: message.is_recall_echo() })
 }
 
-/// The lines that match well enough, the best first. Where there are several texts, what our own tools said is left out: it
-/// repeats what the others say.
+/// The lines that match well enough, best first. With several texts, output of our own tools is skipped
+/// because it repeats the others.
 fn matches(
     view: &View<'_>,
     headings: &[Heading],
@@ -190,12 +190,12 @@ fn matches(
     }
     let best = found.iter().map(|found| found.weight).max().unwrap_or_default();
     found.retain(|found| found.weight * 10 >= best * TENTHS);
-    // Stable: what weighs the same stays in order.
+    // A stable sort: lines of equal weight stay in order.
     found.sort_by_key(|found| std::cmp::Reverse(found.weight));
     Ok(found)
 }
 
-/// The first of `matches` that fit on a page, in the order of the texts, and how many they are.
+/// The first of `matches` that fit on a page, in the order of the texts, and their number.
 fn show(
     view: &View<'_>,
     headings: &[Heading],
@@ -234,7 +234,7 @@ fn show(
     Ok((excerpts.collect(), taken))
 }
 
-/// The lines `wanted` of a text, and those right before and after each.
+/// The lines `wanted` of a text, and those directly before and after each.
 fn excerpt_lines(text: &str, wanted: &BTreeSet<usize>, lookup: &Lookup) -> Vec<MatchedLine> {
     let last = wanted.last().copied().unwrap_or_default() + 1;
     let is_near = |at: usize| (at.saturating_sub(1)..=at + 1).any(|near| wanted.contains(&near));

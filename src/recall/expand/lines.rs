@@ -1,11 +1,11 @@
-//! Lines of a text, as they are asked for: `100-180`.
+//! Parses ranges of lines: `100-180`.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::text;
 
-/// Where the lines `from-to` of `text` stand; lines behind its end are left out.
+/// The bytes of the lines `from-to` of `text`. Lines past its end are left out.
 pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {
     let wrong =
         |what: String| Error::invalid(format!("{what}: write the first and the last line, such as 100-180"));
@@ -22,7 +22,7 @@ pub(super) fn bytes_of(text: &str, lines: &str) -> Result<Range<usize>> {
     let mut start = None;
     let mut all = 0;
     for (line, at) in ends.by_ref() {
-        // The end of the text is no line.
+        // The end of the text does not start a line.
         if at == text.len() && line > 0 {
             break;
         }

@@ -1,11 +1,11 @@
-//! Drill-down: a message whole, or a summary with what it was made from, in pages that leave no byte out.
+//! Drill-down: a whole message, or a summary with its sources, in pages that omit no byte.
 //!
-//! A summary opens into *sections*, breadth first: its text, its children by name, their texts, … the messages of the
-//! leaf summaries last. A cursor names a section and a byte in it, so a page reads only what it shows. The sections of
-//! a smaller depth are the first sections of a greater one.
+//! A summary opens into *sections*, breadth first: its text, the list of its children, their texts, and so
+//! on; the messages of the leaf summaries come last. A cursor names a section and a byte in it, so that a
+//! page reads only what it shows. The sections at a smaller depth are a prefix of those at a greater one.
 //!
-//! Beside that, a message is shown with its neighbors on the branch ([`around`]), and of a message or a whole summary only the
-//! lines that match a query ([`inside`]).
+//! It can also show a message with its neighbors on the branch ([`around`]), or only the matching lines of a
+//! message or a whole summary ([`inside`]).
 
 mod around;
 mod inside;
@@ -29,37 +29,38 @@ use crate::{text, tokens};
 pub use around::{Neighbor, Neighborhood};
 pub use inside::{Excerpt, Inside, MatchedLine, Named};
 
-/// Tokens of one page where the request does not say.
+/// Tokens per page by default.
 pub const DEFAULT_TOKENS: usize = 4_000;
-/// Tokens of one page at most.
+/// The most tokens per page.
 pub const MOST_TOKENS: usize = 8_000;
-/// Tokens of one page at least: a smaller one would be all headers.
+/// The fewest tokens per page: a smaller one would be all headers.
 const FEWEST_TOKENS: usize = 200;
-/// What the first header and the closing line take of them.
+/// Tokens for the first header and the closing line.
 const FRAME: usize = 100;
-/// What one child's line in a list costs, about.
+/// Approximate tokens of a child's line in a list.
 const LINE: usize = 45;
-/// Levels that can be opened at once.
+/// The most levels that can be opened at once.
 const DEEPEST: u32 = 10;
 
-/// What is to be expanded, and how.
+/// What to expand, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Id of a summary or a message, or a prefix of it.
+    /// The id of a summary or a message, or a prefix of it.
     pub id: String,
-    /// Tokens of the answer; brought into bounds.
+    /// Tokens of the answer; clamped.
     pub max_tokens: usize,
-    /// Where to go on, as the page before said.
+    /// Where to continue, from the previous page.
     pub cursor: Option<String>,
     /// The stored JSON of messages instead of their text.
     pub raw: bool,
-    /// Levels below a summary to open; brought into bounds.
+    /// Levels below a summary to open; clamped.
     pub depth: u32,
-    /// Of a message's text only these lines, `100-180` or `100`, from 1; a page begins there, and the cursor goes on in them.
+    /// Only these lines of a message's text, `100-180` or `100`, from 1. A page starts there, and the cursor
+    /// continues within them.
     pub lines: Option<String>,
-    /// Messages on each side of a message to show with it; none for zero, brought into bounds.
+    /// Messages to show on each side of a message; 0 for none; clamped.
     pub around: usize,
-    /// The whole turn that a message is of.
+    /// Whether to show the message's whole turn.
     pub turn: bool,
     /// Only the lines that match these words.
     pub query: Option<String>,
@@ -68,37 +69,37 @@ pub struct Request {
 /// A page of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expansion {
-    /// Of a message.
+    /// A message.
     Message(MessagePage),
-    /// Of a summary and what it was made from.
+    /// A summary and its sources.
     Summary(SummaryPage),
     /// A message with its neighbors.
     Around(Neighborhood),
     /// A turn, from the user's message to the next one.
     Turn(TurnPage),
-    /// What matches inside a message or a summary.
+    /// The matches in a message or a summary.
     Inside(Inside),
 }
 
 /// A page of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessagePage {
-    /// Which message.
+    /// Its header.
     pub card: MessageCard,
-    /// Where it was said.
+    /// Where it is, seen from the current branch.
     pub place: Place,
-    /// Bytes of its whole text.
+    /// The size of its whole text in bytes.
     pub bytes: usize,
-    /// The page; where lines were asked for, of the text up to their end.
+    /// The page. If lines were requested, its total ends with them.
     pub slice: Slice,
-    /// Its pictures, with the first page.
+    /// Its images, on the first page.
     pub images: Vec<Image>,
 }
 
-/// A picture as it was stored.
+/// A stored image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// `image/png` and the like.
+    /// The type, such as `image/png`.
     pub mime_type: String,
     /// Base64.
     pub data: String,
@@ -107,67 +108,67 @@ pub struct Image {
 /// A page of an opened summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SummaryPage {
-    /// The summary that was asked for.
+    /// The requested summary.
     pub handle: String,
-    /// Where its messages were said.
+    /// Where its messages are, seen from the current branch.
     pub place: Place,
-    /// The levels that are opened.
+    /// The number of opened levels.
     pub depth: u32,
-    /// There are more levels below.
+    /// Whether there are more levels below.
     pub deeper: bool,
-    /// What this page shows.
+    /// The contents of this page.
     pub sections: Vec<Section>,
-    /// How to go on; `None` on the last page.
+    /// How to continue; `None` on the last page.
     pub left: Option<Left>,
 }
 
 /// A page of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnPage {
-    /// The message that was asked for.
+    /// The requested message.
     pub handle: String,
-    /// Messages of the turn.
+    /// The number of the turn's messages.
     pub messages: usize,
-    /// What this page shows.
+    /// The contents of this page.
     pub sections: Vec<Section>,
-    /// How to go on; `None` on the last page.
+    /// How to continue; `None` on the last page.
     pub left: Option<Left>,
 }
 
-/// One piece of an opened summary, or of a turn.
+/// One part of an opened summary or a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
     /// A summary's text.
     Summary(SummaryCard, Slice),
-    /// What a condensed summary was made from, in order.
+    /// The sources of a condensed summary, in order.
     Children(String, Vec<SummaryCard>),
-    /// A message of a leaf summary, where it begins with the pictures that there is room for.
+    /// A message; if it begins here, with the images that fit.
     Message(MessageCard, Slice, Pictures),
 }
 
-/// The pictures of a message that begins on a page.
+/// The images of a message that begins on a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pictures {
-    /// Those that there is room for.
+    /// Those that fit.
     pub shown: Vec<Image>,
-    /// So many there is none for; the message alone shows them.
+    /// The number of those that don't fit; only the message's own page shows them.
     pub left: usize,
 }
 
-/// What the pages to come hold.
+/// The contents of later pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Bytes of the section that the page broke off in.
+    /// Bytes left of the section in which the page ended.
     pub bytes: usize,
-    /// Summaries yet to be opened.
+    /// The number of summaries left to open.
     pub summaries: usize,
-    /// Messages yet to be shown.
+    /// The number of messages left to show.
     pub messages: usize,
-    /// Where the next page begins.
+    /// The start of the next page.
     pub cursor: String,
 }
 
-/// A section before it is read.
+/// A section that is not read yet.
 #[derive(Clone, Copy)]
 enum Heading {
     Summary(SummaryId),
@@ -175,11 +176,12 @@ enum Heading {
     Message(MessageId),
 }
 
-/// Answers `request`, asked from `scope`.
+/// Answers `request`, seen from `scope`.
 ///
 /// # Errors
-/// [`crate::error::Code::Invalid`] for an id that names nothing or several things, for a cursor that no page gave, and for what
-/// cannot be asked at once; [`crate::error::Code::Cancelled`] when `cancel` was raised.
+/// [`crate::error::Code::Invalid`] for an id that names nothing or several things, for a cursor from no page
+/// of this request, and for options that exclude each other; [`crate::error::Code::Cancelled`] when `cancel`
+/// was raised.
 pub fn expand(
     view: &View<'_>,
     scope: &Scope,
@@ -205,7 +207,8 @@ pub fn expand(
     }
 }
 
-/// A message or a summary in one piece, whatever its size: its text, or with `raw` a message's stored JSON, and its pictures.
+/// A whole message or summary, whatever its size: its text, or with `raw` a message's stored JSON, and its
+/// images.
 ///
 /// # Errors
 /// As [`expand`] for the id.
@@ -219,7 +222,7 @@ pub fn whole(view: &View<'_>, scope: &Scope, id: &str, raw: bool) -> Result<(Str
     }
 }
 
-/// What was asked at once and cannot be answered at once.
+/// Rejects options that exclude each other.
 fn contradictions(request: &Request) -> Result<()> {
     let asked = [
         ("around", request.around > 0),
@@ -319,7 +322,7 @@ fn turn_page(view: &View<'_>, sight: &Visibility<'_>, id: MessageId, request: &R
     Ok(TurnPage { handle: hash.message_handle(), messages: turn.len(), sections, left })
 }
 
-/// A page of what `headings` name, and what is left of it.
+/// A page of `headings`, and what is left after it.
 fn sections(
     view: &View<'_>,
     headings: &[Heading],
@@ -346,7 +349,7 @@ fn sections(
     Ok((sections, left(&headings[at..], from, broken_off, at)))
 }
 
-/// What `rest` holds, of whose first section `bytes` are still to come.
+/// The contents of `rest`, with `bytes` left of its first section.
 fn left(rest: &[Heading], from: usize, bytes: usize, at: usize) -> Option<Left> {
     let behind = if bytes > 0 { rest.get(1..)? } else { rest };
     let count = |wanted: fn(&Heading) -> bool| behind.iter().filter(|heading| wanted(heading)).count();
@@ -358,7 +361,7 @@ fn left(rest: &[Heading], from: usize, bytes: usize, at: usize) -> Option<Left> 
     })
 }
 
-/// The sections of a summary opened `depth` levels down.
+/// The sections of a summary opened `depth` levels deep.
 fn headings(view: &View<'_>, root: SummaryId, depth: u32) -> Result<Vec<Heading>> {
     let mut headings = vec![Heading::Summary(root)];
     let mut level = vec![root];
@@ -387,7 +390,8 @@ fn headings(view: &View<'_>, root: SummaryId, depth: u32) -> Result<Vec<Heading>
     Ok(headings)
 }
 
-/// Reads a section from the byte `from` on, as far as the budget goes; `None` where it is not worth beginning.
+/// Reads a section from byte `from` as far as the budget allows; `None` if too little room is left to begin
+/// it.
 fn read_section(
     view: &View<'_>,
     heading: Heading,
@@ -421,7 +425,7 @@ fn read_section(
     }
 }
 
-/// A message as it was said, with the text that is paged.
+/// The original of a message, with the text to be divided into pages.
 fn read_message(view: &View<'_>, id: MessageId, raw: bool) -> Result<(MessageCard, Message, String)> {
     let stored = view.messages().message(view.messages().original(id)?)?;
     let card = MessageCard::of(&stored);
@@ -469,7 +473,7 @@ fn foreign_cursor(request: &Request) -> Error {
 }
 
 impl Expansion {
-    /// The texts that are shown as they were said.
+    /// The original texts that are shown.
     #[must_use]
     pub fn texts(&self) -> Vec<&str> {
         let slices: Vec<&Slice> = match self {
@@ -485,7 +489,7 @@ impl Expansion {
 }
 
 impl Section {
-    /// The text of the section, where it has one.
+    /// The section's text, if it has one.
     #[must_use]
     pub fn slice(&self) -> Option<&Slice> {
         match self {
@@ -494,7 +498,7 @@ impl Section {
         }
     }
 
-    /// Takes its pictures out of it.
+    /// Removes and returns its images.
     pub fn take_images(&mut self) -> Vec<Image> {
         match self {
             Self::Message(.., pictures) => std::mem::take(&mut pictures.shown),

@@ -1,9 +1,10 @@
-//! From a query to the passages that may answer it, in a bounded amount of work.
+//! Finds the passages that may answer a query, in a bounded amount of work.
 //!
-//! Each term is counted before it is looked at. What is rare is ranked by the index itself. What is less rare only adds its
-//! weight to a passage: the passages are short, so that how often they say it matters little. What is so frequent that even
-//! that would take long does not lead anywhere by itself; together, frequent terms find the newest passages that have all of
-//! them. What the index does not know is looked for in words that begin with it, contain it, or are misspelt like it.
+//! Each term is counted first. The index ranks the matches of rare terms. A more frequent term only adds its
+//! weight to its passages: they are short, so how often they contain it matters little. A term too frequent
+//! even for that finds nothing by itself; together, frequent terms find the newest passages that contain them
+//! all. For a term that is not in the index, words are used that begin with it, contain it or resemble its
+//! spelling.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -13,53 +14,52 @@ use super::words::{SUFFIXES, words};
 use crate::error::Result;
 use crate::store::{Pages, View, holds};
 
-/// Matches that are counted, of one term.
+/// The most matches counted per term.
 const COUNTED: usize = 20_000;
-/// Matches that are counted, of all terms together.
+/// The most matches counted for all terms together.
 const COUNTED_IN_ALL: usize = 100_000;
-/// Matches of its rarest word, times its words, that a phrase, or words together, are looked for among; the newest where there
-/// are more.
+/// The matches of the rarest word, times the number of words, among which a phrase or a combination of words
+/// is searched: the newest ones if there are more.
 const WALKED: i64 = 8_000;
-/// Newest passages that tell how frequent a word is that is too frequent to be counted.
+/// The newest passages, used to estimate the frequency of a word with too many matches to count.
 const SAMPLE: i64 = 20_000;
-/// Matches that the index ranks, of all terms together.
+/// The most matches that the index ranks, for all terms together.
 const RANKED: usize = 2_000;
-/// Matches that are added up, of all terms together.
+/// The most matches added up, for all terms together.
 const ADDED_UP: usize = 30_000;
-/// Of passages that have all the frequent terms, the newest.
+/// How many of the newest passages with all frequent terms are used.
 const NEWEST: usize = 1_000;
-/// Passages of a store in which phrases are looked for like words.
+/// Up to this many passages, phrases are searched like words.
 const SMALL: i64 = 100_000;
-/// Letters of a word that is looked for inside others, or misspelt.
+/// The fewest letters of a word that is searched within others or by similar spelling.
 const LONG_ENOUGH: usize = 4;
-/// Words of the index that stand for one that it does not know.
+/// The most index words containing an unknown word that replace it.
 const MOST_CONTAINING: usize = 40;
-/// The same where they are only spelt like it.
+/// The most with similar spelling.
 const MOST_ALIKE: usize = 8;
-/// What a word counts that is only spelt like the one asked for.
+/// The weight of a word with similar spelling.
 const ALIKE_WEIGHT: f64 = 0.8;
-/// Pages of the index's words that are read for one search, some hundred words each. Where there are more, those with the
-/// same beginning have been read.
+/// Pages of index words read per search, some hundred words each. Words with the same beginning come first.
 const PAGES: usize = 1_500;
 
-/// What a query reaches.
+/// What a query finds.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Rows of passages with their scores, best first, the newer first where they are equal.
+    /// Rows of passages with their scores, best first; among equals, newer first.
     pub passages: Vec<(i64, f64)>,
-    /// What to point out besides the query's own words.
+    /// Words to highlight besides the query's own.
     pub marks: Vec<Mark>,
-    /// Words that were too frequent to be looked at, with what they count in a passage that has them.
+    /// Words too frequent to search for, with their weight in a passage that contains them.
     pub frequent: Vec<(String, f64)>,
-    /// How much it tells of a passage that it has a word.
+    /// The weight of each counted word.
     pub worth: HashMap<String, f64>,
-    /// The index's words that stand for one that it does not know.
+    /// The index words that replace a word unknown to it.
     pub stand_ins: HashMap<String, Vec<String>>,
-    /// The expressions that were looked for, with their weights.
+    /// The expressions that were searched, with their weights.
     pub tiers: Vec<(String, f64)>,
 }
 
-/// A term that the index knows.
+/// A term that the index contains.
 struct Known<'a> {
     term: &'a Term,
     expression: String,
@@ -67,7 +67,7 @@ struct Known<'a> {
     matches: usize,
 }
 
-/// Finds what `query` reaches among all passages.
+/// Finds the candidates for `query` among all passages.
 pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     let mut reach = Candidates::default();
     let mut counter = Counter {
@@ -92,7 +92,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
         }
     }
     reach.worth = counter.worth();
-    // What was asked for is not to be left out for what means the same.
+    // The query's own terms come before synonyms when work is limited.
     known.sort_by_key(|known| (known.term.role == Role::Synonym, known.matches));
     let (mut ranked, mut added_up) = (RANKED, ADDED_UP);
     let mut frequent = Vec::new();
@@ -120,7 +120,7 @@ pub(super) fn reach(search: &Search<'_>, query: &Query) -> Result<Candidates> {
     Ok(reach)
 }
 
-/// Takes `wanted` off `left` if that is there.
+/// Deducts `wanted` from `left` if there is enough.
 fn take(left: &mut usize, wanted: usize) -> bool {
     let fits = wanted <= *left;
     if fits {
@@ -141,8 +141,8 @@ impl Candidates {
         }
     }
 
-    /// Finds a phrase, or the humps of an identifier, in a store where the index would take long to find words side by side.
-    /// The identifier itself is a word like any other.
+    /// Finds a phrase, or the parts of an identifier, in a store so large that the index would be slow to
+    /// match adjacent words. The identifier itself is one word.
     fn find_in_large_store<'a>(
         &mut self,
         term: &'a Term,
@@ -163,7 +163,8 @@ impl Candidates {
         self.find_by_rarest(term, counter)
     }
 
-    /// Finds a phrase of which only the text can tell where it stands by its rarest word; the others weigh what that finds.
+    /// Finds a phrase by its rarest word, if only the text can show where it occurs. The other words add
+    /// weight to those passages.
     fn find_by_rarest<'a>(&mut self, term: &'a Term, counter: &mut Counter<'_>) -> Result<Option<Known<'a>>> {
         let mut counted = Vec::new();
         for token in &term.tokens {
@@ -179,7 +180,8 @@ impl Candidates {
         Ok(rarest.map(|(matches, token)| Known { term, expression: token.clone(), weight, matches }))
     }
 
-    /// What the index knows instead of a term that it does not: what begins with it, contains it, or is spelt like it.
+    /// Finds a replacement for a term that the index does not contain: words that begin with it, contain it
+    /// or resemble its spelling.
     fn find_instead<'a>(
         &mut self,
         term: &'a Term,
@@ -210,7 +212,8 @@ impl Candidates {
         Ok(None)
     }
 
-    /// The newest passages that have all frequent terms; where nothing else was found, also those that have one.
+    /// Adds the newest passages with all frequent terms. If nothing else was found, also those with any of
+    /// them.
     fn add_newest(&mut self, counter: &mut Counter<'_>, frequent: &[Known<'_>]) -> Result<()> {
         let nothing_else = self.passages.is_empty();
         let expressions: Vec<String> = frequent.iter().map(|known| known.expression.clone()).collect();
@@ -241,7 +244,7 @@ impl Candidates {
         Ok(())
     }
 
-    /// One score for each passage, best first.
+    /// Sums the scores of each passage and sorts, best first.
     fn add_up(&mut self) {
         self.passages.sort_unstable_by_key(|(row, _)| *row);
         self.passages.dedup_by(|next, kept| {
@@ -255,30 +258,30 @@ impl Candidates {
     }
 }
 
-/// Counts matches as long as counting is cheap.
+/// Counts matches as long as that is cheap.
 struct Counter<'a> {
     view: &'a View<'a>,
     left: usize,
-    /// Passages of the whole store, about.
+    /// The approximate number of passages in the store.
     passages: i64,
     counted: HashMap<String, usize>,
 }
 
 impl Counter<'_> {
-    /// From which passage on all of `expressions` are looked for together: so that the rarest of them has a bounded number of
-    /// matches behind it, which are all that is looked at.
+    /// The first passage to search for all `expressions` together. It bounds the matches of the rarest one,
+    /// and only those are examined.
     fn from(&mut self, expressions: &[String]) -> Result<i64> {
         let mut rarest = i64::MAX;
         for expression in expressions {
             rarest = rarest.min(self.estimate(expression)?);
         }
-        // At each match of the rarest the index goes to that place in the lists of all others.
+        // For each match of the rarest, the index looks up that position in the lists of all others.
         let matches = WALKED / i64::try_from(expressions.len()).unwrap_or(i64::MAX).max(1);
         let window = self.passages.saturating_mul(matches) / rarest.max(1);
         Ok((self.passages - window).max(0))
     }
 
-    /// How many passages match; of very many, as the newest tell.
+    /// The number of matching passages; extrapolated from the newest ones if there are many.
     fn estimate(&mut self, expression: &str) -> Result<i64> {
         let matches = self.count_up(expression)?;
         if matches < COUNTED {
@@ -289,7 +292,7 @@ impl Counter<'_> {
         Ok(i64::try_from(having).unwrap_or(i64::MAX).saturating_mul(self.passages) / SAMPLE)
     }
 
-    /// How many passages match, `COUNTED` where there are more.
+    /// The number of matching passages, or `COUNTED` if there are more.
     fn count_up(&mut self, expression: &str) -> Result<usize> {
         if let Some(matches) = self.counted.get(expression) {
             return Ok(*matches);
@@ -305,7 +308,7 @@ impl Counter<'_> {
         Ok(matches)
     }
 
-    /// What the words tell that were counted.
+    /// The weights of all counted words.
     fn worth(&self) -> HashMap<String, f64> {
         let telling = |(expression, matches): (&String, &usize)| {
             (expression.trim_matches('"').to_lowercase(), self.telling(*matches))
@@ -313,7 +316,7 @@ impl Counter<'_> {
         self.counted.iter().map(telling).collect()
     }
 
-    /// What it tells that a passage has a term which so many have, as bm25 weighs a passage of usual length.
+    /// The weight of a term with this many matches, as bm25 computes it for a passage of average length.
     fn telling(&self, matches: usize) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let (all, having) = (self.passages as f64, matches as f64);
@@ -321,14 +324,15 @@ impl Counter<'_> {
     }
 }
 
-/// The words of the index, as far as they are read for one search.
+/// The index's words, as far as they are read for one search.
 struct Vocabulary<'a> {
     view: &'a View<'a>,
     pages: Pages,
 }
 
 impl Vocabulary<'_> {
-    /// The words that stand for an unknown one, with what they count: those that contain it, or those spelt like it.
+    /// The words that replace an unknown one, and their weight: those that contain it, or those with similar
+    /// spelling.
     fn stand_ins(&mut self, wanted: &str) -> Result<(Vec<String>, f64)> {
         let stems = stems(wanted);
         let allowed: usize = if wanted.chars().count() >= 8 { 2 } else { 1 };
@@ -342,14 +346,15 @@ impl Vocabulary<'_> {
         for (from, to) in ranges(wanted) {
             let is_same_letter = from.starts_with(&first);
             self.view.index().index_words(&from, to.as_deref(), &mut self.pages, |word| {
-                // Its own ending is no part of the index's word.
+                // The index's word may lack the ending of the wanted one.
                 let ends =
                     |stem: &String| word.last() == stem.as_bytes().last() && word.ends_with(stem.as_bytes());
                 if holds(word, wanted.as_bytes()) || stems.iter().any(ends) {
                     containing.insert(String::from_utf8_lossy(word).into_owned());
                 } else if is_same_letter {
-                    // A look at length and letters spares counting what differs of nearly all words: a mistake makes a word
-                    // longer or shorter by one character, of up to four bytes, or puts one letter for another.
+                    // Comparing lengths and letters avoids computing the edit distance of most words. One
+                    // mistake changes the length by one character, of up to four bytes, or replaces one
+                    // letter.
                     let (shape, is_plain) = (letters(word), word.is_ascii() && wanted.is_ascii());
                     let is_near = |(form, spent, other): &&(String, usize, u64)| {
                         let left = allowed.saturating_sub(*spent);
@@ -379,12 +384,13 @@ impl Vocabulary<'_> {
     }
 }
 
-/// Which letters there are in a word, about: whoever puts one for another changes two of them.
+/// The set of a word's letters, approximately: replacing one letter changes two bits.
 fn letters(word: &[u8]) -> u64 {
     word.iter().fold(0, |letters, byte| letters | 1 << (byte & 63))
 }
 
-/// Where words like `wanted` stand in the index, the likeliest first: the same two letters, the same first one, all others.
+/// Ranges of the index with words like `wanted`, the likeliest first: those with the same two first letters,
+/// the same first letter, all others.
 fn ranges(wanted: &str) -> Vec<(String, Option<String>)> {
     let beginning = |letters: usize| wanted.chars().take(letters).collect::<String>();
     let behind = |text: &str| {
@@ -404,7 +410,7 @@ fn ranges(wanted: &str) -> Vec<(String, Option<String>)> {
     ]
 }
 
-/// A word as the index may hold it: without one of its endings, or as it is.
+/// The forms that the index may hold of a word: itself, or without one of its endings.
 fn stems(word: &str) -> Vec<String> {
     let mut stems = vec![word.to_owned()];
     stems.extend(word.strip_suffix('y').map(|stem| format!("{stem}i")));
@@ -415,12 +421,12 @@ fn stems(word: &str) -> Vec<String> {
     stems
 }
 
-/// Endings beside [`SUFFIXES`] that the index cuts off.
+/// Further endings that the index cuts off, besides [`SUFFIXES`].
 const ENDINGS: &[&str] =
     &["ate", "ates", "ated", "ating", "ize", "izes", "ized", "izing", "ant", "ants", "ent", "ents", "ical"];
 
-/// What a misspelt word may be in the index, each with the mistakes that are made in its ending: without one of its endings,
-/// with an `e` in its place, or without one that is misspelt itself.
+/// The forms that the index may hold of a misspelled word, with the number of mistakes in its ending: without
+/// an ending, with an `e` in its place, or without a misspelled ending.
 fn forms(word: &str, stems: &[String]) -> Vec<(String, usize)> {
     let mut forms: Vec<(String, usize)> = stems.iter().map(|stem| (stem.clone(), 0)).collect();
     let cut = |letters: usize| {
@@ -437,7 +443,8 @@ fn forms(word: &str, stems: &[String]) -> Vec<(String, usize)> {
             if stem.chars().count() >= LONG_ENOUGH {
                 forms.push((stem.to_owned(), mistakes));
             }
-            // Of `taking` the index has `take`. Of `modify` it has no `mode`: a short beginning and a mistake are too little.
+            // The index has `take` for `taking`, but not `mode` for `modify`: a short stem with a mistake is
+            // too vague.
             let least = if mistakes == 0 { LONG_ENOUGH - 1 } else { LONG_ENOUGH };
             if ending.starts_with('i') && stem.chars().count() >= least {
                 forms.push((format!("{stem}e"), mistakes));
@@ -454,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_word_is_held_against_what_the_index_may_have_of_it() {
+    fn misspelled_words_match_their_indexed_forms() {
         for (wrong, stem, spent) in [
             ("evidene", "evid", 1),
             ("tnking", "tnke", 0),

@@ -1,19 +1,19 @@
-//! Results that show what one before them shows: the same file read again, the same edit tried again.
+//! Finds results that repeat an earlier one: the same file read again, the same edit retried.
 
 use std::collections::BTreeSet;
 
 use super::{Found, Hit};
 
-/// The share of words that two snippets have in common at least.
+/// The least share of words that two equal snippets have in common.
 const SAME: f64 = 0.9;
 
-/// What a snippet says: its words, and apart from them those with digits, by which results of one command differ.
+/// A snippet's words, and separately those with digits, in which results of one command differ.
 struct SnippetWords<'a> {
     words: BTreeSet<&'a str>,
     numbers: BTreeSet<&'a str>,
 }
 
-/// Names in each result of which the snippet says what an earlier one says, of the same speaker, that one.
+/// Sets `like` on each result whose snippet repeats an earlier one of the same role and tool.
 pub(super) fn name_equals(hits: &mut [Hit]) {
     let said: Vec<SnippetWords<'_>> = hits.iter().map(|hit| SnippetWords::by(&hit.snippet.text)).collect();
     let mut first: Vec<usize> = Vec::new();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_read_again_is_the_same_and_another_result_is_not() {
+    fn only_repeated_results_are_alike() {
         let line = "let the reader wait until all of the writers are done with it";
         assert!(are_alike(&format!("{line} 3 }}"), &format!("pub {line} 3 }}")));
         assert!(!are_alike("12 tests passed, 0 failed", "12 tests passed, 1 failed"));

@@ -1,12 +1,13 @@
-//! Inside one text: which of its lines have what is looked for, and how much of it.
+//! Weighs the lines of one text by how much of a query they contain.
 
 use super::query::{Mark, Query};
 use super::snippet::{Snippet, sightings};
 
-/// What one word or phrase weighs at most: a line with two words is not to be outdone by what merely stands together.
+/// The most that one word or phrase weighs, so that a line with two words is not outweighed by one with a
+/// phrase.
 const HEAVIEST: usize = 30;
 
-/// A query that lines are held against.
+/// A query to compare lines with.
 pub(in crate::recall) struct Lookup {
     marks: Vec<Mark>,
 }
@@ -16,7 +17,7 @@ impl Lookup {
         Self { marks: Query::parse(query).marks }
     }
 
-    /// How much of what is looked for stands in `line`; zero if nothing does.
+    /// How much of the query `line` contains; 0 if nothing.
     pub fn weigh(&self, line: &str) -> usize {
         let mut seen = vec![false; self.marks.len()];
         for sighting in sightings(line, &(0..line.len()), &self.marks) {
@@ -26,14 +27,14 @@ impl Lookup {
         weights.map(|(mark, _)| mark.weight.min(HEAVIEST)).sum()
     }
 
-    /// The `width` characters of `line` that have most of it.
+    /// The best `width` characters of `line`.
     pub fn show(&self, line: &str, width: usize) -> Snippet {
         Snippet::best(line, &(0..line.len()), &self.marks, width)
     }
 }
 
 impl Snippet {
-    /// The beginning of a line that matched nothing.
+    /// The beginning of a line that did not match.
     pub(in crate::recall) fn plain(line: &str, width: usize) -> Self {
         Self::around(line, &(0..0), Vec::new(), width)
     }

@@ -1,26 +1,26 @@
-//! What a text must hold for a regular expression to match in it: literals, so that most texts are passed over unread.
+//! Finds literals that any match of a regular expression must contain, so that most texts need not be read.
 //!
-//! All of it errs on one side. What cannot be excluded is read.
+//! It may let through texts that don't match, but never excludes one that does.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Literals of which one must be there; more tell nothing.
+/// The most alternatives; more exclude too little.
 const MOST: usize = 32;
-/// Characters of a class that may be one letter in its cases.
+/// The most characters of a class that may be one letter in different cases.
 const CASES: usize = 4;
 
-/// One of these must stand in a text.
+/// A match contains one of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Required(pub Vec<Literal>);
 
 /// A run of characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Literal {
-    /// In small letters where the case does not matter.
+    /// In lowercase if case is ignored.
     pub text: String,
-    /// Does the case of its letters not matter?
+    /// Whether case is ignored.
     pub any_case: bool,
 }
 
@@ -31,7 +31,7 @@ impl Required {
         required(&parsed)
     }
 
-    /// Passes over stored messages that hold none of the literals.
+    /// A filter for stored messages that contain none of the literals.
     pub fn sieve(&self) -> Option<Sieve> {
         let pieces: Option<Vec<String>> = (self.0.iter())
             .map(|literal| {
@@ -43,30 +43,30 @@ impl Required {
         Some(Sieve(RegexBuilder::new(&pieces?.join("|")).build().ok()?))
     }
 
-    /// How much it tells: the length of its shortest literal.
+    /// Its selectivity: the length of its shortest literal.
     fn worth(&self) -> usize {
         self.0.iter().map(|literal| literal.text.len()).min().unwrap_or_default()
     }
 }
 
-/// The pieces of a literal that stand in JSON as they stand in the text that is searched: no sign that JSON escapes, and none
-/// that is put in when a message is read.
+/// The parts of a literal that look the same in JSON and in the searched text: without characters that JSON
+/// escapes, and without any that reading a message inserts.
 fn as_stored(literal: &str) -> impl Iterator<Item = &str> {
     let pieces = literal.split(|c: char| c.is_control() || matches!(c, '"' | '\\' | '\u{fffd}' | '…'));
     pieces.flat_map(|piece| piece.split("$ ")).filter(|piece| !piece.is_empty())
 }
 
-/// Tells at a glance of a message's JSON that nothing in it can match.
+/// Excludes messages that can't match by their JSON alone.
 pub(super) struct Sieve(Regex);
 
 impl Sieve {
-    /// Does it have to be read?
+    /// Whether the message must be read.
     pub fn lets_through(&self, json: &str) -> bool {
         self.0.is_match(json) || has_odd_escapes(json)
     }
 }
 
-/// Is anything written with an escape that `JSON.stringify` does without?
+/// Whether the JSON has an escape that `JSON.stringify` never writes.
 fn has_odd_escapes(json: &str) -> bool {
     let is_odd = |(at, _): (usize, &str)| {
         let next = &json.as_bytes()[at + 1..];
@@ -81,11 +81,11 @@ fn required(hir: &Hir) -> Option<Required> {
     let mut run = Literal::default();
     collect(hir, &mut run, &mut all);
     end(&mut run, &mut all);
-    // The first of equals: so that it is the same each time.
+    // Take the first of equals, so that the result is always the same.
     all.into_iter().rev().max_by_key(Required::worth)
 }
 
-/// Goes through what stands one behind the other: `run` grows as long as each is a literal.
+/// Walks a concatenation. `run` grows while its parts are literals.
 fn collect(hir: &Hir, run: &mut Literal, all: &mut Vec<Required>) {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => {}
@@ -130,7 +130,7 @@ fn end(run: &mut Literal, all: &mut Vec<Required>) {
     }
 }
 
-/// The letter, in its small form, that a class is nothing but the cases of.
+/// The lowercase letter, if a class consists only of its cases.
 fn one_letter(class: &Class) -> Option<char> {
     let Class::Unicode(class) = class else { return None };
     let mut letters = class.iter().flat_map(|range| range.start()..=range.end()).take(CASES + 1);
@@ -143,7 +143,7 @@ fn one_letter(class: &Class) -> Option<char> {
     (same && count <= CASES).then_some(first)
 }
 
-/// The small form of a letter that has one of one character; the long s is an s to a regular expression.
+/// The lowercase form of a letter, if that is one character. In a regular expression, the long s equals s.
 fn small(letter: char) -> char {
     let mut lower = letter.to_lowercase();
     match (letter, lower.next(), lower.next()) {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_literal_that_every_match_has_is_required() {
+    fn the_longest_literal_in_every_match_is_required() {
         for (pattern, expected) in [
             ("panicked at .*:[0-9]+", &["panicked at "][..]),
             ("let (foo)bar = \\d+;", &["let foobar = "]),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_writes_otherwise_is_no_part_of_what_the_sieve_looks_for() {
+    fn the_sieve_ignores_characters_that_json_escapes() {
         let sieve = |pattern| Required::of(pattern).and_then(|required| required.sieve());
         assert!(sieve(r#"""#).is_none() && sieve("\n").is_none() && sieve(r"\$ ").is_none());
         assert!(sieve(r#"say "hello" now"#).unwrap().lets_through(r#""say \"hello\" now""#));
@@ -197,7 +197,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_that_matches_has_what_is_required(
+        fn every_match_contains_the_required_literals(
             pattern in r"(\(\?i\))?([a-cK]{1,3}|\\d\+|\[ab\]|\(ab\|c\)|x\?|\\b|ſ){1,5}",
             text in "[a-cA-CKk\u{212a}sSſ0-9x\" \n\\\\]{0,12}",
         ) {

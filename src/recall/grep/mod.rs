@@ -1,4 +1,5 @@
-//! Finding: words by relevance through the index, or a regular expression over the text itself, newest first.
+//! Search: words through the index, ranked by relevance, or a regular expression over the text itself, newest
+//! first.
 
 mod candidates;
 mod fold;
@@ -35,33 +36,33 @@ use crate::store::{Filter, View};
 pub(super) use inside::Lookup;
 pub use snippet::Snippet;
 
-/// Results of one answer where the question does not say.
+/// Results per answer by default.
 pub const DEFAULT_LIMIT: usize = 20;
-/// Results of one answer at most.
+/// The most results per answer.
 pub const MOST_RESULTS: usize = 100;
 
-/// What Pi is called among the agents.
+/// Pi's name among the agents.
 pub const PI: &str = "pi";
 
-/// Passages that name the file asked for, of which the messages are looked for.
+/// The most passages that mention the requested file, whose messages are searched.
 const MOST_ABOUT: usize = 5_000;
-/// Messages that are counted to say how many were searched.
+/// The most messages counted to say how many were searched.
 pub const MOST_COUNTED: usize = 5_000;
-/// Characters of a passage that is shown whole.
+/// Characters of a passage that is shown in full.
 const FULL: usize = 800;
-/// Messages on each side of a result that are named with it.
+/// The most messages shown on each side of a result.
 const MOST_BESIDE: usize = 5;
 /// Characters of one of them.
 const HEADLINE: usize = 120;
 
-/// How the query is read.
+/// How the query is interpreted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Words; what fits best comes first.
+    /// Words; the best match comes first.
     #[default]
     Text,
-    /// A regular expression; the newest comes first.
+    /// A regular expression; the newest match comes first.
     Regex,
 }
 
@@ -69,169 +70,170 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kinds {
-    /// What was said.
+    /// Messages.
     #[default]
     Messages,
-    /// What summaries say.
+    /// Summaries.
     Summaries,
     /// Both.
     All,
-    /// What was said, of the sessions of the project, the best session first.
+    /// Messages, grouped by session, the best session first.
     Sessions,
 }
 
-/// Whose history is searched.
+/// The sessions to search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Sessions {
-    /// This session's, all its branches.
+    /// This session, all branches.
     #[default]
     This,
     /// All sessions of the project.
     Project,
-    /// One session, by Pi's id of it or its beginning.
+    /// One session, by a prefix of Pi's id.
     Of(String),
 }
 
-/// Which branches are searched.
+/// The branches to search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Branches {
     /// All of them.
     #[default]
     All,
-    /// The one the question is asked from.
+    /// The current one.
     Current,
 }
 
-/// In which order results come.
+/// The order of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sort {
-    /// What fits best.
+    /// The best first.
     #[default]
     Relevance,
-    /// What was said last.
+    /// The newest first.
     Recent,
-    /// What was said first.
+    /// The oldest first.
     Oldest,
 }
 
 /// A question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// What to look for.
+    /// The search text.
     pub query: String,
-    /// How to read it.
+    /// How to interpret it.
     pub mode: Mode,
-    /// In messages, summaries or both.
+    /// Whether to search messages, summaries or both.
     pub kinds: Kinds,
-    /// In which sessions.
+    /// The sessions to search.
     pub sessions: Sessions,
-    /// On which branches.
+    /// The branches to search.
     pub branches: Branches,
-    /// Only messages that name this file, and results of those calls that do.
+    /// Only messages that mention this file, and results of tool calls that do.
     pub path: Option<String>,
-    /// Only messages from this time on, ms, and summaries that tell of some.
+    /// Only messages from this time on, in ms, and summaries that cover some.
     pub after: Option<i64>,
-    /// Only messages up to this time, ms, and summaries that tell of some.
+    /// Only messages up to this time, in ms, and summaries that cover some.
     pub before: Option<i64>,
-    /// In which order; a regular expression finds the newest first unless the oldest are asked for.
+    /// The order. A regular expression finds the newest first unless this is the oldest.
     pub sort: Sort,
-    /// Passages whole instead of the piece around a match.
+    /// Whether to show whole passages instead of snippets.
     pub full: bool,
-    /// Messages before and after each result that are named with it.
+    /// Messages to show before and after each result.
     pub context: usize,
-    /// Only messages of this role, as Pi names roles.
+    /// Only messages of this role, in Pi's terms.
     pub role: Option<String>,
     /// Only results of this tool.
     pub tool: Option<String>,
-    /// Only what this agent said; [`PI`] for Pi.
+    /// Only messages of this agent; [`PI`] for Pi.
     pub agent: Option<String>,
-    /// Results of one answer; brought into bounds.
+    /// Results per answer; clamped.
     pub limit: usize,
-    /// Where to go on, as the answer before said.
+    /// Where to continue, from the previous answer.
     pub cursor: Option<String>,
-    /// The request that is being worked on may be a result too: a person asks.
+    /// Whether the current request may be a result: true if the user is asking.
     pub also_current: bool,
-    /// How long a regular expression is looked for before the answer says how far it came.
+    /// How long a regular expression may search before the answer says how far it got.
     pub patience: Duration,
 }
 
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// What was found, in order.
+    /// The results, in order.
     pub hits: Vec<Hit>,
-    /// How to go on, where there is more.
+    /// How to continue, if there are more.
     pub next: Option<Next>,
-    /// What was looked at.
+    /// What was searched.
     pub searched: Searched,
-    /// Where else there is something, if nothing was found here.
+    /// Matches elsewhere, if there are none here.
     pub elsewhere: Elsewhere,
-    /// The search took too long: the time of the message that it came to, in ms since the epoch.
+    /// If the search took too long, the time of the last searched message, in ms since the epoch.
     pub stopped_at: Option<i64>,
 }
 
 /// One result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// What was found.
+    /// The message or summary.
     pub found: Found,
-    /// Where it was said.
+    /// Where it is, seen from the current branch.
     pub place: Place,
-    /// Pi's id of the session it was said in, where sessions are asked for.
+    /// Pi's id of its session, if results are grouped by session.
     pub session: Option<String>,
-    /// What stands around the match.
+    /// The text around the match.
     pub snippet: Snippet,
-    /// The handle of a better result whose snippet says the same.
+    /// The handle of a better result with the same snippet.
     pub like: Option<String>,
-    /// What was said before and after it, in order, each in a line.
+    /// The messages before and after it, in order, one line each.
     pub beside: Vec<(MessageCard, String)>,
 }
 
-/// What was found.
+/// What a result is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
-    /// A message, and the leaf summary that stands for it on this branch.
+    /// A message, and its leaf summary on this branch.
     Message(MessageCard, Option<String>),
     /// A summary.
     Summary(SummaryCard),
 }
 
-/// What further answers hold.
+/// Where further results are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
-    /// Where to go on.
+    /// Where to continue.
     pub cursor: String,
-    /// How many more there are, where that is known.
+    /// How many more there are, if known.
     pub more: Option<usize>,
 }
 
-/// What was looked at.
+/// What was searched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Searched {
-    /// Messages with text to search.
+    /// The number of searchable messages.
     pub messages: usize,
-    /// Summaries.
+    /// The number of summaries.
     pub summaries: usize,
 }
 
-/// What a search would find with wider bounds.
+/// What a wider search would find.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Summaries of this session that fit, where only messages were asked for.
+    /// Matching summaries of this session, if only messages were searched.
     pub summaries: usize,
-    /// Messages of other sessions that fit.
+    /// Matching messages of other sessions.
     pub messages: usize,
-    /// Sessions that have them; for a regular expression, all other sessions: they were not searched.
+    /// The number of sessions with such messages; for a regular expression all other sessions, which were not
+    /// searched.
     pub sessions: usize,
 }
 
-/// Answers `question`, asked from `scope`.
+/// Answers `question`, seen from `scope`.
 ///
 /// # Errors
-/// [`crate::error::Code::Invalid`] for a query that cannot be searched for and for a cursor that no answer gave;
-/// [`crate::error::Code::Cancelled`] when `cancel` was raised.
+/// [`crate::error::Code::Invalid`] for a query that can't be searched for and for a cursor from another
+/// search; [`crate::error::Code::Cancelled`] when `cancel` was raised.
 pub fn grep(
     view: &View<'_>,
     scope: &Scope,
@@ -263,7 +265,7 @@ pub fn grep(
         Mode::Regex => pattern::find(&search)?,
     };
     fold::name_equals(&mut findings.hits);
-    // Only whoever found nothing asks how much was looked through; counting costs the length of the history.
+    // Needed only if nothing was found; counting costs the length of the history.
     if findings.hits.is_empty() {
         let (messages, summaries) = view.index().searchable(search.conversation(), MOST_COUNTED)?;
         findings.searched = Searched {
@@ -274,7 +276,8 @@ pub fn grep(
     Ok(findings)
 }
 
-/// The messages that are read for a pattern, where they are not all: as a search does it, or by all that the index tells.
+/// The messages that are read for a pattern, if not all of them: as a search selects them, or using every
+/// piece that the index knows.
 #[cfg(test)]
 pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<Option<Vec<MessageId>>> {
     let Some(required) = literal::Required::of(pattern) else { return Ok(None) };
@@ -282,10 +285,10 @@ pub(crate) fn narrowed(view: &View<'_>, pattern: &str, by_all: bool) -> Result<O
     if by_all { narrowing.by_every_piece() } else { narrowing }.candidates(&required)
 }
 
-/// The session whose id begins so.
+/// The session whose id begins with `id`.
 ///
 /// # Errors
-/// When there is none, with `remedy` behind the sentence, or more than one.
+/// When there is none, with `remedy` after the sentence, or more than one.
 pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId> {
     let shown = crate::text::one_line(id, 60);
     match view.index().conversations_like(id.trim())?.as_slice() {
@@ -295,28 +298,28 @@ pub fn session(view: &View<'_>, id: &str, remedy: &str) -> Result<ConversationId
     }
 }
 
-/// A question with all that answering it looks at.
+/// A question with everything needed to answer it.
 struct Search<'a> {
     view: &'a View<'a>,
     scope: &'a Scope,
     question: &'a Question,
     sight: &'a Visibility<'a>,
-    /// The session that is searched, if it is only one.
+    /// The searched session, if only one.
     conversation: Option<ConversationId>,
-    /// The messages about the file that was asked for.
+    /// The messages about the requested file.
     about: Option<HashSet<MessageId>>,
-    /// The request that is being worked on: no answer to any question.
+    /// The current request, which answers no question.
     request: Option<MessageId>,
     cancel: &'a CancellationToken,
 }
 
 impl Search<'_> {
-    /// The session that is searched, if it is only one.
+    /// The searched session, if only one.
     fn conversation(&self) -> Option<ConversationId> {
         self.conversation
     }
 
-    /// What the index's rows are held against.
+    /// The filter for rows of the index.
     fn filter(&self) -> Filter {
         Filter {
             conversation: self.conversation(),
@@ -327,7 +330,7 @@ impl Search<'_> {
         }
     }
 
-    /// Is this message a possible answer?
+    /// Whether this message may be a result.
     fn lets_through(&self, message: MessageId) -> Result<bool> {
         let is_about = self.about.as_ref().is_none_or(|about| about.contains(&message));
         Ok(is_about
@@ -336,7 +339,7 @@ impl Search<'_> {
             && (self.question.branches == Branches::All || self.sight.shows(message)?))
     }
 
-    /// Did the agent say it that was asked for?
+    /// Whether the requested agent wrote it.
     fn is_of_agent(&self, message: MessageId) -> Result<bool> {
         let Some(wanted) = &self.question.agent else { return Ok(true) };
         let sessions = self.view.messages().sessions_of(message)?;
@@ -345,7 +348,7 @@ impl Search<'_> {
         Ok(session.as_deref().and_then(agent_of_session).unwrap_or(PI) == wanted)
     }
 
-    /// Is something asked for that summaries do not have: a role, a tool, a file?
+    /// Whether the question filters by something that summaries don't have: a role, a tool, a file.
     fn is_of_messages(&self) -> bool {
         let Question { role, tool, path, agent, .. } = self.question;
         role.is_some()
@@ -354,12 +357,12 @@ impl Search<'_> {
             || agent.as_deref().is_some_and(|agent| agent != PI)
     }
 
-    /// Are summaries looked at?
+    /// Whether summaries are searched.
     fn takes_summaries(&self) -> bool {
         matches!(self.question.kinds, Kinds::Summaries | Kinds::All) && !self.is_of_messages()
     }
 
-    /// Is this summary a possible answer?
+    /// Whether this summary may be a result.
     fn lets_summary_through(&self, summary: SummaryId) -> Result<bool> {
         Ok(self.question.branches == Branches::All || self.sight.branch()?.forest.span(summary).is_some())
     }
@@ -369,7 +372,7 @@ impl Search<'_> {
         if self.question.full { FULL } else { snippet::WIDTH }
     }
 
-    /// What was said before and after a message, in order.
+    /// The messages before and after a message, in order.
     fn beside(&self, message: MessageId) -> Result<Vec<(MessageCard, String)>> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for (step, list) in [(-1, &mut before), (1, &mut after)] {
@@ -399,12 +402,12 @@ impl Search<'_> {
         self.question.limit.clamp(1, MOST_RESULTS)
     }
 
-    /// Stops a search that nobody waits for any more.
+    /// Stops a cancelled search.
     fn go_on(&self) -> Result<()> {
         if self.cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// The session that a message was first said in.
+    /// The session in which a message first appeared.
     fn session_of(&self, message: MessageId) -> Result<Option<ConversationId>> {
         match self.conversation {
             Some(session) => Ok(Some(session)),
@@ -412,18 +415,18 @@ impl Search<'_> {
         }
     }
 
-    /// Pi's id of that session, where sessions are asked for.
+    /// Pi's id of that session, if results are grouped by session.
     fn heading(&self, message: MessageId) -> Result<Option<String>> {
         let session = if self.question.kinds == Kinds::Sessions { self.session_of(message)? } else { None };
         session.map(|session| self.view.messages().session_id(session)).transpose()
     }
 
-    /// Where a message was said.
+    /// Where a message is, seen from the current branch.
     fn place(&self, message: MessageId) -> Result<Place> {
         if self.sight.shows(message)? { Ok(Place::Here) } else { self.place_elsewhere(message) }
     }
 
-    /// Where what a summary tells of was said.
+    /// Where the messages of a summary are.
     fn place_of_summary(&self, summary: SummaryId) -> Result<Place> {
         if self.sight.branch()?.forest.span(summary).is_some() {
             return Ok(Place::Here);
@@ -445,7 +448,7 @@ impl Search<'_> {
         Ok(if ours { Place::OtherBranch } else { Place::OtherSession })
     }
 
-    /// The short id of the leaf summary that stands for a message on this branch.
+    /// The short id of a message's leaf summary on this branch.
     fn covering(&self, message: MessageId) -> Result<Option<String>> {
         let leaf = self.sight.leaf_over(message)?;
         leaf.map(|id| Ok(self.view.summaries().summary(id)?.hash.summary_handle())).transpose()

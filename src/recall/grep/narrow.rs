@@ -1,10 +1,11 @@
-//! The messages that can hold a required literal, as the index tells, so that not all of a history is read.
+//! Uses the index to find the messages that may contain a required literal, so that not all of the history is
+//! read.
 //!
-//! The index holds stems of words, and where they stand; a literal begins and ends anywhere, also within a word. Its whole words
-//! are looked up, those that stand together as a phrase. Of one that may be part of a longer word, the index's own words say in
-//! which it can be. Each of them may be frequent and the literal rare: so what counts is where all are, each in its
-//! place. What holds one that the index cannot tell of is not narrowed at all, and messages whose lines were cut within words are
-//! always read.
+//! The index holds stems of words and their positions, but a literal may begin and end within a word. Its
+//! whole words are looked up, adjacent ones as a phrase. For a piece that may be part of a longer word, the
+//! index's own words show which words that can be. Each piece may be frequent even if the literal is rare, so
+//! the positions of all pieces must fit together. A literal with no piece that the index can look up is not
+//! narrowed at all, and messages with lines split within words are always read.
 
 use std::collections::HashSet;
 
@@ -14,32 +15,32 @@ use crate::error::Result;
 use crate::ids::MessageId;
 use crate::store::{Kept, Pages, View};
 
-/// Places in the index that are looked at for one search: as many as the store has passages, within these bounds. To look at one
-/// takes some 70 ns, to read a passage a microsecond.
+/// The most positions read per search: as many as there are passages, within these bounds. Reading a position
+/// takes some 70 ns, reading a passage a microsecond.
 const PLACES: (usize, usize) = (100_000, 4_000_000);
-/// Passages that may be left; with more, everything is read. In a large store it is one in so many.
+/// The most passages that may remain; with more, everything is read. In a large store it is one in `ONE_IN`.
 const MOST_LEFT: usize = 20_000;
 const ONE_IN: usize = 16;
-/// So few that looking further would cost more than it saves.
+/// With this few passages left, narrowing further would cost more than it saves.
 const FEW: usize = 300;
-/// Words of the index that a piece may be part of.
+/// The most index words that may contain a piece.
 const MOST_WORDS: usize = 5_000;
-/// Pages of the index's words that are read for one search: some 800 MB of it.
+/// Pages of index words read per search: some 800 MB.
 const PAGES: usize = 200_000;
-/// Letters of a piece that words are looked through for: that begin with it, or hold it anywhere.
+/// The fewest letters of a piece to look up words that begin with it, or that contain it anywhere.
 const LONG_ENOUGH: (usize, usize) = (3, 4);
 
-/// Says whether somebody still waits.
+/// Fails if the search was cancelled.
 type GoOn<'a> = &'a dyn Fn() -> Result<()>;
 
-/// A passage's row, and behind it, in its lowest bits, the place in it where a chain of pieces would begin.
+/// A passage's row, with the position where a chain of pieces would begin in its lowest bits.
 type Place = i64;
 const PLACE_BITS: u32 = 16;
 
-/// A look at the index for one search.
+/// The index lookups for one search.
 pub(super) struct Narrowing<'a> {
     view: &'a View<'a>,
-    /// Fails where nobody waits any more.
+    /// Fails if the search was cancelled.
     go_on: GoOn<'a>,
     pages: Pages,
     places: usize,
@@ -62,16 +63,16 @@ impl<'a> Narrowing<'a> {
         })
     }
 
-    /// Looks up every piece, also where few passages are left without it.
+    /// Looks up every piece, even if few passages are left.
     #[cfg(test)]
     pub fn by_every_piece(self) -> Self {
         Self { few: 0, ..self }
     }
 
-    /// The messages that may hold one of the literals, the newest first; `None` where the index does not tell.
+    /// The messages that may contain one of the literals, newest first; `None` if the index can't tell.
     ///
     /// # Errors
-    /// When the store can't be read, and what `go_on` says.
+    /// When the store can't be read or `go_on` fails.
     pub fn candidates(mut self, required: &Required) -> Result<Option<Vec<MessageId>>> {
         let mut rows = Vec::new();
         for literal in &required.0 {
@@ -94,12 +95,13 @@ impl<'a> Narrowing<'a> {
         Ok(Some(all))
     }
 
-    /// The passages that may hold a literal, oldest first. One passage has all of it, since it stands on one line.
+    /// The passages that may contain a literal, oldest first. A literal is on one line, so one passage
+    /// contains all of it.
     fn holding(&mut self, literal: &Literal) -> Result<Option<Vec<i64>>> {
         let line = literal.text.split(char::is_control).max_by_key(|line| line.len()).unwrap_or_default();
         let pieces = pieces(line);
         let mut left: Option<Vec<i64>> = None;
-        // Whole words cost least to look up.
+        // Whole words are the cheapest to look up.
         for phrase in phrases(&pieces) {
             if self.are_few(left.as_ref()) {
                 break;
@@ -111,7 +113,7 @@ impl<'a> Narrowing<'a> {
             });
         }
         let mut open: Vec<&Piece> = pieces.iter().filter(|piece| !piece.is_whole()).collect();
-        // Of those the ones that words begin with, and long ones are rare.
+        // Next, pieces that begin a word. Long pieces are rare.
         open.sort_by_key(|piece| (!piece.begins, usize::MAX - piece.text.len()));
         let mut chain: Option<(usize, Vec<Place>)> = None;
         for piece in open {
@@ -119,7 +121,7 @@ impl<'a> Narrowing<'a> {
                 break;
             }
             let Some(mut places) = self.places_of(piece, left.as_deref())? else { continue };
-            // In the index one stands as far behind the other as in the literal.
+            // The distance between pieces is the same in the index as in the literal.
             if let Some((_, others)) = chain.take_if(|(chain, _)| *chain == piece.chain) {
                 places = in_both(places, &others);
             }
@@ -135,12 +137,12 @@ impl<'a> Narrowing<'a> {
         left.is_some_and(|left| left.len() <= self.few)
     }
 
-    /// No piece takes more than half of what may still be looked at: others may be rarer.
+    /// A piece gets at most half of the remaining positions: later ones may be rarer.
     fn share(&self) -> usize {
         self.places / 2
     }
 
-    /// The passages with a phrase of whole words; `None` where they are too many.
+    /// The passages with a phrase of whole words; `None` if there are too many.
     fn passages_with(&mut self, phrase: &str) -> Result<Option<Vec<i64>>> {
         (self.go_on)()?;
         let (rows, are_all) = self.view.index().oldest_passages(phrase, self.share())?;
@@ -148,8 +150,8 @@ impl<'a> Narrowing<'a> {
         Ok(are_all.then_some(rows))
     }
 
-    /// The places of words that `piece` can be, or be part of, in those passages that are left; `None` where they are too many,
-    /// or the index does not tell.
+    /// The positions, in the remaining passages, of words that `piece` may be or be part of. `None` if there
+    /// are too many or the index can't tell.
     fn places_of(&mut self, piece: &Piece, left: Option<&[i64]>) -> Result<Option<Vec<Place>>> {
         let Some(words) = self.words_with(piece)? else { return Ok(None) };
         let at = i64::try_from(piece.at).unwrap_or_default();
@@ -159,7 +161,7 @@ impl<'a> Narrowing<'a> {
             (self.go_on)()?;
             let looked_at = self.view.index().places_of(&word, rest, |row, offset| {
                 if left.is_none_or(|left| left.binary_search(&row).is_ok()) {
-                    // What does not fit into the bits comes round again, for all pieces of a chain alike.
+                    // A position too large for the bits wraps around, equally for all pieces of a chain.
                     places.push(row << PLACE_BITS | (offset - at) & ((1 << PLACE_BITS) - 1));
                 }
             })?;
@@ -175,7 +177,8 @@ impl<'a> Narrowing<'a> {
         Ok(Some(places))
     }
 
-    /// The words of the index that `piece` can be, or be part of; `None` where they are too many, or the index does not tell.
+    /// The index words that `piece` may be or be part of; `None` if there are too many or the index can't
+    /// tell.
     fn words_with(&mut self, piece: &Piece) -> Result<Option<HashSet<String>>> {
         if piece.text.len() < if piece.begins { LONG_ENOUGH.0 } else { LONG_ENOUGH.1 } {
             return Ok(None);
@@ -196,7 +199,7 @@ impl<'a> Narrowing<'a> {
     }
 }
 
-/// What stands in both, in order; both are in order.
+/// The intersection of two sorted lists, in order.
 fn in_both(mut one: Vec<i64>, other: &[i64]) -> Vec<i64> {
     let mut other = other.iter().peekable();
     one.retain(|row| {

@@ -1,5 +1,5 @@
-//! Search by regular expression over the text itself: linear in its length, on all cores, newest first or oldest first, stopped when
-//! there is more than an answer takes.
+//! Searches the text itself by regular expression: in linear time, on all cores, newest or oldest first,
+//! until an answer is full.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -17,29 +17,31 @@ use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::{Packed, StoredSummary, Turn};
 use crate::text;
 
-/// Bytes that a compiled expression may take.
+/// The maximum size of a compiled expression in bytes.
 const SIZE_LIMIT: usize = 1 << 20;
-/// Messages that are read before the index is asked where a match can be, and again as long as there was one among them.
+/// Messages read before the index is asked where matches may be, and again while there are matches among
+/// them.
 const READ_FIRST: usize = 1_000;
-/// Matches of one text that are pointed out.
+/// The most matches highlighted in one text.
 const POINTED_OUT: usize = 32;
 
-/// Where a search goes on: beyond the last row that was shown, messages before summaries.
+/// Where a search continues: after the last row shown, messages before summaries.
 enum Start {
     Messages(Option<MessageId>),
     Summaries(Option<SummaryId>),
 }
 
-/// An answer that is being filled.
+/// An answer being filled.
 #[derive(Default)]
 struct Page {
     findings: Findings,
-    /// Where the last hit of it stands.
+    /// The cursor of its last hit.
     last: String,
 }
 
 impl Page {
-    /// Adds a match that stands at `cursor`, or, where the page is full, notes that there is more. Says whether to look on.
+    /// Adds a match at `cursor`; if the page is full, records that there is more. Returns whether to
+    /// continue.
     fn add(
         &mut self,
         search: &Search<'_>,
@@ -57,7 +59,7 @@ impl Page {
 }
 
 impl Page {
-    /// Notes that the search was stopped after this message, unless the answer was full before.
+    /// Records that the search stopped after this message, unless the answer was full before.
     fn stop(&mut self, search: &Search<'_>, message: Option<MessageId>) -> Result<()> {
         if let Some(message) = message.filter(|_| self.findings.next.is_none()) {
             self.findings.next = Some(Next { cursor: format!("m{}", message.0), more: None });
@@ -95,7 +97,7 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     Ok(findings)
 }
 
-/// By time is the only order that a pattern has.
+/// A pattern's results are always ordered by time.
 fn turn(search: &Search<'_>) -> Turn {
     match search.question.sort {
         Sort::Oldest => Turn::OldestFirst,
@@ -139,7 +141,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     let mut last = beyond;
     let mut among = None;
     if let Some(required) = &required {
-        // Where matches are dense, an answer is full before the index could tell anything.
+        // If matches are dense, an answer is full before the index could help.
         loop {
             let (mut read, had) = (0, page.findings.hits.len());
             let some = |take: &mut dyn FnMut(Packed) -> Result<bool>| {
@@ -186,7 +188,7 @@ fn messages(search: &Search<'_>, regex: &Regex, beyond: Option<MessageId>, page:
     page.stop(search, stopped.get())
 }
 
-/// Adds a match; says whether to look for another.
+/// Adds a match. Returns whether to look for another.
 fn found(search: &Search<'_>, page: &mut Page, (id, snippet): (MessageId, Snippet)) -> Result<bool> {
     search.go_on()?;
     if !search.lets_through(id)? {
@@ -255,7 +257,7 @@ fn compile(pattern: &str) -> Result<Regex> {
     })
 }
 
-/// The last line of the crate's account says what is wrong; those before it draw an arrow.
+/// The last line of the crate's message says what is wrong; those before it draw an arrow.
 fn cause(error: &regex::Error) -> String {
     let account = error.to_string();
     let last = account.lines().last().unwrap_or_default();

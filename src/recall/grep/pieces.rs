@@ -1,33 +1,33 @@
-//! The words, and pieces of words, of which a literal is made up as the index sees it.
+//! Splits a literal into words and pieces of words, as the index sees them.
 
 use super::query::quote;
 
-/// Words of one phrase: the index goes through the lists of all of them at once.
+/// Words per phrase: the index walks the lists of all of them at once.
 const MOST_IN_A_PHRASE: usize = 6;
 
-/// A run of letters and digits in a literal, in small letters.
+/// A run of letters and digits in a literal, in lowercase.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub text: String,
-    /// The word begins with it.
+    /// Whether it begins a word.
     pub begins: bool,
-    /// The word ends with it.
+    /// Whether it ends a word.
     pub ends: bool,
-    /// Those of one chain stand one behind the other in the index too.
+    /// The pieces of one chain are consecutive in the index too.
     pub chain: usize,
-    /// How many stand before it in its chain.
+    /// Its position in its chain.
     pub at: usize,
 }
 
 impl Piece {
-    /// Is it a whole word?
+    /// Whether it is a whole word.
     pub fn is_whole(&self) -> bool {
         self.begins && self.ends
     }
 }
 
-/// The words and pieces of words of a literal that the index can be asked for. What stands beside a letter that is not of ASCII
-/// may be one word with it or not: so it counts as open there.
+/// The words and pieces of words that the index can look up. A non-ASCII neighbor may belong to the word or
+/// not, so the piece counts as open on that side.
 pub(super) fn pieces(literal: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut start = None;
@@ -46,7 +46,7 @@ pub(super) fn pieces(literal: &str) -> Vec<Piece> {
         }
         if !c.is_ascii() {
             (chain, at) = (chain + 1, 0);
-            // The index has them in pairs.
+            // The index stores ideographs in pairs.
             if is_paired(before) && is_paired(c) {
                 pieces.push(Piece { text: format!("{before}{c}"), begins: true, ends: true, chain, at });
                 chain += 1;
@@ -57,7 +57,7 @@ pub(super) fn pieces(literal: &str) -> Vec<Piece> {
     pieces
 }
 
-/// What the index can be asked for whole words with, the longest first: those that stand one behind the other together.
+/// The index expressions for whole words, longest first, with consecutive words as one phrase.
 pub(super) fn phrases(pieces: &[Piece]) -> Vec<String> {
     let together =
         |one: &Piece, other: &Piece| one.chain == other.chain && one.is_whole() && other.is_whole();
@@ -69,7 +69,7 @@ pub(super) fn phrases(pieces: &[Piece]) -> Vec<String> {
     phrases.iter().map(|phrase| quote(phrase)).collect()
 }
 
-/// Ideographs that are letters to every version of Unicode.
+/// Ideographs that are letters in every version of Unicode.
 fn is_paired(c: char) -> bool {
     matches!(c, '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7a3}')
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_know_where_a_word_may_go_on_and_what_stands_before_them() {
+    fn pieces_know_their_open_ends_and_their_positions() {
         let piece =
             |text: &str, begins, ends, chain, at| Piece { text: text.into(), begins, ends, chain, at };
         assert_eq!(pieces("Word"), [piece("word", false, false, 0, 0)]);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_words_that_stand_together_are_asked_for_together() {
+    fn consecutive_whole_words_form_a_phrase() {
         let asked = |literal: &str| phrases(&pieces(literal));
         assert_eq!(asked("word"), Vec::<String>::new());
         assert_eq!(asked("fn parse_line(x) … Result<"), ["\"parse line x\"", "\"result\""]);

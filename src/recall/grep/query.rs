@@ -1,6 +1,7 @@
-//! A query in words, read into expressions for the index and words for the eye.
+//! Parses a query into index expressions and words to highlight.
 //!
-//! Nothing of the query ever reaches the index's query language but as a quoted string, so no query can be wrong in it.
+//! Text from the query reaches the index's query language only as quoted strings, so no query can be a syntax
+//! error.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,81 +9,81 @@ use super::synonyms::synonyms;
 use super::words::{is_function_word, words};
 use crate::model::{bigrams, humps, is_ideograph};
 
-/// Characters of a query that are looked at.
+/// Characters of a query that are used.
 const LONGEST: usize = 2_000;
-/// Terms of a query that are looked for.
+/// The most terms of a query.
 const MOST_TERMS: usize = 40;
-/// Pieces of one term that are looked for.
+/// The most pieces of one term.
 const MOST_PIECES: usize = 8;
-/// Terms of a query whose neighbors are also looked for as one word.
+/// The most terms of a query whose neighbors are also searched as one word.
 const MOST_JOINED: usize = 10;
-/// So many of them at most.
+/// The most neighbors joined into one word.
 const LONGEST_JOINED: usize = 5;
-/// What a whole term that is more than a word tells where a passage is shown.
+/// The weight of a term of several words when choosing what to show of a passage.
 const TELLING: usize = 200;
-/// What a phrase in quotes counts beside its words.
+/// The weight of a quoted phrase, in addition to its words.
 const PHRASE_WEIGHT: f64 = 1.5;
-/// What the pieces of a term count together beside the whole.
+/// The total weight of a term's pieces, in addition to the whole.
 const PIECES_WEIGHT: f64 = 0.35;
-/// What words count that mean the same as one of the query.
+/// The weight of synonyms.
 const SYNONYMS_WEIGHT: f64 = 0.25;
 
-/// A query, read.
+/// A parsed query.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Query {
-    /// What is looked for; the scores of a passage are added up.
+    /// What to search for; a passage's scores are added up.
     pub terms: Vec<Term>,
-    /// The whole query in lower case.
+    /// The whole query in lowercase.
     pub whole: String,
-    /// Its letters and digits alone, in lower case: `user name` is `userName` is `user_name`.
+    /// Only its letters and digits in lowercase: `user name` equals `userName` and `user_name`.
     pub squeezed: String,
-    /// All its words in lower case, in order.
+    /// All its words in lowercase, in order.
     pub phrase: Vec<String>,
-    /// Its words in lower case, humps apart, in order, function words left out.
+    /// Its words in lowercase, in order, split at humps, without function words.
     pub words: Vec<String>,
-    /// What means the same as some of these words.
+    /// Synonyms of some of these words.
     pub synonyms: BTreeMap<String, Vec<&'static str>>,
-    /// What to point out where a passage is shown.
+    /// What to highlight in a passage.
     pub marks: Vec<Mark>,
 }
 
-/// A term, as the index is asked for it.
+/// A term to search for in the index.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
-    /// As it was asked for.
+    /// As written in the query.
     pub text: String,
     /// Quoted strings, joined by OR.
     pub expression: String,
-    /// The same for each of its words and humps; more than one where it is a phrase, or looked for as one.
+    /// The same for each of its words and humps; more than one for phrases and compound terms.
     pub tokens: Vec<String>,
-    /// What a match counts.
+    /// The weight of a match.
     pub weight: f64,
-    /// What it is to the query.
+    /// Its role in the query.
     pub role: Role,
 }
 
-/// What a term is to its query.
+/// A term's role in its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It was asked for: where the index does not know it, what is like it is looked for.
+    /// A term of the query. If the index lacks it, similar words replace it.
     Asked,
-    /// It only adds to what was asked for.
+    /// It only adds to the score of other terms.
     Extra,
-    /// It means the same as what was asked for.
+    /// A synonym of a term.
     Synonym,
 }
 
-/// A word that tells why a passage was found.
+/// A word that shows why a passage was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Mark {
-    /// In lower case; with anything between its words, it is looked for as it stands.
+    /// In lowercase. With separators between its words, it must occur exactly as written.
     pub word: String,
-    /// How much it tells.
+    /// Its weight.
     pub weight: usize,
 }
 
 impl Query {
-    /// Reads a query; without any term if there is no word in it.
+    /// Parses a query; without any words, it has no terms.
     pub fn parse(text: &str) -> Self {
         let text = &text[..text.floor_char_boundary(LONGEST)];
         let parts_of_query = terms(text);
@@ -115,12 +116,12 @@ impl Query {
     }
 }
 
-/// The letters and digits of `text` in lower case.
+/// The letters and digits of `text` in lowercase.
 pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The words of `text` in lower case, identifiers taken apart.
+/// The words of `text` in lowercase, with identifiers split.
 fn pieces_of(text: &str) -> Vec<String> {
     words(text).flat_map(|(_, word)| humps(word)).map(str::to_lowercase).collect()
 }
@@ -144,7 +145,7 @@ fn extra(text: &str, expression: String, weight: f64) -> Term {
     Term { text: text.to_owned(), expression, tokens, weight, role: Role::Extra }
 }
 
-/// What means the same as the plain words of the query.
+/// Synonyms of the query's plain words.
 fn synonyms_of(terms: &[&str]) -> BTreeMap<String, Vec<&'static str>> {
     let known = terms.iter().map(|term| term.to_lowercase()).map(|word| (synonyms(&word), word));
     known.filter(|(alike, _)| !alike.is_empty()).map(|(alike, word)| (word, alike)).collect()
@@ -155,7 +156,7 @@ fn meaning_the_same(alike: &[&str]) -> Term {
     Term { role: Role::Synonym, ..extra("", any.join(" OR "), SYNONYMS_WEIGHT) }
 }
 
-/// Neighboring plain words written as one, as identifiers do.
+/// Neighboring plain words joined into one, like identifiers.
 fn joined(terms: &[&str]) -> Vec<String> {
     let plain = |term: &&str| term.is_ascii() && term.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let mut words = Vec::new();
@@ -169,7 +170,7 @@ fn joined(terms: &[&str]) -> Vec<String> {
     words
 }
 
-/// What the query asks for, one by one: split where words are, function words left out unless there is nothing else.
+/// The terms of the query: split at word boundaries, without function words unless there is nothing else.
 fn terms(text: &str) -> Vec<&str> {
     let between =
         |c: char| c.is_whitespace() || c.is_control() || "\"`“”«»()[]{}<>,;|、。，；（）「」".contains(c);
@@ -181,13 +182,13 @@ fn terms(text: &str) -> Vec<&str> {
     chosen.into_iter().filter(|term| seen.insert(term.to_lowercase())).take(MOST_TERMS).collect()
 }
 
-/// The phrases in double quotes that have several words.
+/// The quoted phrases of several words.
 fn quoted_phrases(text: &str) -> Vec<&str> {
     let text_in_quotes = text.split('"').skip(1).step_by(2);
     text_in_quotes.filter(|phrase| words(phrase).nth(1).is_some()).take(MOST_TERMS).collect()
 }
 
-/// The strings that stand for the whole of a term: itself, its identifiers taken apart, its ideographs in pairs.
+/// The index strings for a whole term: itself, its identifiers split, its ideographs in pairs.
 fn whole(term: &str) -> Vec<String> {
     let mut strings = Vec::new();
     let runs: Vec<&str> = term.split(|c| !is_ideograph(c)).filter(|run| !run.is_empty()).collect();
@@ -202,14 +203,14 @@ fn whole(term: &str) -> Vec<String> {
     }
     for run in runs {
         let pairs = quote(&bigrams(run).join(" "));
-        // A single ideograph is known as the first of its pairs only.
+        // The index knows a single ideograph only as the first of a pair.
         let star = if run.chars().nth(1).is_none() { " *" } else { "" };
         strings.push(format!("parts : {pairs}{star}"));
     }
     strings
 }
 
-/// The strings that stand for pieces of a term that has several.
+/// The index strings for the pieces of a term that has several.
 fn parts(term: &str) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for (_, word) in words(term) {
@@ -233,7 +234,7 @@ fn parts(term: &str) -> Vec<String> {
     pieces
 }
 
-/// The words to point out: those of the terms, with more weight what stands there as it was asked, with less their pieces.
+/// What to highlight: the words of the terms, with more weight for exact matches and less for pieces.
 fn marks(text: &str, terms: &[&str]) -> Vec<Mark> {
     let mut marks = Vec::new();
     let mut whole = |word: &str| marks.push(Mark { word: word.trim().to_lowercase(), weight: TELLING });
@@ -257,7 +258,7 @@ fn marks(text: &str, terms: &[&str]) -> Vec<Mark> {
     marks
 }
 
-/// A string of the index's query language: whatever it holds, it is a phrase.
+/// A string of the index's query language: always a phrase, whatever it contains.
 pub(super) fn quote(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     format!("\"{}\"", plain.replace('"', "\"\""))
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_paths_and_ideographs_come_whole_and_in_pieces() {
+    fn identifiers_paths_and_ideographs_are_searched_whole_and_in_pieces() {
         assert_eq!(
             expressions("getUserName"),
             [r#""getUserName" OR "get User Name""#, r#""User""#, r#""Name""#]
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phrase_in_quotes_is_one_more_term() {
+    fn a_quoted_phrase_adds_a_term() {
         let query = Query::parse(r#"say "connection refused" now"#);
         let weighty = |term: &&Term| term.expression.contains(' ');
         let phrases: Vec<_> =
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_word_has_no_expression() {
+    fn a_query_without_words_has_no_expression() {
         for text in ["=>", "\"\"", "  \u{0} ", "()"] {
             assert!(expressions(text).is_empty(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! Search by relevance: passages by what the index says, weighed again by what it cannot see.
+//! Search by relevance: passages ranked by the index, then reranked by what the index can't see.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,32 +13,32 @@ use crate::recall::cards::{MessageCard, SummaryCard};
 use crate::store::Filter;
 use crate::text;
 
-/// Passages, best first, that make results; what ranks behind them is not found.
+/// The best passages, which make up the results; lower-ranked ones are not found.
 const PASSAGES: usize = 500;
-/// Passages that are held against the filter to find them.
+/// Passages checked against the filter to find them.
 const TRIED: usize = 6_000;
-/// Messages, best first, whose text is looked at to weigh them again; the others follow as the index ranks them.
+/// The best messages, whose text is read to rerank them; the others keep the index's order.
 const WEIGHED: usize = 60;
-/// The same where terms were too frequent for the index, and only the text can tell.
+/// The same if terms were too frequent for the index, so that only the text can tell.
 const WEIGHED_CLOSELY: usize = 150;
-/// Passages of one message that are weighed.
+/// Passages reranked per message.
 const WEIGHED_PASSAGES: usize = 3;
-/// What the newest message gains on the oldest: of those that say the same, the newer one is wanted.
+/// The bonus of the newest message over the oldest: of equal messages, the newer one is wanted.
 const NEWEST: f64 = 0.03;
-/// What a message takes over from the better of the two beside it.
+/// The share of the better neighbor's score that a message gets.
 const FROM_NEIGHBOR: f64 = 0.3;
-/// After this many results, those far weaker than the best are left for the next page.
+/// After this many results, far weaker ones wait for the next page.
 const ALWAYS_SHOWN: usize = 5;
-/// How much weaker that is.
+/// How much weaker, as a share of the best score.
 const WEAK: f64 = 0.35;
-/// Messages that a session is shown by.
+/// Messages shown per session.
 const OF_A_SESSION: usize = 3;
-/// What each further message adds to its session's score, beside the one before.
+/// The weight of each further message in its session's score, relative to the one before.
 const FURTHER: f64 = 0.5;
-/// What a summary counts beside a message, each measured against the best of its kind.
+/// The weight of a summary compared to a message, each relative to the best of its kind.
 const SUMMARY_WEIGHT: f64 = 0.8;
 
-/// Something that fits, before it is shown.
+/// A match that is not shown yet.
 struct Candidate {
     target: Target,
     score: f64,
@@ -47,7 +47,7 @@ struct Candidate {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Summary(SummaryId),
-    /// A message and the passage that fits best.
+    /// A message and its best passage.
     Message(MessageId, usize),
 }
 
@@ -88,12 +88,12 @@ pub(super) fn find(search: &Search<'_>) -> Result<Findings> {
     Ok(Findings { hits, next, ..Findings::default() })
 }
 
-/// What means the same as the query's words tells little of where a passage matches.
+/// Synonyms say little about where a passage matches.
 fn alike(query: &Query) -> impl Iterator<Item = Mark> {
     query.synonyms.values().flatten().map(|word| Mark { word: (*word).to_owned(), weight: 2 })
 }
 
-/// By time, only what is not far weaker than the best is worth showing.
+/// When sorting by time, far weaker matches are left out.
 fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     if sort != Sort::Relevance {
         let best = candidates.first().map_or(0.0, |candidate| candidate.score);
@@ -106,17 +106,17 @@ fn in_order(sort: Sort, mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     candidates
 }
 
-/// A session, by its messages that fit.
+/// A session with its matching messages.
 struct Group {
     session: ConversationId,
     score: f64,
-    /// What the next message's score counts.
+    /// The weight of the next message's score.
     share: f64,
     best: Vec<Candidate>,
 }
 
-/// The best session first, each with the best of its messages. A session's score adds up theirs, each next one for less: many weak
-/// ones do not outdo the one that says it.
+/// The best session first, each with its best messages. Each further message counts less in a session's
+/// score, so that many weak ones don't outweigh one good one.
 fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Result<Vec<Candidate>> {
     let mut groups: Vec<Group> = Vec::new();
     for candidate in candidates {
@@ -138,11 +138,11 @@ fn by_session(search: &Search<'_>, candidates: Vec<Candidate>) -> Result<Vec<Can
     Ok(groups.into_iter().flat_map(|group| group.best).collect())
 }
 
-/// How many results from `from` on make an answer; the weak ones too for who `wants_more`.
+/// How many results from `from` on make an answer; with `wants_more`, weak ones too.
 fn shown(candidates: &[Candidate], from: usize, limit: usize, wants_more: bool) -> usize {
     let rest = candidates.get(from..).unwrap_or_default();
     let best = candidates.first().map_or(0.0, |candidate| candidate.score);
-    // So does who goes on.
+    // Later pages include the weak ones.
     let strong = match from {
         0 if !wants_more => {
             rest.iter().skip(ALWAYS_SHOWN).take_while(|candidate| candidate.score >= best * WEAK).count()
@@ -152,7 +152,7 @@ fn shown(candidates: &[Candidate], from: usize, limit: usize, wants_more: bool) 
     rest.len().min(limit).min(ALWAYS_SHOWN + strong)
 }
 
-/// All that fits, best first, the newer first where they are equal.
+/// All matches, best first; among equals, newer first.
 fn candidates(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Vec<Candidate>> {
     let kinds = search.question.kinds;
     let mut messages = if kinds == Kinds::Summaries { Vec::new() } else { messages(search, query, reach)? };
@@ -189,7 +189,8 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
         if !search.lets_through(hit.message)? {
             continue;
         }
-        // Best first: so a message stands where its best passage does, and its passages are in order.
+        // The passages are sorted, so a message is placed by its best passage, and its own passages are in
+        // order.
         let place = *places.entry(hit.message).or_insert_with(|| {
             found.push((hit.message, Vec::new()));
             found.len() - 1
@@ -217,7 +218,7 @@ fn messages(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Ve
     Ok(candidates)
 }
 
-/// A question and its answer stand side by side: each lends the other some of its score.
+/// A question and its answer are neighbors: each adds some of its score to the other.
 fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Result<()> {
     let message = |candidate: &Candidate| match candidate.target {
         Target::Message(message, _) => Some(message),
@@ -238,7 +239,7 @@ fn take_from_neighbors(search: &Search<'_>, candidates: &mut [Candidate]) -> Res
     Ok(())
 }
 
-/// A message as its best passage, looked at.
+/// Reranks a message by its best passage.
 fn weigh(
     search: &Search<'_>,
     lens: &Lens<'_>,
@@ -308,7 +309,7 @@ fn hit(search: &Search<'_>, marks: &[Mark], target: Target) -> Result<Hit> {
     }
 }
 
-/// What wider bounds would find of a query that found nothing.
+/// What a wider search would find, for a query without results.
 fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<Elsewhere> {
     let mut elsewhere = Elsewhere::default();
     if search.question.kinds == Kinds::Messages && !search.is_of_messages() {
@@ -324,7 +325,7 @@ fn elsewhere(search: &Search<'_>, query: &Query, reach: &Candidates) -> Result<E
         let mut sessions: HashSet<ConversationId> = HashSet::new();
         for message in found {
             let places = search.view.messages().sessions_of(message)?;
-            // This session was searched: what of it fits is the very question that is being answered.
+            // This session was searched: what matches there is the current request itself.
             if !places.contains(&search.scope.conversation) {
                 elsewhere.messages += 1;
                 sessions.extend(places);

@@ -1,35 +1,35 @@
-//! What the index cannot see of a passage: how near the words of the query stand to each other, and who said them.
+//! Scores what the index can't see in a passage: how close the query's words are, and who wrote them.
 
 use super::candidates::Candidates;
 use super::query::{Query, squeezed};
 use super::words::{are_kin, words};
 use crate::model::humps;
 
-/// Two words of the query with at most this many others between them are neighbors.
+/// Two words of the query are near each other with at most this many words between them.
 const NEAR: usize = 6;
-/// What all neighbors together add.
+/// The bonus if all words are near their neighbors.
 const NEIGHBORS: f64 = 1.5;
-/// What neighbors count that stand the other way round, and those farthest from each other.
+/// The weights of neighbors in reverse order, and of the farthest neighbors.
 const REVERSED: f64 = 0.7;
 const FARTHEST: f64 = 0.6;
-/// Words of a window, and what it adds if it has all that was asked for.
+/// The words of a window, and its bonus if it contains the whole query.
 const WINDOW: usize = 12;
 const WITHIN: f64 = 2.0;
-/// What an identifier adds that is made of the words of the query.
+/// The bonus for an identifier made of the query's words.
 const MADE_OF: f64 = 2.0;
-/// Words of the query, and of an identifier, that are held against each other.
+/// The most words of a query and of an identifier that are compared.
 const LONGEST_IDENTIFIER: usize = 12;
-/// What a word counts that means the same as the one asked for.
+/// The weight of a synonym.
 const MEANS_THE_SAME: f64 = 0.5;
-/// How much is told by a word of which the index does not tell it.
+/// The weight of a word that the index did not count.
 const USUALLY_TOLD: f64 = 3.0;
-/// What the query gains as it stands, word by word, sign by sign, or written together.
+/// The bonus for the whole query, exactly or without separators.
 const AS_IT_STANDS: f64 = 1.5;
 const WRITTEN_TOGETHER: f64 = 1.35;
-/// Letters of a query that is looked for without what stands between its words.
+/// The fewest letters of a query that is searched without separators.
 const LONG_ENOUGH: usize = 6;
 
-/// What the person said weighs more than what a tool printed.
+/// User messages weigh more than tool output.
 pub(super) fn role_weight(role: &str) -> f64 {
     match role {
         "user" => 1.5,
@@ -38,7 +38,7 @@ pub(super) fn role_weight(role: &str) -> f64 {
     }
 }
 
-/// A query that passages are held against.
+/// A query to compare passages with.
 pub(super) struct Lens<'a> {
     query: &'a Query,
     words: Vec<Wanted<'a>>,
@@ -47,14 +47,14 @@ pub(super) struct Lens<'a> {
 /// A word of the query.
 struct Wanted<'a> {
     word: &'a str,
-    /// The index's words that stand for it.
+    /// The index words that replace it.
     stand_ins: &'a [String],
     synonyms: &'a [&'static str],
-    /// How much it tells that a passage has it.
+    /// The weight of finding it in a passage.
     worth: f64,
 }
 
-/// Where a word of the query, or one for it, stands among the words of a passage, and what it counts there.
+/// The positions of a query word, or its replacement, among a passage's words, each with its weight.
 type Places = Vec<(usize, f64)>;
 
 impl<'a> Lens<'a> {
@@ -68,7 +68,7 @@ impl<'a> Lens<'a> {
         Self { query, words: query.words.iter().map(wanted).collect() }
     }
 
-    /// By how much a passage gains from holding the words of the query together, as they were asked.
+    /// A passage's bonus for containing the query's words close together and in order.
     pub fn closeness(&self, passage: &str) -> f64 {
         let pieces = pieces(passage);
         let places: Vec<Places> = self.words.iter().map(|wanted| wanted.places(&pieces)).collect();
@@ -98,7 +98,7 @@ impl<'a> Lens<'a> {
         gain
     }
 
-    /// The share of what the query asks for that stands within a few words.
+    /// The best share of the query within a few words.
     fn best_window(&self, places: &[Places]) -> f64 {
         let of_word = |(n, places): (usize, &Places)| -> Vec<(usize, usize, f64)> {
             places.iter().map(|(at, counts)| (*at, n, *counts)).collect()
@@ -117,7 +117,7 @@ impl<'a> Lens<'a> {
         if total > 0.0 { best / total } else { 0.0 }
     }
 
-    /// The share of an identifier's words that are the query's, of the best one that has them all, in whatever order.
+    /// The highest share of query words in an identifier that contains them all, in any order.
     fn best_identifier(&self, passage: &str) -> f64 {
         if self.words.len() > LONGEST_IDENTIFIER {
             return 0.0;
@@ -148,7 +148,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The share of neighboring words of the query that are near each other in a passage too.
+/// The share of the query's neighboring words that are also near each other in a passage.
 fn neighbors(places: &[Places]) -> f64 {
     let all: f64 = places.windows(2).map(|pair| nearest(&pair[0], &pair[1])).sum();
     #[expect(clippy::cast_precision_loss, reason = "a query is short")]
@@ -156,7 +156,7 @@ fn neighbors(places: &[Places]) -> f64 {
     share
 }
 
-/// How near one word stands to the next.
+/// How near one word is to the next.
 fn nearest(one: &Places, next: &Places) -> f64 {
     let mut best: f64 = 0.0;
     for (from, counts) in one {
@@ -173,7 +173,7 @@ fn nearest(one: &Places, next: &Places) -> f64 {
     best
 }
 
-/// What the frequent words that a passage has add to its score.
+/// The score for frequent words in a passage.
 pub(super) fn frequent_words(frequent: &[(String, f64)], passage: &str) -> f64 {
     if frequent.is_empty() {
         return 0.0;
@@ -183,7 +183,7 @@ pub(super) fn frequent_words(frequent: &[(String, f64)], passage: &str) -> f64 {
     frequent.iter().filter(|(word, _)| has(word)).map(|(_, worth)| worth).sum()
 }
 
-/// The words of a passage in lower case, identifiers whole and in pieces, each with its position.
+/// The words of a passage in lowercase, identifiers whole and split, each with its position.
 fn pieces(passage: &str) -> Vec<(usize, String)> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn words_gain_by_standing_together_in_order_and_in_one_identifier() {
+    fn adjacent_ordered_and_joined_words_rank_higher() {
         let far = " lorem ipsum dolor sit amet".repeat(3);
         for (query, better, worse) in [
             ("printer checksum", "the printer has a checksum", "the checksum of the printer"),

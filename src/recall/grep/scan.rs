@@ -1,7 +1,7 @@
-//! A history looked through on all cores, answered for in order.
+//! Searches a history on all cores and returns results in order.
 //!
-//! One thread reads rows as they lie, newest first; the others unpack them and look. What they find comes back in the order
-//! it was read, so that an answer does not depend on who was faster. What is read ahead is bounded.
+//! One thread reads rows, newest first; the others decompress and search them. Results come back in reading
+//! order, so they do not depend on thread timing. Read-ahead is bounded.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -14,20 +14,21 @@ use std::thread;
 use crate::error::{Error, Result};
 use crate::store::Packed;
 
-/// Threads at most.
+/// The most threads.
 const MOST_THREADS: usize = 8;
-/// Rows that are looked at together, at first and at most. The first answer must not wait for many.
+/// Rows per batch, at first and at most. The first answer must not wait for a large batch.
 const FIRST: usize = 8;
 const MOST: usize = 256;
-/// Packed bytes that are looked at together, about.
+/// Approximate compressed bytes per batch.
 const MOST_BYTES: usize = 256 * 1024;
-/// Such batches under way for each thread.
+/// Batches in progress per thread.
 const AHEAD: usize = 3;
 
 type Batch = (usize, Vec<Packed>);
 type Found<R> = (usize, Result<Vec<R>>);
 
-/// Looks at what `read` hands over, on all cores, and gives `found` what `look` makes of it, in order, until that says `false`.
+/// Runs `look` on what `read` provides, on all cores, and passes its results to `found` in order, until that
+/// returns `false`.
 pub(super) fn in_order<R: Send>(
     read: impl FnOnce(&mut dyn FnMut(Packed) -> Result<bool>) -> Result<()>,
     look: impl Fn(Packed) -> Result<Option<R>> + Sync,
@@ -73,7 +74,7 @@ fn work_off<R>(
         let looked = catch_unwind(AssertUnwindSafe(|| {
             going_on.filter_map(|packed| look(packed).transpose()).collect::<Result<Vec<R>>>()
         }));
-        // Whoever waits for this batch would wait for ever.
+        // Otherwise the reader would wait for this batch forever.
         let looked = looked.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a search")));
         if out.send((number, looked)).is_err() {
             break;
@@ -81,7 +82,7 @@ fn work_off<R>(
     }
 }
 
-/// The reading side: batches on their way, and what has come back.
+/// The reader's state: batches sent, and results that came back.
 struct Lane<R, F> {
     jobs: Option<Sender<Batch>>,
     done: Receiver<Found<R>>,
@@ -90,7 +91,7 @@ struct Lane<R, F> {
     bytes: usize,
     sent: usize,
     taken: usize,
-    /// What came back before its turn.
+    /// Results that came back early.
     early: BTreeMap<usize, Result<Vec<R>>>,
     ahead: usize,
 }
@@ -122,7 +123,7 @@ impl<R, F: FnMut(R) -> Result<bool>> Lane<R, F> {
         }
     }
 
-    /// Takes what is next in order.
+    /// Takes the next result in order.
     fn take(&mut self) -> Result<bool> {
         let looked = loop {
             if let Some(looked) = self.early.remove(&self.taken) {
@@ -134,7 +135,7 @@ impl<R, F: FnMut(R) -> Result<bool>> Lane<R, F> {
         self.taken += 1;
         for one in looked? {
             if !(self.found)(one)? {
-                // Nothing that was read further on is asked for.
+                // Later results are not needed.
                 self.taken = self.sent;
                 return Ok(false);
             }

@@ -1,4 +1,4 @@
-//! The piece of a text that shows why it was found: one line around the matches, which are pointed out.
+//! The part of a text that shows why it was found: one line around the matches, which are highlighted.
 
 use std::ops::Range;
 
@@ -9,34 +9,34 @@ use crate::text::is_unsafe;
 
 /// Characters of a snippet.
 pub(super) const WIDTH: usize = 240;
-/// Bytes between two matches that are pointed out as one.
+/// Matches at most this many bytes apart are highlighted as one.
 const TOGETHER: usize = 2;
-/// A word shorter than this is not looked for inside others.
+/// A shorter word is not searched within others.
 const INSIDE: usize = 3;
 
 /// A piece of text on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
-    /// The line, blanks folded.
+    /// The line, with whitespace folded.
     pub text: String,
-    /// Where in it the matches are, in order and apart.
+    /// The ranges of the matches, in order and disjoint.
     pub marks: Vec<Range<usize>>,
-    /// There is text before it.
+    /// Whether there is text before it.
     pub cut_before: bool,
-    /// There is text after it.
+    /// Whether there is text after it.
     pub cut_after: bool,
 }
 
-/// A match of one of the words looked for.
+/// A match of one of the wanted words.
 pub(super) struct Sighting {
     range: Range<usize>,
-    /// Which word.
+    /// The index of the word.
     pub mark: usize,
 }
 
 impl Snippet {
-    /// The window of `text` that shows most of `within`: the weightiest different words of `marks`, where they are closest to each
-    /// other. What was asked for is next to them.
+    /// The window of `text` with the best part of `within`: the greatest weight of distinct `marks`, as close
+    /// together as possible.
     pub(super) fn best(text: &str, within: &Range<usize>, marks: &[Mark], width: usize) -> Self {
         let sightings = sightings(text, within, marks);
         let mut best = (0, within.start..within.start);
@@ -54,12 +54,12 @@ impl Snippet {
             }
         }
         let ranges = sightings.into_iter().map(|sighting| sighting.range).collect();
-        // What stands together is pointed out as one: neighboring words, the pieces of a path.
+        // Adjacent matches are highlighted as one: neighboring words, the parts of a path.
         let one = |between: &str| between.len() <= TOGETHER && !between.contains(char::is_alphanumeric);
         Self::around(text, &best.1, joined(ranges, |gap| one(&text[gap])), width)
     }
 
-    /// The window of `text` around `center`, with those of `marks` that stand in it pointed out.
+    /// The window of `text` around `center`, with the `marks` inside it highlighted.
     pub(super) fn around(text: &str, center: &Range<usize>, marks: Vec<Range<usize>>, width: usize) -> Self {
         let center = center.start..center.end.min(forward(text, center.start, width));
         let spare = width.saturating_sub(text[center.clone()].chars().count());
@@ -70,7 +70,7 @@ impl Snippet {
     }
 }
 
-/// Where the words looked for stand in `text[within]`, whole, as another form, or inside a word; in order.
+/// The matches in `text[within]`, in order: whole words, other forms of a word, or parts of a word.
 pub(super) fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
     let mut found = as_they_stand(text, within, marks);
     for (range, word) in words(&text[within.clone()]) {
@@ -88,9 +88,9 @@ pub(super) fn sightings(text: &str, within: &Range<usize>, marks: &[Mark]) -> Ve
     found
 }
 
-/// Where marks of several words stand, sign by sign.
+/// The exact matches of marks with several words.
 fn as_they_stand(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sighting> {
-    // Keeps the length of each character, as other ways to small letters do not.
+    // Unlike Unicode lowercasing, this keeps the length of each character.
     let lower = text[within.clone()].to_ascii_lowercase();
     let mut found = Vec::new();
     for (mark, wanted) in marks.iter().map(|mark| mark.word.as_str()).enumerate() {
@@ -105,7 +105,8 @@ fn as_they_stand(text: &str, within: &Range<usize>, marks: &[Mark]) -> Vec<Sight
     found
 }
 
-/// Where `wanted` stands inside a word; the whole word if its lower case has characters of other lengths.
+/// The positions of `wanted` within a word; the whole word if lowercasing changes the length of its
+/// characters.
 fn inside<'a>(
     range: &Range<usize>,
     word: &str,
@@ -120,7 +121,7 @@ fn inside<'a>(
     })
 }
 
-/// `text[window]` on one line; marks go along.
+/// `text[window]` on one line, with its marks moved accordingly.
 fn fold(text: &str, window: Range<usize>, marks: Vec<Range<usize>>) -> Snippet {
     let mut snippet = Snippet {
         cut_before: !text[..window.start].trim().is_empty(),
@@ -152,7 +153,7 @@ fn fold(text: &str, window: Range<usize>, marks: Vec<Range<usize>>) -> Snippet {
     snippet
 }
 
-/// Ranges in order, those that overlap, touch, or have between them what `is_one` accepts as one.
+/// Sorts ranges and merges those that overlap, touch, or have only a gap between them that `is_one` accepts.
 fn joined(mut ranges: Vec<Range<usize>>, is_one: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut out: Vec<Range<usize>> = Vec::new();
@@ -177,7 +178,7 @@ fn back(text: &str, from: usize, n: usize) -> usize {
     if n == 0 { from } else { text[..from].char_indices().rev().nth(n - 1).map_or(0, |(at, _)| at) }
 }
 
-/// The first beginning of a word in `start..end`, if it is near.
+/// The first word boundary in `start..end`, if it is near.
 fn at_word(text: &str, start: usize, end: usize) -> usize {
     const NEAR: usize = 24;
     if start == 0 {
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_pieces_and_ideographs_are_pointed_out() {
+    fn forms_pieces_and_ideographs_are_highlighted() {
         assert_eq!(shown("It compacts\n\n the cache", "compaction cached"), "It [compacts] the [cache]");
         assert_eq!(shown("let x = getUserName();", "user name"), "let x = get[UserName]();");
         assert_eq!(shown("昨天构建失败了", "构建失败"), "昨天[构建失败]了");
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_lies_where_most_different_words_are() {
+    fn the_window_shows_the_most_different_words() {
         let filler = "lorem ipsum dolor ".repeat(40);
         let text = format!("cache cache cache {filler} cache of tokens {filler}");
         let shown = shown(&text, "tokens cache");
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_windows_the_one_where_the_words_are_closest_is_shown() {
+    fn among_equal_windows_the_tightest_is_shown() {
         let before = "import printer from './printer'; ".repeat(4);
         let line = "warn  admin-printer checksum mismatch on part 7, got 8f3a-11c2-77e0";
         let shown = shown(&format!("{before}\n{line}\n{before}"), "checksum mismatch of the admin printer");
@@ -234,7 +235,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_query_over_any_text_shows_a_piece_of_it(
+        fn any_query_shows_a_part_of_any_text(
             text in "([a-cA-CȺİK日本é \n_/.]|\\PC){0,400}",
             query in "([a-cA-CȺİK日本é \"_/.]|\\PC){0,20}",
         ) {

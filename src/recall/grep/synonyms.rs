@@ -1,8 +1,8 @@
-//! Words that say the same where software is talked about: who remembers that a bug was repaired finds where it was fixed.
+//! Synonyms in talk about software: a search for a bug that was repaired finds where it was fixed.
 
 use super::words::are_kin;
 
-/// Each line is a group of words of one meaning.
+/// Each line is a group of synonyms.
 const GROUPS: &str = "\
 add append insert include
 remove delete drop erase
@@ -70,7 +70,7 @@ minimum min
 quick fast rapid
 ";
 
-/// The other words of the groups that have `word` or a form of it.
+/// The synonyms of `word` in any of its forms.
 pub(super) fn synonyms(word: &str) -> Vec<&'static str> {
     let groups = GROUPS.lines().map(|line| line.split(' '));
     let of_word = groups.filter(|group| group.clone().any(|one| are_kin(one, word)));
@@ -82,14 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_form_of_a_word_has_the_others_of_its_groups() {
+    fn every_form_of_a_word_has_its_synonyms() {
         assert_eq!(synonyms("repaired"), ["fix", "correct", "resolve", "patch", "solve"]);
         assert_eq!(synonyms("directories"), ["folder", "dir"]);
         assert!(synonyms("zeppelin").is_empty());
     }
 
     #[test]
-    fn a_group_has_several_words_and_none_twice() {
+    fn a_group_has_several_distinct_words() {
         for group in GROUPS.lines() {
             let words: Vec<&str> = group.split(' ').collect();
             assert!(words.len() > 1, "{group}");

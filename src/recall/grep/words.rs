@@ -1,17 +1,18 @@
-//! Words as the index sees them, nearly: it keeps stems, so to show where a passage matches, kin are found by eye.
+//! Words, approximately as the index sees them. The index keeps stems only, so related words are compared
+//! here to show where a passage matches.
 
 use std::ops::Range;
 
-/// What may differ at the end of two forms of one word.
+/// Endings in which two forms of a word may differ.
 pub(super) const SUFFIXES: &[&str] = &[
     "", "s", "es", "e", "d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "y", "ies", "ied",
     "ation", "ations", "ement", "ment", "ments", "able", "al", "ive", "ity", "ness", "ous", "ence", "ance",
     "ible", "ful", "less", "ism", "ist",
 ];
-/// Letters that two forms of one word have in common at least.
+/// The fewest letters that two forms of a word share.
 const STEM: usize = 3;
 
-/// Words that say nothing about what is looked for.
+/// Words that say nothing about what is wanted.
 const FUNCTION_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
     "by", "can", "could", "did", "do", "does", "for", "from", "get", "had", "has", "have", "how", "i", "if",
@@ -20,12 +21,12 @@ const FUNCTION_WORDS: &[&str] = &[
     "where", "which", "who", "why", "will", "with", "would", "you", "your",
 ];
 
-/// Is it a word that only holds a sentence together?
+/// Whether it is a function word.
 pub(super) fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.binary_search(&word.to_lowercase().as_str()).is_ok()
 }
 
-/// The unbroken runs of letters and digits in `text`, with where they stand.
+/// The runs of letters and digits in `text`, with their positions.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     let between = |c: char| !c.is_alphanumeric();
     let mut at = 0;
@@ -37,7 +38,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
     })
 }
 
-/// Are two lower-case words forms of one?
+/// Whether two lowercase words are forms of the same word.
 pub(super) fn are_kin(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -57,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn function_words_stand_in_order() {
+    fn function_words_are_sorted() {
         assert!(FUNCTION_WORDS.is_sorted());
         assert!(is_function_word("The") && !is_function_word("token"));
     }
 
     #[test]
-    fn forms_of_one_word_are_kin_and_lookalikes_are_not() {
+    fn forms_of_one_word_match_and_lookalikes_do_not() {
         for (one, other) in
             [("compact", "compaction"), ("cached", "caches"), ("query", "queries"), ("x", "x")]
         {
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn words_know_where_they_stand() {
+    fn words_come_with_their_positions() {
         let found: Vec<_> = words("é, src/main.rs").collect();
         assert_eq!(found, [(0..2, "é"), (4..7, "src"), (8..12, "main"), (13..15, "rs")]);
     }

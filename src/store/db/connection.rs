@@ -1,4 +1,4 @@
-//! Opening: where the file is, whose it is, and how SQLite is told to treat it.
+//! Opening a database: its path, its ownership checks and its SQLite settings.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -16,45 +16,46 @@ use crate::files;
 pub(in crate::store) const APPLICATION_ID: i64 = 0x4c43_4d31;
 /// How long a statement waits for another process's transaction.
 pub(in crate::store) const BUSY: Duration = Duration::from_secs(5);
-/// The same where waiting is not worth while.
+/// The same, for work that is not worth waiting for.
 pub(in crate::store) const BRIEFLY: Duration = Duration::from_millis(50);
-/// Pages of an index that are merged at once: 2 MB, tens of milliseconds.
+/// Index pages merged per call: 2 MB, tens of milliseconds.
 const MERGED: usize = 500;
-/// Free pages up to one in this many are left for what comes next.
+/// Free pages are kept for reuse up to one in this many.
 const TRIFLE: usize = 50;
-/// Pages that are given back at once: 8 MB, tens of milliseconds.
+/// Pages returned to the disk per call: 8 MB, tens of milliseconds.
 const GIVEN_BACK: usize = 2_000;
-/// How many names beside an occupied one are tried.
+/// How many file names are tried when the first ones are occupied.
 const NAMES: usize = 9;
 
-/// Where a store lies.
+/// Where a store is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In this process's memory: for sessions that must leave no trace.
+    /// In memory, for sessions that must leave no trace.
     Memory,
     /// In a file.
     File(PathBuf),
 }
 
-/// A file that could be opened, but then not be read.
+/// A file that could be opened but then not read.
 #[derive(Clone, Debug)]
 pub(in crate::store) struct Damaged {
     pub path: PathBuf,
     pub why: String,
 }
 
-/// An opened writer, where it lies, and what the user should be told about it.
+/// An open connection for writing, its place, and a notice for the user.
 pub(in crate::store) struct Opened {
     pub connection: Connection,
     pub place: Place,
     pub notice: Option<String>,
 }
 
-/// Opens the store of the project `cwd` in `dir`, making what is missing.
+/// Opens the store of the project `cwd` in `dir`, and creates what is missing.
 ///
-/// A file of another program or of a newer version of this one, one that is damaged, and whatever else lies there is left
-/// untouched, and another beside it is used. That is told when the other is made; of a newer version's file and a damaged
-/// one always, since there is a history that is not seen. `damaged` are those that were opened and turned out to be so.
+/// A file that belongs to another program, comes from a newer version, is damaged or is otherwise unusable
+/// stays untouched; the next free name is used instead. The notice appears when that other file is created.
+/// For a newer version's file or a damaged one it appears every time, because some history is not shown.
+/// `damaged` lists files that could be opened and then turned out to be damaged.
 pub(in crate::store) fn open_project(
     dir: &Path,
     name: &str,
@@ -63,7 +64,8 @@ pub(in crate::store) fn open_project(
 ) -> Result<Opened> {
     make_dir(dir)?;
     let mut passed: Option<Error> = None;
-    // Those that are there come first: a history that had to go beside something is found also when that has gone.
+    // Existing files come first, so that a history that had to use another name is found even after the
+    // obstacle is gone.
     let (there, free): (Vec<_>, Vec<_>) = names(dir, name).partition(|path| path.symlink_metadata().is_ok());
     for path in there.into_iter().chain(free) {
         let known = damaged.iter().find(|known| known.path == path);
@@ -91,7 +93,7 @@ pub(in crate::store) fn open_project(
     )))
 }
 
-/// What the user should know of a file that was passed over for the one in `path`.
+/// What to tell the user about a file that was skipped in favor of `path`.
 fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
     let path = path.display();
     match why.code() {
@@ -104,7 +106,7 @@ fn notice(why: &Error, path: &Path, is_new: bool) -> Option<String> {
     }
 }
 
-/// Where the database called `name` may lie, in the order in which it is looked for.
+/// The paths at which the database `name` may be, in the order in which they are tried.
 pub(in crate::store) fn names(dir: &Path, name: &str) -> impl Iterator<Item = PathBuf> {
     (1..=NAMES).map(move |number| match number {
         1 => dir.join(format!("{name}.db")),
@@ -112,12 +114,12 @@ pub(in crate::store) fn names(dir: &Path, name: &str) -> impl Iterator<Item = Pa
     })
 }
 
-/// Opens a file for writing that could only be read before, where that is possible now.
+/// Tries to open for writing a file that could only be read so far.
 pub(in crate::store) fn open_again(place: &Place, cwd: &str) -> Result<Connection> {
     match place {
         Place::File(path) => {
             let (connection, _) = open_file(path, cwd)?;
-            // What was to be read before may still come.
+            // Reads that are still queued may need it.
             list_words(&connection).map_err(|error| unread(path, error))?;
             Ok(connection)
         }
@@ -136,18 +138,18 @@ pub(in crate::store) fn open_memory(cwd: &str) -> Result<Opened> {
     Ok(Opened { connection, place: Place::Memory, notice: None })
 }
 
-/// A connection that only reads.
+/// A read-only connection.
 pub(in crate::store) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     reading(path).and_then(that_looks)
 }
 
-/// What to say of a file that can't be opened to be read.
+/// The error for a file that can't be opened for reading.
 pub(in crate::store) fn unread(path: &Path, error: rusqlite::Error) -> Error {
     Error::storing(format!("failed to read {}", path.display()), error)
 }
 
-/// The same before anything is looked at. It is opened for writing all the same: the last connection to close takes the log along,
-/// which one that may not write would leave behind.
+/// The same, before any query. It is opened for writing nevertheless: the last connection to close removes
+/// the log, and a read-only one would leave it behind.
 pub(in crate::store) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -156,7 +158,7 @@ pub(in crate::store) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Lets a connection that reads run nothing that stands in the file: no view, no trigger, no function of the schema's.
+/// Keeps a connection for reading from running code in the file: views, triggers and functions of the schema.
 pub(in crate::store) fn distrust(connection: &Connection) -> rusqlite::Result<()> {
     for trusting in [
         DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
@@ -165,25 +167,25 @@ pub(in crate::store) fn distrust(connection: &Connection) -> rusqlite::Result<()
     ] {
         connection.set_db_config(trusting, false)?;
     }
-    // Pages that say what no page of SQLite's does are damage, and not read on.
+    // Report malformed pages as damage instead of reading on.
     connection.pragma_update(None, "cell_size_check", true)
 }
 
-/// One that is ready, and writes nothing from now on.
+/// Prepares a connection and makes it read-only.
 pub(in crate::store) fn that_looks(connection: Connection) -> rusqlite::Result<Connection> {
     list_words(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
-/// Makes it readable where the index's words stand, as a table of this connection's own.
+/// Makes the index's word positions readable, as a temporary table of this connection.
 pub(in crate::store) fn list_words(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "CREATE VIRTUAL TABLE temp.index_places USING fts5vocab(main, messages_fts, instance);",
     )
 }
 
-/// The connection, and whether the database was made just now.
+/// Returns the connection and whether the database is new.
 fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     let failed = |error: rusqlite::Error| {
         let remedy = "if this persists, move that file away: the history is rebuilt from the session files";
@@ -203,7 +205,7 @@ fn open_file(path: &Path, cwd: &str) -> Result<(Connection, bool)> {
     Ok((connection, is_new))
 }
 
-/// Refuses a database that is not ours before anything is written to it, and says whether there is nothing in it yet.
+/// Rejects a database that is not ours before anything is written to it. Returns whether it is empty.
 fn check_owner(
     connection: &Connection,
     path: &Path,
@@ -214,8 +216,8 @@ fn check_owner(
     if tables == 0 {
         return Ok(true);
     }
-    // Under the first migration of another process the tables may be there before the mark: both commit together, so
-    // what is seen here is either nothing or all.
+    // While another process runs its first migration, the tables and the mark commit together, so this sees
+    // either both or neither.
     if number("PRAGMA application_id").map_err(&failed)? != APPLICATION_ID {
         return Err(Error::foreign(format!("{} belongs to another program", path.display())));
     }
@@ -237,25 +239,25 @@ pub(in crate::store) fn newer(path: &Path, version: i64) -> Error {
 fn set_up(connection: &Connection) -> rusqlite::Result<()> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 {
-        // Before anything is written, and without effect afterwards. What index merges leave free goes back to the disk now
-        // and then. Pages of 8 KB made a store of 1 MB a tenth larger.
+        // These must come before the first write and have no effect later. Index merges leave free pages,
+        // which go back to the disk from time to time. Pages of 8 KB made a store of 1 MB a tenth larger.
         connection.pragma_update(None, "page_size", 4096)?;
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-        // Also the mark: written with the header, before any table.
+        // The mark is written with the header, before any table.
         patiently(|| connection.pragma_update(None, "application_id", APPLICATION_ID))?;
     }
     patiently(|| connection.pragma_update(None, "journal_mode", "WAL"))?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "secure_delete", true)?;
-    // Pages of 4 KB: the log goes into the database every 2 MB, and never stays large.
+    // With pages of 4 KB, the log moves into the database every 2 MB and stays small.
     connection.pragma_update(None, "wal_autocheckpoint", 512)?;
     connection.pragma_update(None, "journal_size_limit", 16 * 1024 * 1024)?;
     Ok(())
 }
 
-/// Merges what was indexed bit by bit, then gives free pages back to the disk where they are more than a trifle; of both a
-/// bounded number at a time. A file that was made without a list of where its pages belong keeps them, and fills them again.
+/// Merges index segments, then returns free pages to the disk if there are many; both in bounded steps. A
+/// file created without auto-vacuum keeps its free pages and reuses them.
 pub(in crate::store) fn tidy_up(connection: &Connection) -> rusqlite::Result<()> {
     for index in ["messages_fts", "summaries_fts"] {
         connection.execute(&format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', {MERGED})"), [])?;
@@ -263,7 +265,7 @@ pub(in crate::store) fn tidy_up(connection: &Connection) -> rusqlite::Result<()>
     let number = |name| connection.query_row(name, [], |row| row.get::<_, usize>(0));
     let (free, all) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
     if free * TRIFLE > all {
-        // It gives a row for each page, and stops where its reader does.
+        // The pragma returns a row per page, and stops when its reader does.
         let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({GIVEN_BACK})"))?;
         let mut pages = vacuum.query([])?;
         while pages.next()?.is_some() {}
@@ -271,7 +273,8 @@ pub(in crate::store) fn tidy_up(connection: &Connection) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// SQLite does not wait for locks when it changes the journal mode; two processes that start at once need it to.
+/// SQLite does not wait for locks when it changes the journal mode, so two processes that start at once must
+/// retry.
 fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     for _ in 0..100 {
         match step() {
@@ -284,7 +287,7 @@ fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result
     step()
 }
 
-/// Writes down which project the database belongs to, if none is written yet.
+/// Records which project the database belongs to, unless one is recorded.
 fn claim(connection: &Connection, cwd: &str) -> rusqlite::Result<()> {
     connection.execute("INSERT OR IGNORE INTO _metadata (key, value) VALUES ('cwd', ?1)", [cwd]).map(drop)
 }
@@ -298,7 +301,7 @@ fn check_project(connection: &Connection, path: &Path, cwd: &str) -> rusqlite::R
     Ok(Err(Error::foreign(format!("{} holds the history of another project, {owner}", path.display()))))
 }
 
-/// The folder, for its owner only.
+/// Creates the folder, for its owner only.
 fn make_dir(dir: &Path) -> Result<()> {
     let failed = |error| {
         let remedy = "create it, or set dbDir to another folder";
@@ -307,21 +310,21 @@ fn make_dir(dir: &Path) -> Result<()> {
     if !dir.is_dir() {
         files::make_private_dir(dir).map_err(failed)?;
     }
-    // Another user may have been first.
+    // Another user may have created it first.
     files::check_own(dir)
 }
 
-/// Sees to it that a database, and what SQLite reads beside it, is the user's alone.
+/// Checks that a database, and the files SQLite reads with it, belong to the user alone.
 pub(in crate::store) fn check_own(path: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let all = ["", "-wal", "-shm", "-journal"].map(|ending| path.with_file_name(format!("{name}{ending}")));
     all.iter().try_for_each(|path| files::check_own(path))
 }
 
-/// The file, for its owner only; SQLite gives its log the same rights.
+/// Creates the file, for its owner only; SQLite gives its log the same permissions.
 ///
-/// An existing one must not even be opened here: when a process closes a file, POSIX drops all locks it has on it, those
-/// of SQLite in another session of the same process included.
+/// This must not open an existing file: when a process closes a file, POSIX drops all its locks on it,
+/// including those of SQLite in another session of the same process.
 fn make_file(path: &Path) -> Result<()> {
     match (path.metadata(), path.is_symlink()) {
         (Ok(there), _) if there.is_file() => return Ok(()),
@@ -329,7 +332,7 @@ fn make_file(path: &Path) -> Result<()> {
             let what = if there.is_dir() { "a folder" } else { "not a regular file" };
             return Err(Error::foreign(format!("{} is {what}", path.display())));
         }
-        // What it should lead to may be a disk that is not there now.
+        // Its target may be on a disk that is not mounted now.
         (Err(error), true) => {
             return Err(Error::damaged(format!("{} is a broken symbolic link", path.display()), error));
         }
@@ -340,7 +343,7 @@ fn make_file(path: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     match options.open(path) {
-        // Another process that started at the same instant was faster.
+        // Another process that started at the same time created it first.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => {
             let remedy = "make it writable, or set dbDir to another folder";

@@ -1,4 +1,4 @@
-//! Numbered steps from an empty file to today's schema, each in a transaction with its number.
+//! Numbered steps from an empty file to the current schema. Each step commits together with its number.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{Error, Result};
 
-/// The steps, the first being version 1.
+/// The steps; the first makes version 1.
 const STEPS: &[&str] = &[include_str!("migrations/001_init.sql")];
 
 /// The format this engine reads and writes, kept in `PRAGMA user_version`.
@@ -19,7 +19,8 @@ pub(in crate::store) fn version(connection: &Connection) -> rusqlite::Result<i64
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }
 
-/// Brings the database to today's format. Two processes may do so at once: the second finds nothing left to do.
+/// Migrates the database to the current format. If two processes do so at once, the second finds nothing to
+/// do.
 pub(in crate::store) fn run(connection: &mut Connection) -> Result<()> {
     let failed = |error| Error::storing("failed to bring the history store to its current format", error);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
@@ -33,9 +34,10 @@ pub(in crate::store) fn run(connection: &mut Connection) -> Result<()> {
     tx.commit().map_err(failed)
 }
 
-/// Is what the database has of this extension's names as its format has it, and all else tables and indexes that nothing of ours
-/// reads and that compute nothing? Foreign views and triggers would run, and an index of `zeroblob(900000000)` takes a second a
-/// row when the file is checked. What is missing is no reason to refuse it: it may be damaged.
+/// Whether everything with this extension's names matches its format, and everything else is plain tables and
+/// indexes that compute nothing and that we never read. Foreign views and triggers would run, and an index on
+/// `zeroblob(900000000)` takes a second per row when the file is checked. Missing tables are allowed, because
+/// the file may be damaged.
 pub(in crate::store) fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
     let format = usize::try_from(version(connection)?).unwrap_or(usize::MAX).min(STEPS.len());
     let own = Connection::open_in_memory()?;
@@ -46,7 +48,8 @@ pub(in crate::store) fn is_ours(connection: &Connection) -> rusqlite::Result<boo
         rows.collect()
     };
     let own = schema(&own)?;
-    // A function, a check and a generated column need parentheses of their own; an index's condition comes after its columns.
+    // Functions, checks and generated columns need further parentheses; an index's condition follows its
+    // columns.
     let is_harmless = |[kind, _, sql]: &[Option<String>; 3]| {
         let sql = sql.as_deref().unwrap_or_default();
         let is_plain = sql.matches('(').count() <= 1 && !sql.to_uppercase().contains("VIRTUAL");

@@ -1,6 +1,6 @@
-//! The database: where its file is, how it is opened and brought to today's format, and the thread that owns the connection.
+//! The database: where its file is, how it is opened and migrated, and the thread that owns the connection.
 //!
-//! No query about messages or summaries stands here.
+//! Queries about messages and summaries are elsewhere.
 
 pub(super) mod connection;
 pub(super) mod migrations;
@@ -12,4 +12,4 @@ pub(super) mod strange;
 pub(super) mod trouble;
 pub(super) mod worker;
 
-crate::store::view::handles!("What the database says of itself." Database, "Notes of the database itself." DatabaseWriter);
+crate::store::view::handles!("Facts about the database itself." Database, "Records facts about the database itself." DatabaseWriter);

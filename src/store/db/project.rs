@@ -1,4 +1,5 @@
-//! Which database is a project's: it is named after the folder that Pi works in, or after the repository that is in.
+//! Finds a project's database. It is named after Pi's working folder, or after the repository that contains
+//! it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,30 +15,31 @@ use crate::store::columns::{reading, writing};
 use crate::store::upkeep::backup::open_unchanged;
 use crate::store::{Database, DatabaseWriter, Store};
 
-/// No file by which git finds a repository has more bytes.
+/// No file by which git finds a repository is larger.
 const GIT_FILE: u64 = 64 * 1024;
-/// Before a folder that is part of this history, in the keys of `_metadata`.
+/// In `_metadata`, the key prefix for a folder that is part of this history.
 const MEMBER: &str = "member:";
-/// Before a folder whose own history the user was told of.
+/// The key prefix for a folder whose own history the user has been told about.
 const TOLD: &str = "told_of:";
 
 /// A database in the folder of databases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// Where it lies.
+    /// The path of the file.
     pub path: PathBuf,
     /// The project it belongs to.
     pub project: String,
 }
 
-/// A project's folder as its database goes by it: the real one, or as it is written where there is none any more.
+/// A project's folder as its database names it: the real path, or the path as given if the folder no longer
+/// exists.
 #[must_use]
 pub fn real_path(cwd: &Path) -> String {
     cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()).to_string_lossy().into_owned()
 }
 
-/// The project that Pi works on in `cwd`: that folder, or the main folder of the repository it is in, which all its worktrees
-/// share. What is in no repository, or in a submodule, is a project of its own.
+/// The project that Pi works on in `cwd`: that folder, or the main folder of its repository, which all
+/// worktrees share. A folder outside any repository, and one in a submodule, is a project of its own.
 #[must_use]
 pub fn project_of(cwd: &Path, identity: ProjectIdentity) -> String {
     let repository = match identity {
@@ -47,8 +49,8 @@ pub fn project_of(cwd: &Path, identity: ProjectIdentity) -> String {
     repository.map_or_else(|| real_path(cwd), |repository| repository.to_string_lossy().into_owned())
 }
 
-/// The folder that has the repository's `.git`; of one that has no files of its own, the repository itself. Read from git's
-/// files, as git describes them: git need not be there.
+/// The folder that contains the repository's `.git`, or the repository itself if it is bare. Reads the files
+/// that git documents, so git need not be installed.
 fn repository_of(cwd: &Path) -> Option<PathBuf> {
     let cwd = cwd.canonicalize().ok()?;
     let (folder, git) =
@@ -56,22 +58,24 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
     if git.is_dir() {
         return git.join("HEAD").exists().then(|| folder.to_owned());
     }
-    // A link to a worktree's own file would be known to its repository.
+    // The repository would recognize a link to a worktree's own `.git` file.
     if git.is_symlink() {
         return None;
     }
     let read = |path: &Path| files::read_text(path, GIT_FILE).ok();
     let line = read(&git)?;
     let own = folder.join(line.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
-    // Any folder could claim to be another repository's worktree, and would have its history: that one must know of it.
+    // Any folder could claim to be a worktree and so get the repository's history: the repository must
+    // confirm it.
     let back = read(&own.join("gitdir"))?;
     if own.join(back.trim()).canonicalize().ok()? != git.canonicalize().ok()? {
         return None;
     }
-    // A submodule shares nothing.
+    // A submodule has no `commondir`, and shares nothing.
     let common = read(&own.join("commondir"))?;
     let common = own.join(common.trim()).canonicalize().ok()?;
-    // What it knows of lies among its own files: whoever can write there owns its history anyway.
+    // The confirmation must be in the repository's own files: whoever can write there owns its history
+    // anyway.
     if own.parent()? != common.join("worktrees").canonicalize().ok()? {
         return None;
     }
@@ -82,12 +86,12 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
     Some(if common.ends_with(".git") { parent.to_owned() } else { common })
 }
 
-/// What a project's database is called, but for its ending.
+/// The file name of a project's database, without its extension.
 pub(in crate::store) fn name_of(project: &str) -> String {
     Hash::plain(project.as_bytes()).to_string()[..16].to_owned()
 }
 
-/// Every history in the folder `dir` that can be read, by path.
+/// Every readable history in the folder `dir`, sorted by path.
 #[must_use]
 pub fn histories(dir: &Path) -> Vec<History> {
     let files = dir.read_dir().into_iter().flatten().flatten().map(|file| file.path());
@@ -102,12 +106,12 @@ pub fn histories(dir: &Path) -> Vec<History> {
     found
 }
 
-/// Is it a file that no other user can have put there or changed?
+/// Whether it is a file that no other user can have created or changed.
 fn is_own(path: &Path) -> bool {
     path.is_file() && connection::check_own(path).is_ok()
 }
 
-/// The project that a database of ours belongs to.
+/// The project of one of our databases.
 pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if mark != connection::APPLICATION_ID {
@@ -116,7 +120,8 @@ pub(in crate::store) fn project_in(connection: &Connection) -> rusqlite::Result<
     connection.query_row("SELECT value FROM _metadata WHERE key = 'cwd'", [], |row| row.get(0)).optional()
 }
 
-/// Has anybody else this database open? If not, it is brought to today's format, and its log put away into it.
+/// Whether another process has this database open. If not, migrates it to the current format and merges its
+/// log.
 ///
 /// # Errors
 /// When it can't be opened.
@@ -126,17 +131,17 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     connection.busy_timeout(connection::BRIEFLY).map_err(failed)?;
     let is_busy =
         |error: &rusqlite::Error| error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy);
-    // What somebody else has made or put something into is not changed, and must not run.
+    // Leave a file alone, and run nothing in it, if another program made or changed it.
     match migrations::is_ours(&connection) {
         Ok(true) => {}
         Ok(false) => return Ok(false),
         Err(error) => return Ok(is_busy(&error)),
     }
-    // Nobody else may be there for that.
+    // Succeeds only if no other connection is open.
     let mode = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     Ok(match mode {
         Ok(mode) if mode == "delete" => {
-            // Of one that can't be, what can be read is taken all the same.
+            // If the migration fails, what is readable is still imported.
             let _ = migrations::run(&mut connection);
             false
         }
@@ -145,8 +150,8 @@ pub fn is_open_elsewhere(path: &Path) -> Result<bool> {
     })
 }
 
-/// The history of another project that was this one before its setting `projectIdentity` was changed, if there is one: that of
-/// the folder alone, or of the repository.
+/// The history that this project had before its setting `projectIdentity` changed, if any: that of the folder
+/// alone, or of the repository.
 #[must_use]
 pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Option<History> {
     let (own, repository) = (real_path(cwd), repository_of(cwd)?.to_string_lossy().into_owned());
@@ -161,7 +166,7 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
     let connection = is_own(&path).then(|| open_unchanged(&path).ok()).flatten()?;
     let was_used = match identity {
         ProjectIdentity::Git => "SELECT EXISTS (SELECT 1 FROM conversations) AND ?1 <> ''",
-        // Others may work in the repository's main folder without sharing it.
+        // Other people may work in the repository's main folder without sharing it.
         ProjectIdentity::Cwd => "SELECT EXISTS (SELECT 1 FROM _metadata WHERE key = ?1)",
     };
     let member = format!("{MEMBER}{own}");
@@ -170,7 +175,8 @@ pub fn history_before(dir: &Path, cwd: &Path, identity: ProjectIdentity) -> Opti
 }
 
 impl Database<'_> {
-    /// Is this folder noted as part of this history, and was the user told of that other history?
+    /// Whether this folder is recorded as part of this history, and whether the user was told about that
+    /// other history.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -186,7 +192,7 @@ impl Database<'_> {
 }
 
 impl DatabaseWriter<'_> {
-    /// Notes a folder as part of this history, and that the user was told of another.
+    /// Records a folder as part of this history, and that the user was told about another one.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -204,7 +210,8 @@ impl DatabaseWriter<'_> {
 }
 
 impl Store {
-    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without one.
+    /// Opens the store of a project, as [`project_of`] names it, in the folder `dir`, or in memory without
+    /// one.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -212,15 +219,16 @@ impl Store {
         Self::open(dir, &name_of(project), project)
     }
 
-    /// The same for a session that is open in it. One that can't be written is read until it can be, and each write tries anew.
+    /// The same for an interactive session. A store that can't be written is opened for reading, and each
+    /// write tries again.
     ///
     /// # Errors
-    /// As [`Store::open`], where it can't be read either.
+    /// As [`Store::open`], if it can't be read either.
     pub fn of_session(dir: Option<&Path>, project: &str) -> Result<Self> {
         Self::open_or_wait(dir, &name_of(project), project)
     }
 
-    /// Opens another in its place, beside it: this one turned out to be damaged.
+    /// Opens another store next to this one, which turned out to be damaged.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -235,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// Files as git lays them out, with what stands in them.
+    /// Creates files in git's layout with the given contents.
     fn laid_out(files: &[(&str, &str)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         for (file, text) in files {
@@ -247,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn worktrees_and_folders_of_a_repository_are_one_project_and_nothing_else_is() {
+    fn only_folders_and_worktrees_of_a_repository_share_its_project() {
         let dir = laid_out(&[
             ("repo/.git/HEAD", "ref: refs/heads/main\n"),
             ("repo/src/deep/x", ""),
@@ -259,14 +267,14 @@ mod tests {
             ("repo/sub/.git", "gitdir: ../.git/modules/sub\n"),
             ("repo/.git/modules/sub/HEAD", ""),
             ("repo/.git/modules/sub/gitdir", "../../../sub/.git\n"),
-            // A repository without files of its own, and its worktree.
+            // A bare repository and its worktree.
             ("bare.git/HEAD", ""),
             ("bare.git/worktrees/one/commondir", "../..\n"),
             ("bare.git/worktrees/one/gitdir", "../../../one/.git\n"),
             ("one/.git", "gitdir: ../bare.git/worktrees/one\n"),
-            // One that claims another's worktree.
+            // A folder that claims another's worktree.
             ("thief/.git", "gitdir: ../repo/.git/worktrees/tree\n"),
-            // One that brings along what only looks like a worktree of another.
+            // A folder that only imitates a worktree.
             ("forger/.git", "gitdir: meta\n"),
             ("forger/meta/gitdir", "../.git\n"),
             ("forger/meta/commondir", "../../repo/.git\n"),

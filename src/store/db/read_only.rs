@@ -1,5 +1,5 @@
-//! Reading a history that no session is open in: a project's, or a database wherever it lies. Nothing is written to it, and none
-//! is made by asking for it.
+//! Reads a history without a session: a project's, or any database file. Reading neither writes to a file nor
+//! creates one.
 
 use std::path::{Path, PathBuf};
 
@@ -17,21 +17,22 @@ use crate::files;
 use crate::store::upkeep::backup::{self, open_unchanged};
 use crate::store::{Batch, Store};
 
-/// A history that was opened to be read.
+/// A history opened for reading.
 pub struct Apart {
     /// Its store.
     pub store: Store,
     /// The project it belongs to.
     pub project: String,
-    /// What the user should know of files that were passed over for it.
+    /// What the user should know about files that were skipped.
     pub notice: Option<String>,
 }
 
 impl Store {
-    /// Opens the history of a project, as [`crate::store::project_of`] names it, in the folder `dir`, to read it; none where there is none.
+    /// Opens the history of a project, as [`crate::store::project_of`] names it, in the folder `dir`, for
+    /// reading. Returns `None` if there is none.
     ///
     /// # Errors
-    /// When there is something, and nothing of it can be read.
+    /// When files exist, but none can be read.
     pub fn apart(dir: &Path, project: &str) -> Result<Option<Apart>> {
         files::check_own(dir)?;
         let mut passed: Option<Error> = None;
@@ -50,10 +51,10 @@ impl Store {
         passed.map_or(Ok(None), Err)
     }
 
-    /// Opens a database of ours to read it, wherever it lies and whoever made it, until `cancel` is raised.
+    /// Opens any of our databases for reading, wherever it is and whoever made it, until `cancel` is raised.
     ///
     /// # Errors
-    /// When it is none, when a newer version wrote it, or when it can't be read.
+    /// When it is not a database of ours, when a newer version wrote it, or when it can't be read.
     pub fn apart_in(path: &Path, cancel: &CancellationToken) -> Result<Apart> {
         if !path.exists() {
             return Err(Error::invalid(format!("there is no {}", path.display())));
@@ -81,7 +82,7 @@ impl Store {
         Ok(Apart { store, project, notice: None })
     }
 
-    /// Notes in the database, which was opened to be read, where a backup of it was written; where it can't be, it can't.
+    /// Records in this read-only database where a backup was written, if that is possible.
     pub fn note_backup_apart(&self, backup: &Path) {
         let Place::File(path) = self.place() else { return };
         let note = || {
@@ -99,13 +100,14 @@ impl Store {
     }
 }
 
-/// Where a project's database may lie, in the order in which it is looked for.
+/// The paths at which a project's database may be, in the order in which they are tried.
 #[must_use]
 pub fn places(dir: &Path, project: &str) -> Vec<PathBuf> {
     connection::names(dir, &name_of(project)).collect()
 }
 
-/// Opens the database called `name` of the project `cwd` to be read until it can be written; none where none can be read either.
+/// Opens the database `name` of the project `cwd` for reading, until it can be written. `None` if it can't be
+/// read either.
 pub(in crate::store) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Option<Opened> {
     connection::names(dir, name).filter(|path| path.is_file()).find_map(|path| {
         connection::check_own(&path).ok()?;
@@ -114,7 +116,7 @@ pub(in crate::store) fn open_to_wait(dir: &Path, name: &str, cwd: &str) -> Optio
     })
 }
 
-/// Opens a database of ours, and says whose it is.
+/// Opens a database of ours and returns its project.
 fn look(path: &Path, opens: impl Fn(&Path) -> rusqlite::Result<Connection>) -> Result<(Connection, String)> {
     let failed = |error: rusqlite::Error| {
         let error = Error::storing(format!("{} can't be read", path.display()), error);
@@ -132,31 +134,31 @@ fn look(path: &Path, opens: impl Fn(&Path) -> rusqlite::Result<Connection>) -> R
     Ok((connection, project))
 }
 
-/// Bytes that are read by looking at the file's pages where the system has them: none is cut off while somebody reads it.
+/// Bytes to map into memory, where the system supports it. No reader sees the file truncated.
 const MAPPED: i64 = 1 << 40;
 
-/// A connection that reads, and leaves everything as it found it.
+/// A read connection that leaves everything as it found it.
 pub(in crate::store) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-    // An empty one may be that of our own other connection.
+    // An empty log may belong to another connection of this process.
     let had_log = log.metadata().is_ok_and(|log| log.len() > 0);
     let opened = connection::reading(path).and_then(|connection| {
-        // The last one to close would put the log of a session that was killed into the database.
+        // Otherwise the last connection to close would merge the log of a killed session into the database.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, had_log)?;
         looked_into(connection)
     });
     match opened {
-        // Also where there is no room for what SQLite keeps beside it.
+        // Also when there is no room for SQLite's auxiliary files.
         Err(error) if is_out_of_reach(&error) || is_of_the_disk(&error) => {
             let opened = open_unchanged(path).and_then(looked_into);
-            // An empty log may be left of an attempt to write.
+            // An attempt to write may have left an empty log.
             if had_log { opened } else { opened.or_else(|_| looked_into(backup::open_alone(path)?)) }
         }
         opened => opened,
     }
 }
 
-/// Sees to it that it is a database of ours, before anything else is asked of it.
+/// Checks that this is our database before anything else is queried.
 fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
     let mark: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let _: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -167,7 +169,7 @@ fn looked_into(connection: Connection) -> rusqlite::Result<Connection> {
     connection::that_looks(connection)
 }
 
-/// Can only somebody with more rights open it like that?
+/// Whether opening failed for lack of permissions.
 fn is_out_of_reach(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -201,7 +203,7 @@ mod tests {
     use super::*;
     use crate::store::OldStore;
 
-    /// A database of ours that somebody has changed with these statements.
+    /// A database of ours, modified by these statements.
     fn crafted(path: &Path, statements: &str) {
         let mut old = Connection::open(path).unwrap();
         old.pragma_update(None, "application_id", connection::APPLICATION_ID).unwrap();
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_put_into_a_database_is_never_run() {
+    fn code_inside_a_database_is_never_run() {
         let dir = tempfile::tempdir().unwrap();
         let endless =
             "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n";
@@ -238,7 +240,7 @@ mod tests {
             assert!(why.starts_with("another program has changed it"), "{craft}: {why}");
             assert!(std::fs::read(&path).unwrap() == before);
         }
-        // What a database tool leaves behind harms nobody.
+        // What database tools leave behind is harmless.
         let harmless = ["", "ANALYZE", "CREATE TABLE more (x); CREATE INDEX other ON entries (entry_id)"];
         for (at, craft) in harmless.iter().enumerate() {
             let plain = dir.path().join(format!("plain-{at}.db"));
@@ -249,13 +251,13 @@ mod tests {
                 "{craft}"
             );
         }
-        // Whoever reads one before that has been looked at runs none of it either.
+        // Even without this check, reading runs no code in the file.
         let seen = open_unchanged(&dir.path().join("1.db")).unwrap();
         assert!(seen.query_row("SELECT * FROM more", [], |_| Ok(())).is_err());
     }
 
     #[test]
-    fn a_row_of_an_absurd_number_is_found_without_counting_up_to_it() {
+    fn rows_with_huge_ids_are_found_without_counting_up_to_them() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("wide.db");
         let row = |id: i64, name: &str| {
@@ -269,7 +271,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_or_a_device_is_no_database() {
+    fn a_pipe_or_a_device_is_not_a_database() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe.db");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

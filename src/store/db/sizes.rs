@@ -1,4 +1,4 @@
-//! How large the store is, what takes the room, and when the user was last told.
+//! The size of the store, its breakdown, and when the user was last warned.
 
 use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
@@ -7,33 +7,33 @@ use crate::error::Result;
 use crate::store::columns::{reading, writing};
 use crate::store::{Database, DatabaseWriter};
 
-/// The key under which stands how large the store was when the user was warned.
+/// The key for the store's size at the last warning.
 const WARNED_AT: &str = "size_warned_at";
 
-/// What takes the room, in bytes of the file.
+/// Bytes of the file by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sizes {
-    /// The messages, packed.
+    /// The messages, compressed.
     pub messages: u64,
-    /// The same, unpacked: this is not in the file.
+    /// The messages, uncompressed. This is not a part of the file.
     pub unpacked: u64,
-    /// By which messages are found: their identities and the rows of their passages.
+    /// What finds messages: their identities and the rows of their passages.
     pub identities: u64,
     /// The full-text index over the messages.
     pub full_text: u64,
-    /// Which session shows which message where.
+    /// Which session shows which message, and where.
     pub entries: u64,
-    /// Summaries with their edges and their full-text index.
+    /// Summaries, with their edges and their full-text index.
     pub summaries: u64,
-    /// Sessions, and what the database says of itself.
+    /// Sessions and metadata.
     pub other: u64,
-    /// Pages that wait to be filled again.
+    /// Free pages.
     pub free: u64,
 }
 
 impl Database<'_> {
-    /// What takes the room. This reads the whole file.
+    /// Bytes by use. This reads the whole file.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -65,7 +65,7 @@ impl Database<'_> {
         Ok(sizes)
     }
 
-    /// How many bytes the store had when the user was last warned of its size.
+    /// The store's size in bytes when the user was last warned about it.
     pub fn size_warned_at(&self) -> Result<Option<u64>> {
         self.connection
             .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = ?1")
@@ -73,7 +73,7 @@ impl Database<'_> {
             .map_err(reading)
     }
 
-    /// Bytes of the database's pages.
+    /// The size of the database's pages in bytes.
     pub fn page_bytes(&self) -> Result<u64> {
         let bytes: i64 = (self.connection)
             .query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
@@ -85,7 +85,7 @@ impl Database<'_> {
 }
 
 impl DatabaseWriter<'_> {
-    /// Notes that the user was warned when the store had this many bytes.
+    /// Records that the user was warned when the store had this many bytes.
     ///
     /// # Errors
     /// When the database can't be written.

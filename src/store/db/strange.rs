@@ -1,7 +1,7 @@
-//! Databases of which nobody knows who made them: named with `--db`, or brought along to be imported.
+//! Databases of unknown origin: named with `--db`, or copied here to be imported.
 //!
-//! Nothing is written to such a one or beside it, a transaction that was broken off included: that is undone in a copy. And reading
-//! it ends, in whatever way its pages point at each other.
+//! Nothing is written to them or next to them. An interrupted transaction is rolled back in a copy. Reading
+//! always ends, even if pages form cycles.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -16,22 +16,23 @@ use super::connection;
 use crate::files;
 use crate::store::upkeep::backup;
 
-/// Steps of SQLite's machine between two looks at whether to go on.
+/// Steps of SQLite's virtual machine between two checks whether to continue.
 const STEPS: c_int = 10_000;
-/// Looks at a file of any size, and bytes for which there is one more. What reads all of a sound history takes a tenth.
+/// Checks allowed for any file, and the bytes that allow one more. Reading all of an intact history takes a
+/// tenth of that.
 const LOOKS: (u64, u64) = (1_000, 100);
-/// What a rollback journal ends with that names another file, which SQLite would look for, and remove.
+/// How a rollback journal ends if it names another file, which SQLite would look for and delete.
 const NAMES_ANOTHER: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
-/// Opens one to read it, until `cancel` is raised.
+/// Opens one for reading, until `cancel` is raised.
 pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
     let has = |ending| beside(path, ending).metadata().is_ok_and(|file| file.len() > 0);
-    // A second name may be that of somebody's file, which would be written through this one.
+    // A second hard link may be someone's file, and writing here would change it.
     let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
     let mut connection = if has("-journal") || (has("-wal") && !there("-shm")) {
         in_memory(path)?
     } else if there("-wal") && there("-shm") {
-        // Somebody may be writing.
+        // Another process may be writing.
         backup::open_unchanged(path)?
     } else {
         backup::open_alone(path)?
@@ -47,7 +48,7 @@ fn has_one_name(file: &fs::Metadata) -> bool {
     return file.is_file();
 }
 
-/// Lets what is asked of a database end when `cancel` is raised, and when it takes longer than one of its size can.
+/// Stops queries when `cancel` is raised, or when they take longer than a database of this size can need.
 fn guard(connection: &mut Connection, path: &Path, cancel: &CancellationToken) -> rusqlite::Result<()> {
     let bytes = ["", "-wal"].map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len()));
     let mut left = LOOKS.0 + bytes.iter().sum::<u64>() / LOOKS.1;
@@ -64,7 +65,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(format!("{name}{ending}"))
 }
 
-/// What the file holds once what was broken off is undone, and what stands in its log is put into it.
+/// The file's contents after the interrupted transaction is rolled back and the log is merged.
 fn in_memory(path: &Path) -> rusqlite::Result<Connection> {
     let copy = Copy::of(path).map_err(|error| {
         let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
@@ -78,10 +79,10 @@ fn in_memory(path: &Path) -> rusqlite::Result<Connection> {
     Ok(memory)
 }
 
-/// What the copy is called in its folder.
+/// The copy's file name.
 const NAME: &str = "copy.db";
 
-/// A folder that nobody else can look into, as long as it is needed.
+/// A temporary folder that only this user can read, deleted on drop.
 struct Copy(PathBuf);
 
 impl Copy {
@@ -105,16 +106,17 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // There is nothing better to be done about it.
+        // Nothing more can be done.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Takes out of a journal the name of another file. Ours has none: our transactions are of one database.
+/// Removes the names of other files from a journal. Our own journals have none, because our transactions use
+/// one database.
 fn name_no_other(journal: &Path) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(journal)?;
     let mut end = [0; NAMES_ANOTHER.len()];
-    // A made one may have several behind each other.
+    // A forged journal may have several in a row.
     loop {
         let before = file.metadata()?.len().saturating_sub(end.len() as u64);
         file.seek(SeekFrom::Start(before))?;
@@ -134,7 +136,7 @@ mod tests {
     use crate::store::db::migrations;
     use crate::store::{OldStore, Store};
 
-    /// A database of ours with so many sessions, in a folder of its own.
+    /// A database of ours with this many sessions, in its own folder.
     fn history(sessions: usize) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.db");
@@ -153,7 +155,8 @@ mod tests {
         }
     }
 
-    /// The files of a folder, with their bytes. What those share who have a database open tells of each of them.
+    /// The files of a folder with their bytes. Shared-memory files change with every reader, so theirs are
+    /// left out.
     fn bytes(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = dir.read_dir().unwrap().map(|file| file.unwrap().path());
         let is_shared = |path: &Path| path.to_string_lossy().ends_with("-shm");
@@ -161,7 +164,7 @@ mod tests {
         files.map(|path| (path.clone(), of(&path))).collect()
     }
 
-    /// What is left of a database when the process that writes to it is killed, in another folder.
+    /// What remains of a database after its writer is killed, copied to another folder.
     fn killed(path: &Path, endings: &[&str]) -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         for ending in endings {
@@ -171,7 +174,7 @@ mod tests {
         (dir, there)
     }
 
-    /// How many sessions are found in it, by those who look and by those who import; it stays as it is.
+    /// The number of sessions found by reading and by importing. Checks that the database is unchanged.
     async fn sessions_in(path: &Path) -> [usize; 2] {
         let before = bytes(path.parent().unwrap());
         let cancel = CancellationToken::new();
@@ -184,17 +187,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_broken_off_is_undone_in_a_copy() {
+    async fn an_interrupted_transaction_is_rolled_back_in_a_copy() {
         let (_dir, path) = history(100);
         let mut writer = Connection::open(&path).unwrap();
         writer.execute_batch("PRAGMA cache_size = 5; PRAGMA cache_spill = 1").unwrap();
         let tx = writer.transaction().unwrap();
         say(&tx, 100, 2_000);
         let (dir, left) = killed(&path, &["", "-journal"]);
-        assert!(fs::read(&left).unwrap().len() > 400_000, "half of it stands in the file");
+        assert!(fs::read(&left).unwrap().len() > 400_000, "half of it is in the file");
         assert_eq!(sessions_in(&left).await, [100, 100]);
 
-        // The journal may name a file that SQLite would take for one of its own, and remove.
+        // The journal may name a file that SQLite would take for its own and delete.
         let victim = dir.path().join("victim");
         fs::write(&victim, "mine").unwrap();
         let name = victim.to_str().unwrap().as_bytes();
@@ -210,20 +213,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_stands_in_a_log_is_seen_and_nothing_is_made_beside_it() {
+    async fn the_log_is_read_and_no_file_is_created() {
         let (_dir, path) = history(10);
         let writer = Connection::open(&path).unwrap();
         writer.execute_batch("PRAGMA journal_mode = wal").unwrap();
         say(&writer, 10, 20);
         let (_kept, left) = killed(&path, &["", "-wal"]);
         assert_eq!(sessions_in(&left).await, [30, 30]);
-        // While somebody writes.
+        // During writes.
         assert_eq!(sessions_in(&path).await, [30, 30]);
         writer.close().unwrap();
         assert_eq!(sessions_in(&path).await, [30, 30]);
     }
 
-    /// A page of a table's tree that says that `child` stands below it, many times over.
+    /// A page of a table's tree that lists `child` many times.
     fn forking(child: u32) -> Vec<u8> {
         let cells: u16 = 400;
         let mut page = vec![0; 4096];
@@ -231,7 +234,7 @@ mod tests {
         page[3..5].copy_from_slice(&cells.to_be_bytes());
         page[8..12].copy_from_slice(&child.to_be_bytes());
         for cell in 0..cells {
-            // A child, and the largest number below it in two bytes.
+            // A child page, and the largest key below it in two bytes.
             let at = 4096 - 6 * (cell + 1);
             let pointer = usize::from(12 + 2 * cell);
             page[pointer..pointer + 2].copy_from_slice(&at.to_be_bytes());
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reading_ends_however_the_pages_point_at_each_other() {
+    async fn reading_ends_even_if_pages_form_cycles() {
         let (_dir, path) = history(300);
         let ours = Connection::open(&path).unwrap();
         let root = |name: &str| -> u32 {
@@ -258,7 +261,7 @@ mod tests {
         ours.close().unwrap();
         let mut file = fs::read(&path).unwrap();
         let leaf = file[4096 * (last as usize - 1) + 8..][..4].try_into().map(u32::from_be_bytes).unwrap();
-        // Ten floors of four hundred doors each.
+        // Ten levels with four hundred children each.
         for table in [messages, entries] {
             file[4096 * (table as usize - 1)..][..4096].copy_from_slice(&forking(pages + 1));
         }
@@ -281,7 +284,7 @@ mod tests {
             "{told}"
         );
         store.close().await;
-        // Row by row there is nothing to wait for either.
+        // Reading row by row ends too.
         drop(OldStore::open(&path, &cancel));
         cancel.cancel();
         assert!(OldStore::open(&path, &cancel).is_err());

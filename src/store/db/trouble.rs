@@ -1,4 +1,4 @@
-//! What a failure of SQLite means to the user: what happened to which file, and what helps.
+//! Explains SQLite's failures to the user: what happened to which file, and what helps.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 
 use crate::error::Error;
 
-/// The same failure, as a sentence with a remedy where SQLite's own words have none.
+/// The same failure as a sentence with a remedy, unless SQLite's own words suffice.
 pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
     let Some(cause) = cause(&error) else { return error };
     if is_damage(cause) {
@@ -34,7 +34,7 @@ pub(in crate::store) fn explained(error: Error, path: &Path) -> Error {
     Error::storing(sentence, SqliteCause { code: cause.sqlite_error_code(), words: cause.to_string() })
 }
 
-/// What SQLite said, without the sentence that went before it.
+/// SQLite's own words, without the sentence in front of them.
 #[derive(Debug)]
 struct SqliteCause {
     code: Option<ErrorCode>,
@@ -49,7 +49,7 @@ impl fmt::Display for SqliteCause {
 
 impl std::error::Error for SqliteCause {}
 
-/// The same of a file that is being opened: what is damaged there is passed over, and the doctor will not see it.
+/// The same for a file that is being opened. A damaged file is skipped, and the doctor will not check it.
 pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error {
     match cause(&error) {
         Some(cause) if is_damage(cause) => Error::damaged(said(path), cause.to_string()),
@@ -57,18 +57,18 @@ pub(in crate::store) fn explained_at_opening(error: Error, path: &Path) -> Error
     }
 }
 
-/// What is said of a damaged file in any case.
+/// The common text for a damaged file.
 fn said(path: &Path) -> String {
     format!("{} is damaged", path.display())
 }
 
-/// Did the work wait for another program's lock in vain?
+/// Whether the work timed out waiting for another program's lock.
 pub(in crate::store) fn is_busy(error: &Error) -> bool {
     cause(error).and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::DatabaseBusy)
 }
 
-/// Was it [`explained`], and is the reason that the system keeps the file from being written or has no room for it? Then it may be
-/// read all the same.
+/// Whether the error was [`explained`] and means that the file can't be written or the disk is full. It may
+/// still be readable.
 pub(in crate::store) fn is_unwritable(error: &Error) -> bool {
     let said = std::error::Error::source(error).and_then(|source| source.downcast_ref::<SqliteCause>());
     matches!(

@@ -1,10 +1,10 @@
-//! The handle: a thread that owns the writing connection, and a few connections that read.
+//! The store's handle: a thread that owns the write connection, and a pool of read connections.
 //!
-//! Jobs reach the writer through a queue, in order, so whoever hands over messages does not wait. A reader sees what
-//! the writer committed before the read began; [`Store::flush`] says when that includes what was handed over before.
+//! Jobs reach the writer through an ordered queue, so handing over messages does not block. A read sees what
+//! was committed before it began; [`Store::flush`] waits until that includes everything queued so far.
 //!
-//! A file that can't be written is read all the same, by the writer alone, which tries to open it anew whenever something is to be
-//! written.
+//! A file that can't be written is still read, through the writer's connection. Each write tries to reopen
+//! it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -29,53 +29,53 @@ use crate::store::{Batch, View};
 /// Work for the writer.
 struct Job {
     work: Box<dyn FnOnce(&mut Connection) + Send>,
-    /// Nobody waits for it.
+    /// Whether no caller waits for it.
     unhurried: bool,
-    /// It is a writing transaction.
+    /// Whether it is a write transaction.
     writes: bool,
 }
 
-/// Opens one more connection that reads.
+/// Opens another read connection.
 pub(in crate::store) type Opens = Box<dyn Fn(&Path) -> rusqlite::Result<Connection> + Send + Sync>;
 
-/// Opens a file that could not be written, where it can be now.
+/// Tries to open for writing a file that could not be written.
 type Reopen = Box<dyn Fn() -> Result<Connection> + Send>;
 
-/// How long the writer lets whoever brought unhurried work go on first. A thread that is woken may be given the core of the one
-/// that woke it: then Pi's thread would stand still for a whole transaction.
+/// How long the writer pauses before a job that no caller waits for. A woken thread may take over the core of
+/// the thread that woke it, which would block Pi's thread for a whole transaction.
 const BREATH: Duration = Duration::from_millis(1);
 
-/// Idle reading connections that are kept open.
+/// Idle read connections that are kept open.
 const READERS: usize = 4;
 
-/// A store, cheap to clone; the writer ends when the last job is done after [`Store::close`].
+/// A store, cheap to clone. The writer ends after the last job once [`Store::close`] was called.
 #[derive(Clone)]
 pub struct Store(Arc<Shared>);
 
-/// What all handles of one store have in common.
+/// The state that all handles of a store share.
 struct Shared {
     place: Place,
     jobs: Mutex<Option<Sender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     readers: Mutex<Vec<Connection>>,
     notice: Option<String>,
-    /// Damaged files that were passed over for this one.
+    /// Damaged files that were skipped for this one.
     passed: Vec<Damaged>,
     trouble: Mutex<Trouble>,
-    /// Opens one more connection that reads.
+    /// Opens another read connection.
     opens: Opens,
-    /// It was opened to be read, and nothing is ever written.
+    /// Opened for reading; it is never written.
     is_apart: bool,
-    /// What is read is what the writer has: a copy in memory, or a file that can't be written.
+    /// Reads go through the writer: the store is in memory, or its file can't be written.
     reads_in_turn: Arc<AtomicBool>,
 }
 
 /// What went wrong with the file.
 #[derive(Default)]
 struct Trouble {
-    /// What the user should hear of damage; none when it was said.
+    /// A message about damage that the user has not seen yet.
     damage: Option<String>,
-    /// Was it seen before?
+    /// Whether damage was found before.
     is_known: bool,
 }
 
@@ -97,15 +97,16 @@ impl Shared {
 }
 
 impl Store {
-    /// Opens the store of the project `cwd`, a file called `<name>.db` in `dir`, or one in memory if `dir` is `None`.
+    /// Opens the store of the project `cwd`, a file called `<name>.db` in `dir`, or one in memory if `dir` is
+    /// `None`.
     ///
     /// # Errors
-    /// When the folder or the file can't be made or read.
+    /// When the folder or the file can't be created or read.
     pub fn open(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
         Self::open_past(dir, name, cwd, Vec::new())
     }
 
-    /// Opens another beside this one, which can't be read for the reason `why`.
+    /// Opens another store next to this one, which can't be read because of `why`.
     pub(in crate::store) fn open_beside(
         &self,
         dir: &Path,
@@ -128,7 +129,7 @@ impl Store {
         Self::begin(opened, passed, None)
     }
 
-    /// The same; where the file can't be written, it is read until it can be.
+    /// The same, but a file that can't be written is read until it can be.
     pub(in crate::store) fn open_or_wait(dir: Option<&Path>, name: &str, cwd: &str) -> Result<Self> {
         let (why, dir) = match (Self::open(dir, name, cwd), dir) {
             (Err(why), Some(dir)) if trouble::is_unwritable(&why) => (why, dir),
@@ -140,7 +141,7 @@ impl Store {
         Self::begin(opened, Vec::new(), Some(Box::new(reopen)))
     }
 
-    /// One that is written, or waits for its file to be `reopen`ed for that.
+    /// Starts a store that is writable, or one that waits until `reopen` succeeds.
     fn begin(opened: Opened, passed: Vec<Damaged>, reopen: Option<Reopen>) -> Result<Self> {
         let Opened { connection, place, notice } = opened;
         let is_to_be_vacuumed = reopen.is_none() && vacuum::is_pending(&connection);
@@ -149,7 +150,7 @@ impl Store {
         let (jobs, writer) = start_writer(connection, waiting)?;
         if is_to_be_vacuumed {
             let work = Box::new(|connection: &mut Connection| drop(vacuum::run(connection)));
-            // The writer has only just begun to wait for work.
+            // The writer has just started and still receives.
             let _ = jobs.send(Job { work, unhurried: true, writes: false });
         }
         Ok(Self(Arc::new(Shared {
@@ -163,41 +164,41 @@ impl Store {
         })))
     }
 
-    /// One that is only read, with its first connection, and what opens more.
+    /// A read-only store with its first connection and a function that opens more.
     pub(in crate::store) fn of_reader(place: Place, connection: Connection, opens: Opens) -> Self {
         let shared = Shared::reading(place, opens);
         lock(&shared.readers).push(connection);
         Self(Arc::new(shared))
     }
 
-    /// Where the store lies.
+    /// Where the store is kept.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// Can it only be read?
+    /// Whether it is read-only.
     #[must_use]
     pub fn is_apart(&self) -> bool {
         self.0.is_apart
     }
 
-    /// What the user should know about where the store lies.
+    /// What the user should know about where the store is kept.
     #[must_use]
     pub fn notice(&self) -> Option<&str> {
         self.0.notice.as_deref()
     }
 
-    /// What the user should hear when the file turned out to be damaged, once.
+    /// A message about newly found damage, returned once.
     #[must_use]
     pub fn take_damage(&self) -> Option<String> {
         lock(&self.0.trouble).damage.take()
     }
 
-    /// Queues one writing transaction and returns at once; `done` hears on the writer's thread how it ended.
+    /// Queues one write transaction and returns at once; `done` gets the outcome on the writer's thread.
     ///
     /// # Errors
-    /// When the store is closed: then the work was not queued and `done` is not called.
+    /// When the store is closed: then the work is not queued and `done` is not called.
     pub fn post<T: 'static>(
         &self,
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
@@ -206,13 +207,13 @@ impl Store {
         self.queue(Job { work: transaction(self.clone(), work, done), unhurried: true, writes: true })
     }
 
-    /// Runs one writing transaction: all of `work`, or nothing of it.
+    /// Runs one write transaction: all of `work`, or none of it.
     ///
     /// # Errors
-    /// What `work` or the database said.
+    /// When `work` or the database fails.
     ///
     /// # Cancel safety
-    /// Dropping the future does not stop work that is queued.
+    /// Dropping the future does not stop queued work.
     pub async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static,
@@ -221,13 +222,13 @@ impl Store {
             return Err(Error::invalid("this history was opened read-only"));
         }
         let (answer, result) = oneshot::channel();
-        // Nobody may be left to hear it.
+        // The receiver may be gone.
         let work = transaction(self.clone(), work, move |outcome| drop(answer.send(outcome)));
         self.queue(Job { work, unhurried: false, writes: true })?;
         result.await.map_err(|_| Error::closed())?
     }
 
-    /// Reads with the writer's own connection.
+    /// Reads through the writer's connection.
     async fn read_in_turn<T: Send + 'static>(
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
@@ -238,10 +239,10 @@ impl Store {
         result.await.map_err(|_| Error::closed())?.map_err(|error| self.explain(error))
     }
 
-    /// Runs `work` over a consistent view, on a thread where waiting for the disk does no harm.
+    /// Runs `work` on a consistent view, on a thread that may wait for the disk.
     ///
     /// # Errors
-    /// What `work` or the database said.
+    /// When `work` or the database fails.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&View<'_>) -> Result<T> + Send + 'static,
@@ -273,7 +274,7 @@ impl Store {
         task.await.map_err(|error| Error::storing("reading the history store failed", error))?
     }
 
-    /// Waits until everything queued before stands on the disk.
+    /// Waits until everything queued so far is on disk.
     ///
     /// # Errors
     /// When the store is closed.
@@ -284,8 +285,8 @@ impl Store {
         done.await.map_err(|_| Error::closed())
     }
 
-    /// Tidies the index and the file up, moves the log into the database and empties it, as far as other processes
-    /// allow.
+    /// Compacts the index and the file, merges the log into the database and empties it, as far as other
+    /// processes allow.
     ///
     /// # Errors
     /// When the store is closed.
@@ -293,9 +294,9 @@ impl Store {
         let (answer, done) = oneshot::channel();
         let is_damaged = lock(&self.0.trouble).is_known;
         let work = Box::new(move |connection: &mut Connection| {
-            // A reader elsewhere may hold it back: nobody is to wait for that, the next one catches up.
+            // Another reader may block this. Don't wait: the next checkpoint catches up.
             let _ = connection.busy_timeout(connection::BRIEFLY);
-            // What is damaged is left as it is.
+            // Leave a damaged file as it is.
             if !is_damaged {
                 let _ = connection::tidy_up(connection);
                 let _ = claims::end_expired(connection);
@@ -311,11 +312,11 @@ impl Store {
         done.await.map_err(|_| Error::closed())
     }
 
-    /// Writes the file anew after a purge, so that nothing is left in it or in its log of what was removed; says whether that is
-    /// done. If another process holds it up, the next start does it.
+    /// Rewrites the file after a purge, so that neither it nor its log keeps what was removed. Returns
+    /// whether that is done. If another process prevents it, the next start does it.
     ///
     /// # Errors
-    /// When the store is closed, or the disk does not take it; then the next start tries again.
+    /// When the store is closed or the disk fails; then the next start tries again.
     pub async fn vacuum(&self) -> Result<bool> {
         let (answer, done) = oneshot::channel();
         let work = Box::new(move |connection: &mut Connection| {
@@ -329,7 +330,7 @@ impl Store {
         }
     }
 
-    /// Does what is queued, empties the log, and lets go of the file. Closing twice is fine.
+    /// Finishes queued work, empties the log and closes the file. It may be called twice.
     pub async fn close(&self) {
         lock(&self.0.readers).clear();
         if self.0.is_apart {
@@ -340,14 +341,14 @@ impl Store {
             lock(&self.0.jobs).take();
             let writer = lock(&self.0.writer).take();
             if let Some(writer) = writer {
-                // With the thread its connection ends, and with that the log beside the file.
+                // When the thread ends, its connection closes and the log is deleted.
                 let _ = tokio::task::spawn_blocking(move || writer.join()).await;
             }
         }
         lock(&self.0.readers).clear();
     }
 
-    /// Bytes of the database. Its log comes and goes, and is not counted.
+    /// The size of the database in bytes, without its log, whose size varies.
     ///
     /// # Errors
     /// When the store is closed or can't be read.
@@ -355,7 +356,7 @@ impl Store {
         self.read(|view| view.database().page_bytes()).await
     }
 
-    /// Puts a failure into words, and notes the first sign of damage.
+    /// Explains a failure, and records the first sign of damage.
     fn explain(&self, error: Error) -> Error {
         let Place::File(path) = &self.0.place else { return error };
         let error = trouble::explained(error, path);
@@ -396,7 +397,7 @@ fn start_writer(
         .map_err(|error| Error::storing("failed to start the writer of the history store", error))
 }
 
-/// Does one job after the other until no more can come.
+/// Runs jobs until the queue closes.
 fn work_off(
     queue: &Receiver<Job>,
     connection: &mut Connection,
@@ -405,7 +406,7 @@ fn work_off(
     let mut next = None;
     while let Some(job) = next.take().or_else(|| queue.recv().ok()) {
         if job.unhurried {
-            // Whatever comes meanwhile ends the wait: somebody may be waiting for that.
+            // The next job ends the pause: someone may be waiting for it.
             next = queue.recv_timeout(BREATH).ok();
         }
         if job.writes
@@ -426,10 +427,10 @@ fn transaction<T: 'static>(
     done: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Box<dyn FnOnce(&mut Connection) + Send> {
     Box::new(move |connection| {
-        // A panic is a bug; it must take neither the jobs behind it along nor the news of it.
+        // A panic is a bug. It must not stop later jobs, and it must be reported.
         let outcome = catch_unwind(AssertUnwindSafe(|| in_transaction(connection, work)));
         let outcome = outcome.unwrap_or_else(|_| Err(Error::store("a bug in the engine stopped a write")));
-        // Who holds the file for long: what waits behind this job shall not wait as long again, each for itself.
+        // After a long lock, jobs behind this one must not each wait as long again.
         let patience = if outcome.as_ref().is_err_and(trouble::is_busy) {
             Some(connection::BRIEFLY)
         } else {
@@ -445,7 +446,7 @@ fn transaction<T: 'static>(
 fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) -> Result<T>) -> Result<T> {
     let failed = |error| Error::storing("failed to write to the history store", error);
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    // Another process may have upgraded the file since we opened it.
+    // Another process may have upgraded the file since it was opened.
     if migrations::version(&tx).map_err(failed)? != migrations::current() {
         return Err(Error::newer(
             "the history store was upgraded by a newer version of pi-lossless-context: restart Pi",
@@ -457,7 +458,7 @@ fn in_transaction<T>(connection: &mut Connection, work: impl FnOnce(&Batch<'_>) 
 }
 
 fn in_view<T>(connection: &mut Connection, work: impl FnOnce(&View<'_>) -> Result<T>) -> Result<T> {
-    // One transaction, so that several queries of one piece of work see the same store.
+    // One transaction, so that all queries of `work` see the same state.
     let tx = connection
         .transaction()
         .map_err(|error| Error::storing("failed to read the history store", error))?;

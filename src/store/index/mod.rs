@@ -1,4 +1,4 @@
-//! The full-text index: queries, words and their stems.
+//! The full-text index: queries, words and stems.
 
 pub(super) mod search;
 pub(super) mod stemming;

@@ -1,7 +1,8 @@
-//! Full-text search over passages and summaries: an FTS5 expression in, rows out.
+//! Full-text search over passages and summaries: takes an FTS5 expression and returns rows.
 //!
-//! What it costs (a million messages, four million passages): to know that a passage matches takes some 50 ns, to rank it
-//! some 5 µs, since the index looks up its length. So matches are counted first, and who asks decides what is ranked.
+//! Costs with a million messages and four million passages: some 50 ns to find that a passage matches, some 5
+//! µs to rank it, because the index looks up its length. So matches are counted first, and the caller decides
+//! what is ranked.
 
 use std::collections::HashSet;
 
@@ -16,15 +17,15 @@ use crate::store::{FullTextIndex, Messages};
 /// Which messages a search may find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only those that this session shows; all of the project otherwise.
+    /// Only messages of this session; otherwise all of the project.
     pub conversation: Option<ConversationId>,
-    /// Only of this role, as Pi names roles.
+    /// Only messages of this role, in Pi's terms.
     pub role: Option<String>,
     /// Only results of this tool.
     pub tool: Option<String>,
-    /// Only from this time on, ms.
+    /// From this time on, in ms.
     pub after: Option<i64>,
-    /// Only up to this time, ms.
+    /// Up to this time, in ms.
     pub before: Option<i64>,
 }
 
@@ -33,7 +34,7 @@ pub struct Filter {
 pub struct Hit {
     /// Its message.
     pub message: MessageId,
-    /// Which of the message's passages, from 0.
+    /// The index of the passage within its message, from 0.
     pub passage: usize,
 }
 
@@ -42,12 +43,12 @@ pub struct Hit {
 pub struct SummaryHit {
     /// The summary.
     pub summary: SummaryId,
-    /// The higher, the better; not to be compared with a message's.
+    /// Higher is better. It is not comparable with a message's score.
     pub score: f64,
 }
 
 impl FullTextIndex<'_> {
-    /// Where the passages of the newest searchable message begin: about as many passages there are.
+    /// The first passage of the newest searchable message, which is about the number of passages.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -62,7 +63,7 @@ impl FullTextIndex<'_> {
         Ok(last.unwrap_or(0))
     }
 
-    /// How many passages from the row `from` on match an FTS5 `expression`; counting ends at `most`.
+    /// Counts passages from row `from` on that match an FTS5 `expression`, up to `most`.
     pub fn count_passages(&self, expression: &str, from: i64, most: usize) -> Result<usize> {
         self.connection
             .prepare_cached(
@@ -73,7 +74,7 @@ impl FullTextIndex<'_> {
             .map_err(reading)
     }
 
-    /// The rows of the newest passages from `from` on that match, newest first.
+    /// The rows of the newest matching passages from `from` on, newest first.
     pub fn newest_passages(&self, expression: &str, from: i64, limit: usize) -> Result<Vec<i64>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -85,8 +86,8 @@ impl FullTextIndex<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The rows of all passages from `from` on that match, oldest first: the order in which the index goes through its lists, and
-    /// so about half the work of the other one.
+    /// The rows of all matching passages from `from` on, oldest first. That is the order of the index's
+    /// lists, and takes about half the work of the opposite one.
     pub fn passages_from(&self, expression: &str, from: i64) -> Result<Vec<i64>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?1 AND rowid >= ?2")
@@ -95,7 +96,7 @@ impl FullTextIndex<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The rows of the passages that match, oldest first, at most `most`, and whether these are all.
+    /// The rows of at most `most` matching passages, oldest first, and whether these are all.
     pub fn oldest_passages(&self, expression: &str, most: usize) -> Result<(Vec<i64>, bool)> {
         let mut query = (self.connection)
             .prepare_cached("SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?1 LIMIT ?2")
@@ -107,7 +108,7 @@ impl FullTextIndex<'_> {
         Ok((rows, are_all))
     }
 
-    /// All passages that match, with their scores: the higher, the better.
+    /// All matching passages with their scores; higher is better.
     pub fn ranked_passages(&self, expression: &str) -> Result<Vec<(i64, f64)>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -118,7 +119,7 @@ impl FullTextIndex<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The message that the passage in the row `passage` belongs to, if `filter` lets it through.
+    /// The message of the passage in row `passage`, if it passes `filter`.
     pub fn hit(&self, passage: i64, filter: &Filter) -> Result<Option<Hit>> {
         self.connection
             .prepare_cached(
@@ -152,7 +153,7 @@ impl FullTextIndex<'_> {
             .map_err(reading)
     }
 
-    /// The messages said right before and right after one, where they are searchable and stored next to it.
+    /// The messages directly before and after this one, if they are searchable and stored next to it.
     pub fn neighbors(&self, message: MessageId) -> Result<Vec<MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -167,8 +168,8 @@ impl FullTextIndex<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The best summaries for an FTS5 `expression`, best first. Of `filter` the session counts, and the time: something of what a
-    /// summary tells of must lie within.
+    /// The best summaries for an FTS5 `expression`, best first. Only the session and the times of `filter`
+    /// apply: the summary's time range must overlap them.
     pub fn search_summaries(
         &self,
         expression: &str,
@@ -205,7 +206,7 @@ impl FullTextIndex<'_> {
         hits.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Searchable messages and summaries that a search of this scope looks at. Of one session's messages, counting ends at
+    /// The numbers of searchable messages and summaries in this scope. A session's messages are counted up to
     /// `most`.
     pub fn searchable(&self, conversation: Option<ConversationId>, most: usize) -> Result<(usize, usize)> {
         let project = "SELECT count(*) FROM messages WHERE first_passage IS NOT NULL";
@@ -239,7 +240,7 @@ impl FullTextIndex<'_> {
             .map_err(reading)
     }
 
-    /// The sessions whose ids begin so, two at most: enough to see that it is ambiguous.
+    /// At most two sessions whose ids begin with `beginning`: enough to see that it is ambiguous.
     pub fn conversations_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -250,7 +251,8 @@ impl FullTextIndex<'_> {
         found.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The messages that name a file: those with its path among their words, and the results of those calls that do.
+    /// The messages that mention a file: those with its path among their words, and the results of tool calls
+    /// that name it.
     pub fn messages_about(&self, path: &str, expression: &str, most: usize) -> Result<HashSet<MessageId>> {
         let mut about = HashSet::new();
         for row in self.newest_passages(expression, 0, most)? {
@@ -262,13 +264,13 @@ impl FullTextIndex<'_> {
         Ok(about)
     }
 
-    /// The results of those calls in a message that name the file.
+    /// The results of a message's tool calls that name the file.
     fn results_about(&self, path: &str, calling: MessageId) -> Result<Vec<MessageId>> {
         let behind = self.results_behind(calling)?;
         if behind.is_empty() {
             return Ok(behind);
         }
-        // What can't be read is the doctor's business.
+        // Unreadable messages are left to the doctor.
         let read =
             |id: MessageId| Messages::new(self.connection).json_of(id).ok().map(|json| Message::parse(&json));
         let calls = read(calling).map(|message| message.calls_naming(path)).unwrap_or_default();
@@ -279,9 +281,9 @@ impl FullTextIndex<'_> {
         Ok(behind.into_iter().filter(is_of_one).collect())
     }
 
-    /// The tool results that were said right behind a message, one after the other. Others may have been stored in between.
+    /// The tool results directly after a message in its conversation. Other rows may be stored in between.
     fn results_behind(&self, calling: MessageId) -> Result<Vec<MessageId>> {
-        /// Rows that are looked through.
+        /// Rows to scan.
         const BEHIND: i64 = 64;
         let mut query = (self.connection)
             .prepare_cached("SELECT id, parent_id, role = 'toolResult' FROM messages WHERE id > ?1 AND id <= ?1 + ?2 ORDER BY id")

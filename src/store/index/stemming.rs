@@ -1,13 +1,13 @@
-//! What a stemmer may have cut off a word: the index holds `compact` for a text that says `compaction`.
+//! Finds what a stemmer may have cut off a word: the index holds `compact` for `compaction`.
 //!
-//! The index's words are made by Porter's rules. Each of its steps cuts one ending, or puts a shorter one in its place; here
-//! stand, step by step, the pieces that can be missing. A word of the index is thus what is left of a word of the text, `kept`,
-//! and sometimes a letter or two ([`ADDED`]) that the rules put behind it.
+//! The index stems by Porter's rules. Each step removes an ending or replaces it with a shorter one; this
+//! file lists, per step, the endings that can be missing. So an indexed word is a prefix of a word of the
+//! text, `kept`, sometimes followed by letters that the rules add ([`ADDED`]).
 
-/// What may stand at the end of a stem instead of what was cut off.
+/// What may follow a stem in place of what was cut off.
 const ADDED: &[&str] = &["", "e", "i", "l", "le"];
 
-/// What each step may cut, in the order in which it stands in a word: the last step's stands first.
+/// What each step may cut, in word order: the last step comes first.
 const STEPS: &[&[&str]] = &[
     &["e", "l"],
     &[
@@ -21,19 +21,20 @@ const STEPS: &[&[&str]] = &[
     &["d", "ed", "ing"],
     &["s", "es"],
 ];
-/// The step before which a doubled letter may be cut together with what it cuts.
+/// The step before which a doubled letter may be cut along with the ending.
 const DOUBLED: usize = 5;
 
-/// What the stems of words look like that hold a piece of text, or begin with it; all in small letters.
+/// The possible stems of words that contain a piece of text, or begin with it, in lowercase.
 pub struct Kept<'a> {
     piece: &'a str,
     begins: bool,
-    /// What is left of the piece where the rest of it was cut off.
+    /// The prefixes of the piece that can remain when the rest is cut off.
     left: Vec<&'a str>,
 }
 
 impl<'a> Kept<'a> {
-    /// Of the words that hold `piece`, or, with `begins`, begin with it; `None` where nothing of it may be left in their stems.
+    /// For words that contain `piece` or, with `begins`, begin with it. `None` if a stem may keep nothing of
+    /// it.
     #[must_use]
     pub fn of(piece: &'a str, begins: bool) -> Option<Self> {
         if !begins && lies_in_a_tail(piece) {
@@ -44,24 +45,24 @@ impl<'a> Kept<'a> {
         Some(Self { piece, begins, left: cuts.map(|at| &piece[..at]).collect() })
     }
 
-    /// The beginning that all stems have in common where the word begins with the piece.
+    /// The common prefix of all stems, for words that begin with the piece.
     #[must_use]
     pub fn beginning(&self) -> Option<&'a str> {
         self.begins.then(|| self.least())
     }
 
-    /// Can a word that holds the piece have this stem?
+    /// Whether a word that contains the piece can have this stem.
     #[must_use]
     pub fn may_be(&self, stem: &[u8]) -> bool {
         let stands = |what: &str| match self.begins {
             true => stem.starts_with(what.as_bytes()),
             false => holds(stem, what.as_bytes()),
         };
-        // Nearly all words lack even the least that must be left, and there are millions of them.
+        // Almost all of the millions of words lack even the minimum.
         stands(self.least()) && (stands(self.piece) || ADDED.iter().any(|added| self.is_left_of(stem, added)))
     }
 
-    /// What is in each stem.
+    /// The minimum that every stem contains.
     fn least(&self) -> &'a str {
         self.left.first().copied().unwrap_or(self.piece)
     }
@@ -73,7 +74,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-/// Does `needle` stand in `text`? Both are short.
+/// Whether `text` contains `needle`. Both are short.
 #[must_use]
 pub fn holds(text: &[u8], needle: &[u8]) -> bool {
     let Some((first, rest)) = needle.split_first() else { return true };
@@ -81,7 +82,8 @@ pub fn holds(text: &[u8], needle: &[u8]) -> bool {
     (0..=last).any(|at| text[at] == *first && text[at + 1..].starts_with(rest))
 }
 
-/// Can what the steps from `step` on cut begin with `text`? `before` is the letter before it, where that is known.
+/// Whether text cut by the steps from `step` on can begin with `text`. `before` is the preceding letter, if
+/// known.
 fn begins_a_tail(text: &str, before: Option<char>, step: usize) -> bool {
     if text.is_empty() {
         return true;
@@ -96,13 +98,13 @@ fn begins_a_tail(text: &str, before: Option<char>, step: usize) -> bool {
         || (doubled && pieces.iter().any(|piece| goes_on(rest.as_str(), piece, step)))
 }
 
-/// Does `text` begin with what is left of a step's `piece`, and go on with what the next ones cut?
+/// Whether `text` begins with `piece`, which a step cuts, and continues with what later steps cut.
 fn goes_on(text: &str, piece: &str, step: usize) -> bool {
     let goes_on = |rest| begins_a_tail(rest, piece.chars().next_back(), step + 1);
     piece.starts_with(text) || text.strip_prefix(piece).is_some_and(goes_on)
 }
 
-/// Can `text` be within what was cut, so that nothing of it is left?
+/// Whether `text` can lie entirely within what was cut.
 fn lies_in_a_tail(text: &str) -> bool {
     STEPS.iter().enumerate().any(|(step, pieces)| {
         begins_a_tail(text, None, step)
@@ -117,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// The stem that the index would hold.
+    /// The stem in the index.
     fn stem(connection: &Connection, word: &str) -> String {
         connection.execute("DELETE FROM words", []).unwrap();
         connection.execute("INSERT INTO words VALUES (?1)", [word]).unwrap();
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_excluded_for_what_was_cut_off_it() {
+    fn cut_off_endings_exclude_no_word() {
         let connection = index();
         for word in [
             "hopping",
@@ -182,7 +184,7 @@ mod tests {
             "sky",
             "as",
             "generously",
-            // A doubled digit is cut as a doubled letter is.
+            // A doubled digit is cut like a doubled letter.
             "da95b544ed",
             "zanb22ing",
         ] {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn most_pieces_tell_something() {
+    fn most_pieces_narrow_the_search() {
         for piece in ["error", "panick", "refused", "config", "getuser", "addrinuse", "zqxv", "connect"] {
             assert!(Kept::of(piece, false).is_some(), "{piece}");
         }
@@ -205,7 +207,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::tests::extent::cases(600))]
         #[test]
-        fn no_made_up_word_is_excluded_either(
+        fn no_random_word_is_excluded(
             word in "[a-z0-9]{0,5}(at|bl|iz|ll|tt|ss|44|y|e|ie|[bcdfgk1])?(ational|tional|enci|anci|izer|logi|bli|alli|entli|eli|ousli|ization|ation|ator|alism|iveness|fulness|ousness|aliti|iviti|biliti|icate|ative|alize|iciti|ical|ful|ness|al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|ion|ou|ism|ate|iti|ous|ive|ize|ity|ility|ably){0,3}(y|s|es|ies|ed|ing|eed|ings|edly)?",
         ) {
             prop_assume!(!word.is_empty());

@@ -1,8 +1,8 @@
 //! The words of the full-text index, read from its leaf pages.
 //!
-//! SQLite's own list of them (`fts5vocab`) walks the passages of each word, and so costs the length of the index. The pages on
-//! which words begin are listed by the index itself, and are a fraction of it; their layout is part of SQLite's file format. What
-//! is not of that layout is said to be unread, never guessed.
+//! SQLite's own list (`fts5vocab`) walks the passages of each word, so it costs as much as the index is long.
+//! The pages on which words begin are far fewer, and the index lists them; their layout is part of SQLite's
+//! file format. A page with another layout is reported as unread, never guessed.
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -11,22 +11,23 @@ use crate::ids::MessageId;
 use crate::store::FullTextIndex;
 use crate::store::columns::reading;
 
-/// The layouts this can read: since 2015, and the same with what secure deletion leaves.
+/// The supported layouts: the one since 2015, and its variant with secure deletion.
 const LAYOUTS: std::ops::RangeInclusive<i64> = 4..=5;
-/// What the words of the main index begin with; prefix indexes, which there are none of, have other signs.
+/// The prefix of words in the main index. Prefix indexes, of which there are none, use others.
 const MAIN: u8 = b'0';
-/// Where the number of a page's segment begins in its row.
+/// The bit of a page's row id at which its segment number begins.
 const SEGMENT_BIT: u32 = 37;
-/// Bytes in front of a page's content.
+/// Bytes before a page's content.
 const HEADER: usize = 4;
 
-/// A pool of pages to read.
+/// A budget of pages to read.
 #[derive(Clone, Copy, Debug)]
 pub struct Pages(pub usize);
 
 impl FullTextIndex<'_> {
-    /// Calls `visit` with the words of the index from `from` up to, not including, `to`, until it returns `false`. They are
-    /// stems; one may come several times. Each page that is read is taken off `pages`; says whether all were read.
+    /// Calls `visit` with the index's words from `from` to `to` (exclusive) until it returns `false`. The
+    /// words are stems, and one may come several times. Each page read is deducted from `pages`. Returns
+    /// whether all were read.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -44,7 +45,7 @@ impl FullTextIndex<'_> {
         if !LAYOUTS.contains(&layout) {
             return Ok(false);
         }
-        // One more than words have: what no word begins with is behind all of them.
+        // The byte after the prefix sorts after all words.
         let key = |word: &str| [&[MAIN], word.as_bytes()].concat();
         let (first, last) = (key(from), to.map_or_else(|| vec![MAIN + 1], key));
         let mut listed = (self.connection)
@@ -75,7 +76,7 @@ impl FullTextIndex<'_> {
             }
             pages.0 -= 1;
             let mut found = block.query([(segment << SEGMENT_BIT) + page]).map_err(reading)?;
-            // What a merge under way has copied into another segment is listed here until it ends.
+            // During a merge, pages already copied into another segment are still listed here.
             let Some(row) = found.next().map_err(reading)? else { continue };
             let page = row.get_ref(0).and_then(|page| Ok(page.as_blob()?)).map_err(reading)?;
             let mut goes_on = true;
@@ -92,19 +93,19 @@ impl FullTextIndex<'_> {
         Ok(true)
     }
 
-    /// The rows of passages with a word of the index, as the index writes it, each once, and whether these
-    /// are all: no more than `most` places are looked at.
+    /// The passages with a word, spelled as in the index, and whether these are all: at most `most` positions
+    /// are read.
     pub fn passages_with(&self, word: &str, most: usize) -> Result<(Vec<i64>, bool)> {
         let mut rows = Vec::new();
-        // Asked before equal ones are dropped: a word often stands in one passage more than once.
+        // Computed before duplicates are removed: a word often occurs several times in one passage.
         let are_all = self.places_of(word, most, |row, _| rows.push(row))? <= most;
         rows.sort_unstable();
         rows.dedup();
         Ok((rows, are_all))
     }
 
-    /// Calls `visit` with the places of a word of the index, as the index writes it: the passage's row, and how many words stand
-    /// before it there. No more than `most` are visited; says how many there are, counted up to one more.
+    /// Calls `visit` with the positions of a word, spelled as in the index: the passage's row, and the number
+    /// of words before it there. Visits at most `most`; returns their number, counted up to `most + 1`.
     pub fn places_of(&self, word: &str, most: usize, mut visit: impl FnMut(i64, i64)) -> Result<usize> {
         let mut query = (self.connection)
             .prepare_cached("SELECT doc, offset FROM temp.index_places WHERE term = ?1 LIMIT ?2")
@@ -121,7 +122,7 @@ impl FullTextIndex<'_> {
         Ok(count)
     }
 
-    /// The message that a passage belongs to.
+    /// The message of a passage.
     pub fn message_at(&self, passage: i64) -> Result<Option<MessageId>> {
         (self.connection)
             .prepare_cached(
@@ -131,7 +132,8 @@ impl FullTextIndex<'_> {
             .map_err(reading)
     }
 
-    /// The messages with a line so long that it was cut between two passages: a word may stand in neither.
+    /// The messages with a line so long that it was split between two passages, so that a word may be in
+    /// neither.
     pub fn with_broken_lines(&self) -> Result<Vec<MessageId>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT id FROM messages INDEXED BY messages_marked WHERE broken_line = 1")
@@ -141,7 +143,7 @@ impl FullTextIndex<'_> {
     }
 }
 
-/// The words that begin on a page, each with its sign in front; `None` where it is no such page.
+/// The words that begin on a page, each with its prefix. `None` if the page has another layout.
 fn words_on(page: &[u8], word: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) -> Option<()> {
     let footer = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
     let (mut behind, mut at) = (page.get(footer..)?, 0);
@@ -150,7 +152,7 @@ fn words_on(page: &[u8], word: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) -> Op
     while !behind.is_empty() {
         at += varint(&mut behind)?;
         let mut entry = page.get(at..footer).filter(|_| at >= HEADER)?;
-        // The first of a page stands whole, the others share the beginning of the one before.
+        // A page's first word is complete; the others share a prefix with the word before.
         let kept = if is_first { 0 } else { varint(&mut entry)? };
         let new = varint(&mut entry)?;
         if kept > word.len() {
@@ -164,7 +166,7 @@ fn words_on(page: &[u8], word: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) -> Op
     Some(())
 }
 
-/// A number of seven bits a byte, the highest first. None that stands on a page is longer than four bytes.
+/// A number of seven bits per byte, highest first. No number on a page is longer than four bytes.
 fn varint(bytes: &mut &[u8]) -> Option<usize> {
     let mut value = 0;
     for length in 1..=4 {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_those_that_sqlite_lists() {
+    fn the_words_equal_sqlites_own_list() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
         connection.execute_batch("CREATE VIRTUAL TABLE listed USING fts5vocab (messages_fts, row)").unwrap();
@@ -224,7 +226,7 @@ mod tests {
             let expected: BTreeSet<String> = listed.range(from.to_owned()..to.to_owned()).cloned().collect();
             assert_eq!(read(&connection, from, Some(to)), expected, "{from} to {to}");
         }
-        // A merge that is not at its end leaves pages listed that it has taken away.
+        // An unfinished merge leaves deleted pages in the list.
         connection
             .execute("INSERT INTO messages_fts (messages_fts, rank) VALUES ('usermerge', 2)", [])
             .unwrap();
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_places_that_was_cut_says_so() {
+    fn a_truncated_list_of_positions_says_so() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("../db/migrations/001_init.sql")).unwrap();
         connection
@@ -252,7 +254,7 @@ mod tests {
             connection.execute(insert, [row]).unwrap();
         }
         let index = FullTextIndex::new(&connection);
-        // Sixty places in twenty passages.
+        // Sixty positions in twenty passages.
         assert_eq!(index.passages_with("word", 57).unwrap(), ((1..=19).collect(), false));
         assert_eq!(index.passages_with("word", 59).unwrap(), ((1..=20).collect(), false));
         assert_eq!(index.passages_with("word", 60).unwrap(), ((1..=20).collect(), true));
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_of_words_is_not_guessed() {
+    fn pages_with_another_layout_are_not_guessed() {
         let mut seen = Vec::new();
         for page in [
             &b""[..],

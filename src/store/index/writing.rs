@@ -7,7 +7,7 @@ use crate::store::IndexWriter;
 use crate::store::columns::{reading, writing};
 
 impl IndexWriter<'_> {
-    /// The row of the next passage.
+    /// The row for the next passage.
     pub(in crate::store) fn next_passage(&self) -> Result<i64> {
         let next = self
             .connection
@@ -20,12 +20,12 @@ impl IndexWriter<'_> {
         Ok(next.unwrap_or(1))
     }
 
-    /// Adds a passage in the row `row`; `parts` are those of `body`.
+    /// Adds a passage in row `row`; `parts` are those of `body`.
     pub(in crate::store) fn add_passage(&self, row: i64, body: &str, parts: &str) -> Result<()> {
         self.add("INSERT INTO messages_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body, parts)
     }
 
-    /// Adds the text of the summary in the row `row`.
+    /// Adds the text of the summary in row `row`.
     pub(in crate::store) fn add_text(&self, row: i64, body: &str, parts: &str) -> Result<()> {
         self.add("INSERT INTO summaries_fts (rowid, body, parts) VALUES (?1, ?2, ?3)", row, body, parts)
     }

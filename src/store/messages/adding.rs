@@ -1,4 +1,4 @@
-//! Adding messages. Nothing here changes or removes one.
+//! Adds messages. Nothing here changes or removes one.
 
 use std::ops::Range;
 
@@ -16,40 +16,41 @@ use crate::store::{IndexWriter, MessageWriter};
 pub struct NewMessage<'a> {
     /// Its identity.
     pub lineage: Hash,
-    /// The message before it, or the one it is a rendition of.
+    /// The message before it, or the original of which it is a rendition.
     pub parent: Option<MessageId>,
-    /// Messages above it.
+    /// The number of messages above it.
     pub height: i64,
-    /// What it is to its conversation.
+    /// Its kind.
     pub kind: MessageKind,
     /// Who speaks.
     pub role: &'a Role,
-    /// The tool whose result it is.
+    /// The tool, if it is a tool result.
     pub tool: Option<&'a str>,
     /// Estimated tokens.
     pub tokens: usize,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub timestamp: i64,
-    /// What is kept, byte for byte.
+    /// The stored JSON, byte for byte.
     pub json: &'a str,
-    /// What search looks at; empty for what must not be found.
+    /// The text to index; empty if search must not find it.
     pub searchable: &'a str,
-    /// Made of `json` and `searchable`.
+    /// Made from `json` and `searchable`.
     pub prepared: &'a Prepared,
 }
 
-/// What is stored of a message and follows from it alone, so that it can be made ready on another thread than the writer's.
+/// The stored form of a message. It depends on the message alone, so that another thread than the writer's
+/// can prepare it.
 pub struct Prepared {
     packed: Vec<u8>,
     codec: i64,
     /// Each passage of the searchable text, with its parts.
     passages: Vec<(Range<usize>, String)>,
-    /// Is there a line so long that it was cut between two of them?
+    /// Whether a line was so long that it was split between two passages.
     has_broken_line: bool,
 }
 
 impl Prepared {
-    /// Packs a message's JSON, and takes what search looks at to pieces.
+    /// Compresses a message's JSON, and splits its searchable text into passages.
     #[must_use]
     pub fn of(json: &str, searchable: &str) -> Self {
         let (packed, codec) = codec::encode(json);
@@ -65,7 +66,7 @@ impl Prepared {
 }
 
 impl MessageWriter<'_> {
-    /// Stores a message unless its lineage is there, and says which row it is.
+    /// Stores a message unless its lineage exists, and returns its row.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -73,7 +74,7 @@ impl MessageWriter<'_> {
         self.add_message_at(None, message)
     }
 
-    /// The same, in the row that it had before it was lost, where that is known.
+    /// The same, in the row it had before it was lost, if known.
     pub(in crate::store) fn add_message_at(
         &self,
         row: Option<MessageId>,

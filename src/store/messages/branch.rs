@@ -1,4 +1,4 @@
-//! The entries of a branch, and what of it is new since it was read last.
+//! Reads the entries of a branch, and those that are new since the last read.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::store::columns::{kind_from_sql, reading, tokens_at};
 use crate::store::{Messages, Store};
 
-/// So many rows of others are passed before the next of a branch is looked for.
+/// Rows of other branches to skip before the next entry is looked up by id.
 const PASSED: usize = 16;
 
-/// The columns of [`branch_entry`], in its order, of `entries e` and its message `m`.
+/// The columns for [`branch_entry`], in its order, from `entries e` and its message `m`.
 pub(in crate::store) const BRANCH_ENTRY: &str = "e.id, e.entry_id, e.kind, e.target, e.message_id, m.lineage, m.kind, m.role, m.tokens, m.timestamp, e.parent_id, e.stub_tokens";
 
-/// An entry row of the columns that [`BRANCH_ENTRY`] names.
+/// Decodes a row with the columns of [`BRANCH_ENTRY`].
 pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEntry> {
     let message = match row.get::<_, Option<i64>>(4)? {
         Some(id) => Some(BranchMessage {
@@ -40,7 +40,7 @@ pub(in crate::store) fn branch_entry(row: &Row<'_>) -> rusqlite::Result<BranchEn
 }
 
 impl Messages<'_> {
-    /// The entries from the root to `leaf`; empty when the store doesn't know `leaf`.
+    /// The entries from the root to `leaf`; empty if the store doesn't know `leaf`.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -48,18 +48,18 @@ impl Messages<'_> {
         self.branch_since(conversation, leaf, |_| false).map(|(_, entries)| entries)
     }
 
-    /// The last entry at or above `leaf` that `is_known`, and the entries below it, down to `leaf`.
+    /// The last entry at or above `leaf` that `is_known`, and the entries below it down to `leaf`.
     ///
     /// # Errors
-    /// Also when entries hang from each other in a circle.
+    /// Also when entries form a cycle.
     pub fn branch_since(
         &self,
         conversation: ConversationId,
         leaf: &str,
         is_known: impl Fn(EntryId) -> bool,
     ) -> Result<(Option<EntryId>, Vec<BranchEntry>)> {
-        // A session that nobody branched off lies row after row: those are read one after the other, and looked for where
-        // others stand in between.
+        // A session without branches is stored row after row, so rows are scanned; a gap leads to a lookup by
+        // id.
         let sql = format!(
             "SELECT {BRANCH_ENTRY} FROM entries e LEFT JOIN messages m ON m.id = e.message_id
               WHERE e.id <= ?1 ORDER BY e.id DESC"
@@ -90,7 +90,7 @@ impl Messages<'_> {
                 }
             }
             drop(rows);
-            // The entry above is not there.
+            // The parent entry is missing.
             if next == Some(from) {
                 next = None;
             }
@@ -99,7 +99,7 @@ impl Messages<'_> {
         Ok((next, found))
     }
 
-    /// How often a row was changed or removed that was to stay as it is: see `migrations/007_rewritten.sql`.
+    /// How often a row that should never change was changed or removed: see `migrations/001_init.sql`.
     pub fn rewritten(&self) -> Result<i64> {
         self.connection
             .prepare_cached("SELECT CAST(value AS INTEGER) FROM _metadata WHERE key = 'rewritten'")
@@ -110,7 +110,7 @@ impl Messages<'_> {
 }
 
 impl Store {
-    /// As [`Messages::rewritten`], now.
+    /// The current value of [`Messages::rewritten`].
     ///
     /// # Errors
     /// When the database can't be read.

@@ -1,7 +1,7 @@
-//! How a message's JSON lies in its row: plain, or zstd where that pays.
+//! Encodes a message's JSON in its row: plain, or zstd if that is smaller.
 //!
-//! Most messages are a kilobyte or less, too short for a compressor to learn anything from. What they have in common stands
-//! in a dictionary that ships with the engine. A dictionary that was shipped never changes.
+//! Most messages are a kilobyte or less, too short for a compressor to learn from. Their common parts are in
+//! a dictionary that ships with the engine. A shipped dictionary never changes.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,23 +15,23 @@ use zstd::zstd_safe::CParameter;
 
 use crate::error::{Error, Result};
 
-/// Made by `examples/dictionary.rs` from texts of this project's own.
+/// Made by `examples/dictionary.rs` from this project's own texts.
 const DICTIONARY: &[u8] = include_bytes!("messages.dictionary");
-/// Below this many bytes nothing is gained.
+/// Compression gains nothing below this many bytes.
 const WORTH_TRYING: usize = 48;
 /// Higher levels cost more than they save: see docs/storage.md.
 const LEVEL: i32 = 7;
-/// For what is needed at once and not kept for long.
+/// For short-lived data that is needed at once.
 const QUICK_LEVEL: i32 = 1;
-/// No string of JavaScript takes more bytes of UTF-8, so no message does. Room for a length that only a damaged row can note is not even asked
-/// for: where there is none, the process would end.
+/// A JavaScript string takes at most this many bytes of UTF-8, so no message is longer. A damaged row may
+/// record a larger length; allocating it could end the process.
 const LONGEST: usize = 3 * 512 * 1024 * 1024;
 
 const PLAIN: i64 = 0;
-/// Without a dictionary, as the first versions did.
+/// Without a dictionary, as in the first versions.
 const ZSTD: i64 = 1;
 const ZSTD_WITH_DICTIONARY: i64 = 2;
-/// Nothing that was said: a random number in its place.
+/// A random number in place of a purged message.
 pub(in crate::store) const PURGED: i64 = -1;
 
 static ENCODER: LazyLock<EncoderDictionary<'static>> =
@@ -41,18 +41,18 @@ static QUICK_ENCODER: LazyLock<EncoderDictionary<'static>> =
 static DECODER: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
 thread_local! {
-    // Making a context costs more than packing a message with it.
+    // Creating a context costs more than compressing one message.
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static QUICK_COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// The bytes to store and the code that tells how to read them.
+/// The bytes to store, and the code to decode them.
 pub(in crate::store) fn encode(json: &str) -> (Vec<u8>, i64) {
     encode_with(&COMPRESSOR, &ENCODER, json)
 }
 
-/// The same in a quarter of the time, and a little larger.
+/// The same in a quarter of the time, a little larger.
 pub(in crate::store) fn encode_quickly(json: &str) -> (Vec<u8>, i64) {
     encode_with(&QUICK_COMPRESSOR, &QUICK_ENCODER, json)
 }
@@ -71,7 +71,7 @@ fn encode_with(
     (json.as_bytes().to_vec(), PLAIN)
 }
 
-/// Text with all that is needed to read it again before it: its coding, a byte, and its length, four of them.
+/// Text with a header for decoding it: one byte for its codec, four for its length.
 pub(in crate::store) fn seal(text: &str) -> Vec<u8> {
     let (packed, codec) = encode(text);
     let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
@@ -81,7 +81,7 @@ pub(in crate::store) fn seal(text: &str) -> Vec<u8> {
     sealed
 }
 
-/// What [`seal`] was given.
+/// The inverse of [`seal`].
 pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
     let Some(((head, length), packed)) =
         sealed.split_first_chunk::<5>().map(|([head, length @ ..], rest)| ((*head, *length), rest))
@@ -91,12 +91,12 @@ pub(crate) fn unseal(sealed: &[u8]) -> Result<String> {
     decode(packed.to_vec(), i64::from(head), i64::from(u32::from_le_bytes(length)))
 }
 
-/// The JSON of `length` bytes that was stored.
+/// Decodes stored JSON of `length` bytes.
 pub(in crate::store) fn decode(stored: Vec<u8>, codec: i64, length: i64) -> Result<String> {
     decode_with(Cow::Owned(stored), codec, length)
 }
 
-/// The same of bytes that belong to another.
+/// The same for borrowed bytes.
 pub(in crate::store) fn decode_from(stored: &[u8], codec: i64, length: i64) -> Result<String> {
     decode_with(Cow::Borrowed(stored), codec, length)
 }
@@ -126,7 +126,7 @@ fn pack(
         Some(compressor) => compressor.compress(bytes),
         None => {
             let mut new = Compressor::with_prepared_dictionary(encoder)?;
-            // The row says which dictionary it is and how long the text.
+            // The row already says which dictionary it is and how long the text is.
             new.set_parameter(CParameter::DictIdFlag(false))?;
             new.set_parameter(CParameter::ContentSizeFlag(false))?;
             compressor.insert(new).compress(bytes)
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_json_comes_back_byte_for_byte() {
+    fn json_round_trips_byte_for_byte() {
         for json in samples() {
             for (stored, codec) in [encode(&json), encode_quickly(&json)] {
                 assert!(stored.len() <= json.len());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_without_a_dictionary_is_still_read() {
+    fn data_packed_without_a_dictionary_is_still_read() {
         for json in samples() {
             let stored = zstd::bulk::compress(json.as_bytes(), 3).unwrap();
             assert_eq!(decode(stored, ZSTD, i64::try_from(json.len()).unwrap()).unwrap(), json);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dictionary_is_the_one_that_was_shipped() {
+    fn the_dictionary_has_not_changed() {
         let hash = crate::ids::Hash::plain(DICTIONARY);
         assert_eq!(hash.to_string(), "3cd3017342b8e4e80f39a8c6228297584c8f20f72b0ff260a8a759f79031392c");
     }
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_damaged_is_an_error() {
+    fn damaged_data_is_an_error() {
         let json = &samples()[5];
         let (stored, codec) = encode(json);
         let length = i64::try_from(json.len()).unwrap();

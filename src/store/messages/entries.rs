@@ -1,4 +1,4 @@
-//! Entries: which messages a session shows, and what hangs below what.
+//! Entries: which messages a session shows, and the tree they form.
 
 use rusqlite::{OptionalExtension as _, named_params, params};
 
@@ -11,7 +11,7 @@ use crate::store::{MessageWriter, Messages};
 pub struct NewEntry<'a> {
     /// Pi's id.
     pub entry_id: &'a str,
-    /// The entry above.
+    /// The entry above it.
     pub parent: Option<EntryId>,
     /// What it does.
     pub role: EntryRole<'a>,
@@ -21,24 +21,24 @@ pub struct NewEntry<'a> {
 
 /// What an entry does.
 pub enum EntryRole<'a> {
-    /// It only links.
+    /// Only links its children to its parent.
     Link,
-    /// It shows a message.
+    /// Shows a message.
     Message(MessageId),
-    /// It replaces (or, with `None`, hides) what another entry shows.
+    /// Replaces (or, with `None`, hides) what another entry shows.
     Edit {
         /// Pi's id of that entry.
         target: &'a str,
         /// The rendition.
         rendition: Option<MessageId>,
     },
-    /// We show a stub in place of what another entry shows.
+    /// Shows a stub of ours in place of what another entry shows.
     Stub {
         /// Pi's id of that entry.
         target: &'a str,
-        /// Estimated tokens of the stub; 0 where nothing is shown.
+        /// Estimated tokens of the stub; 0 if nothing is shown.
         tokens: usize,
-        /// So many hiding edits right below it are ours too.
+        /// How many hiding edits directly below it are ours too.
         hides: usize,
     },
     /// A compaction.
@@ -46,7 +46,7 @@ pub enum EntryRole<'a> {
 }
 
 impl Messages<'_> {
-    /// Pi's ids of all entries of a session that are stored.
+    /// Pi's ids of all stored entries of a session.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -58,7 +58,7 @@ impl Messages<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// How many entries of a session are stored.
+    /// The number of stored entries of a session.
     pub fn entries_of(&self, conversation: ConversationId) -> Result<usize> {
         self.connection
             .prepare_cached("SELECT count(*) FROM entries WHERE conversation_id = ?1")
@@ -66,7 +66,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The last entry that is stored, of whatever session.
+    /// The last stored entry of any session.
     pub fn newest_entry(&self) -> Result<EntryId> {
         self.connection
             .prepare_cached("SELECT coalesce(max(id), 0) FROM entries")
@@ -74,7 +74,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// Looks at the newest of the entries, so that a start meets a table that is damaged as a whole.
+    /// Reads the newest entries, so that opening a session detects a damaged table.
     pub fn touch_entries(&self, conversation: ConversationId) -> Result<()> {
         (self.connection)
             .prepare_cached(
@@ -85,7 +85,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// Messages that a session shows on any branch; costs the length of the session.
+    /// The number of messages that a session shows on any branch. Costs the length of the session.
     pub fn said_in(&self, conversation: ConversationId) -> Result<usize> {
         (self.connection)
             .prepare_cached(
@@ -96,7 +96,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// How many of these entries show a message that was said.
+    /// How many of these entries show a conversation or private message.
     pub fn said_by<'a>(
         &self,
         conversation: ConversationId,
@@ -117,10 +117,10 @@ impl Messages<'_> {
         Ok(said)
     }
 
-    /// The last entry that is stored, and how many messages [`Messages::said_in`] counts that no entry up to `before` shows; costs the
-    /// entries after that.
+    /// The last stored entry, and the number of messages that [`Messages::said_in`] counts and no entry up to
+    /// `before` shows. Costs the entries after `before`.
     pub fn said_since(&self, conversation: ConversationId, before: EntryId) -> Result<(EntryId, usize)> {
-        // Of the whole session, its own index tells which entries those are, and nothing comes before them.
+        // For the whole session, its index lists the entries, and none come before them.
         let sql = match before.0 {
             0 => {
                 "SELECT (SELECT coalesce(max(id), 0) FROM entries), count(DISTINCT m.id)
@@ -167,7 +167,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The message that an entry shows, if it shows one.
+    /// The message that an entry shows, if any.
     pub fn shown_by(&self, conversation: ConversationId, entry_id: &str) -> Result<Option<MessageId>> {
         let mut query = self
             .connection
@@ -182,7 +182,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// How many hiding edits right below an entry are ours.
+    /// How many hiding edits directly below an entry are ours.
     pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
         self.connection
             .prepare_cached("SELECT coalesce(hides, 0) FROM entries WHERE id = ?1")
@@ -192,7 +192,7 @@ impl Messages<'_> {
 }
 
 impl MessageWriter<'_> {
-    /// Stores an entry unless it is there, and says which row it is.
+    /// Stores an entry unless it exists, and returns its row.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.

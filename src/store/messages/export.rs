@@ -1,4 +1,4 @@
-//! What an export reads of a session: its entries in order, each with what it needs to be written down again.
+//! Reads a session for export: its entries in order, with everything needed to write them out.
 
 use rusqlite::{Row, named_params};
 
@@ -7,33 +7,33 @@ use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
 use crate::store::columns::reading;
 
-/// A session as it is named on top of its file.
+/// A session, as the head of its file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedSession {
     /// Its row.
     pub id: ConversationId,
     /// Pi's id.
     pub session_id: String,
-    /// The session file, where there was one.
+    /// The session file, if it had one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
-    /// When the store first saw it, ms.
+    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 
-/// An entry with the names of those around it.
+/// An entry with the ids of its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportedEntry {
     /// Its row.
     pub row: EntryId,
     /// Pi's id.
     pub id: String,
-    /// Pi's id of the entry above.
+    /// Pi's id of the entry above it.
     pub parent: Option<String>,
     /// What it shows.
     pub shows: Shows,
-    /// It shows what was said; otherwise it is what Pi tells a model of itself, or no message.
+    /// Whether it shows a conversation or private message, not one of Pi's own system messages or none.
     pub is_said: bool,
 }
 
@@ -42,16 +42,16 @@ pub struct ExportedEntry {
 pub enum Shows {
     /// A message.
     Message(MessageId),
-    /// From here on another text of the entry `target`, or none.
+    /// A replacement of the entry `target`, or nothing in its place, from here on.
     Edit {
-        /// Pi's id of the entry that is edited.
+        /// Pi's id of the edited entry.
         target: String,
-        /// What is seen of it.
+        /// The replacement.
         rendition: Option<MessageId>,
     },
     /// A compaction.
     Compaction,
-    /// Nothing: it holds its children.
+    /// Nothing; it only links its children.
     Link,
 }
 
@@ -83,7 +83,7 @@ fn exported_entry(row: &Row<'_>) -> rusqlite::Result<ExportedEntry> {
 }
 
 impl Messages<'_> {
-    /// All sessions, oldest first, or this one alone.
+    /// All sessions, oldest first, or only this one.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -97,7 +97,7 @@ impl Messages<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// At most `most` entries of a session behind the row `after`, parents before children.
+    /// At most `most` entries of a session after the row `after`, parents before children.
     pub fn exported_entries(
         &self,
         conversation: ConversationId,
@@ -125,7 +125,7 @@ impl Messages<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Was anything purged that the session showed?
+    /// Whether any message of the session was purged.
     pub fn has_purged(&self, conversation: ConversationId) -> Result<bool> {
         (self.connection)
             .prepare_cached(

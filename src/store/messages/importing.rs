@@ -1,4 +1,5 @@
-//! What an import asks of the store beyond the fold: what it added, and whether the user was ever told of it.
+//! What an import needs from the store besides the fold: what it added, and whether the user was told about
+//! older sessions.
 
 use rusqlite::OptionalExtension as _;
 
@@ -7,13 +8,13 @@ use crate::ids::MessageId;
 use crate::store::columns::{reading, writing};
 use crate::store::{MessageWriter, Messages};
 
-/// What stands in front of an agent's name in the key under which stands when its logs were read last.
+/// The prefix of the key for the time an agent's logs were last read.
 const READ: &str = "read_at:";
-/// The key under which stands when the user was told of older sessions.
+/// The key for the time of the import offer.
 const OFFERED: &str = "import_offered_at";
 
 impl Messages<'_> {
-    /// The message that was stored last; [`MessageId`] 0 before the first.
+    /// The last stored message; [`MessageId`] 0 if there is none.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -24,7 +25,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// How many messages were stored after this one, counted as a session's are.
+    /// The number of messages stored after this one, counted as for a session.
     pub fn messages_after(&self, message: MessageId) -> Result<usize> {
         self.connection
             .prepare_cached("SELECT count(*) FROM messages WHERE id > ?1 AND kind IN (0, 1)")
@@ -32,7 +33,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// Was it ever looked whether there are older sessions to tell of?
+    /// Whether older sessions were ever searched for, to tell the user about them.
     pub fn import_was_offered(&self) -> Result<bool> {
         self.connection
             .prepare_cached("SELECT 1 FROM _metadata WHERE key = ?1")
@@ -51,7 +52,7 @@ impl Messages<'_> {
 }
 
 impl MessageWriter<'_> {
-    /// Notes when a reading of all logs of `agent` began that came to its end.
+    /// Records when a completed reading of all logs of `agent` began.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -63,7 +64,7 @@ impl MessageWriter<'_> {
             .map_err(writing)
     }
 
-    /// Notes that it was looked whether there are older sessions; `false` when another process was faster.
+    /// Records that older sessions were searched for. `false` if another process did so first.
     ///
     /// # Errors
     /// When the database can't be written.

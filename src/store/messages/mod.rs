@@ -1,4 +1,4 @@
-//! What was said: entries, branches and sessions, and how a message lies in its row.
+//! Messages, entries, branches and sessions, and the encoding of a message in its row.
 //!
 //! Nothing here changes or removes a message.
 
@@ -15,4 +15,4 @@ pub(super) mod sessions;
 pub(super) mod stored;
 pub(super) mod tree;
 
-crate::store::view::handles!("What was said, and in which session." Messages, "Adds messages, entries and sessions." MessageWriter);
+crate::store::view::handles!("Messages, entries and sessions." Messages, "Adds messages, entries and sessions." MessageWriter);

@@ -1,4 +1,4 @@
-//! The notes of a branch, made of the messages on it that changed them.
+//! The notes of a branch, computed from the messages on it that changed them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,12 @@ use crate::model::{Change, Message, Notes, Role, is_noting};
 use crate::store::Messages;
 use crate::store::columns::reading;
 
-/// Results of one message's calls at most.
+/// Maximum number of results of one message's calls.
 const RESULTS: usize = 256;
 
 impl Messages<'_> {
-    /// The notes that stand at `leaf`. What can't be read, or was purged, changes nothing. Costs the entries since the first note.
+    /// The notes at `leaf`. Unreadable and purged messages change nothing. Costs the entries since the first
+    /// note.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -23,7 +24,7 @@ impl Messages<'_> {
         self.notes_without(conversation, leaf, &BTreeSet::new())
     }
 
-    /// The same as it is when these messages are `gone`.
+    /// The same, as if the messages `gone` were removed.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -43,7 +44,8 @@ impl Messages<'_> {
             if let (Step::Message(_), Some(message)) = (&entry.step, noting.get(&entry.row)) {
                 let (changes, by_user) = self.changes(*message, gone)?;
                 for change in changes {
-                    // One that does not fit was refused when it was asked for, or what it goes back to is purged.
+                    // A change that does not apply was rejected when it was requested, or it reverts to a
+                    // purged one.
                     let _ = notes.apply(&change, by_user);
                 }
             }
@@ -51,7 +53,7 @@ impl Messages<'_> {
         Ok(notes)
     }
 
-    /// The entries of a session that changed notes, on whatever branch, with their messages.
+    /// The entries of a session that changed notes on any branch, with their messages.
     fn noting(&self, conversation: ConversationId) -> Result<BTreeMap<EntryId, MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -66,10 +68,11 @@ impl Messages<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// What a message did to the notes, and whether it was the user. The words of a model's are in its call.
+    /// A message's changes to the notes, and whether the user made them. The text of a model's note is in its
+    /// call.
     fn changes(&self, id: MessageId, gone: &BTreeSet<MessageId>) -> Result<(Vec<Change>, bool)> {
         let none = (Vec::new(), false);
-        // What can't be read is the doctor's business, and must not keep a compaction from its end.
+        // Unreadable messages are left to the doctor, and must not block a compaction.
         let Ok(json) = self.json_of(id) else { return Ok(none) };
         let message = Message::parse(&json);
         if !is_noting(&message) {
@@ -91,7 +94,7 @@ impl Messages<'_> {
         Ok(none)
     }
 
-    /// The message before, and its role.
+    /// The previous message and its role.
     fn above(&self, id: MessageId) -> Result<Option<(MessageId, String)>> {
         self.connection
             .prepare_cached(

@@ -1,4 +1,4 @@
-//! Messages as they lie in their rows, to be unpacked on any thread.
+//! Compressed messages, which any thread can decompress.
 
 use rusqlite::{Row, named_params};
 
@@ -8,7 +8,7 @@ use crate::ids::MessageId;
 use crate::store::columns::reading;
 use crate::store::{Filter, Messages};
 
-/// A message, still packed.
+/// A compressed message.
 pub struct Packed {
     /// Its row.
     pub id: MessageId,
@@ -22,7 +22,7 @@ impl Packed {
         Ok(Self { id: MessageId(row.get(0)?), stored: row.get(1)?, codec: row.get(2)?, bytes: row.get(3)? })
     }
 
-    /// Bytes that it takes as it lies.
+    /// Its compressed size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.stored.len()
@@ -37,17 +37,17 @@ impl Packed {
     }
 }
 
-/// In which order rows are visited.
+/// The order in which rows are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// What was stored last comes first.
+    /// The last stored row first.
     NewestFirst,
-    /// What was stored first.
+    /// The first stored row first.
     OldestFirst,
 }
 
 impl Turn {
-    /// How what comes later compares with what came before, and the order.
+    /// The comparison of a later row with an earlier one, and the sort order.
     pub(in crate::store) fn sql(self) -> (&'static str, &'static str) {
         match self {
             Self::NewestFirst => ("<", "DESC"),
@@ -57,11 +57,11 @@ impl Turn {
 }
 
 impl Messages<'_> {
-    /// Calls `visit` with the searchable messages that `filter` lets through, in their `turn`, those that come after `beyond` if
-    /// one is given, until it returns `false`.
+    /// Calls `visit` with the searchable messages that pass `filter`, in order of `turn`, after `beyond` if
+    /// given, until it returns `false`.
     ///
     /// # Errors
-    /// When the database can't be read, and what `visit` says.
+    /// When the database can't be read or `visit` fails.
     pub fn messages_in_turn(
         &self,
         turn: Turn,
@@ -72,7 +72,7 @@ impl Messages<'_> {
         self.packed_messages(turn, None, beyond, filter, visit).map(drop)
     }
 
-    /// The same of `messages`, in their order.
+    /// The same for `messages`, in their order.
     ///
     /// # Errors
     /// As [`Messages::messages_in_turn`].

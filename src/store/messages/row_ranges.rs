@@ -1,7 +1,8 @@
-//! A branch as stretches of neighboring rows, to say of a few messages whether they stand on it without reading it.
+//! A branch as ranges of consecutive rows. They tell whether a message is on the branch without reading the
+//! branch.
 //!
-//! A session that nobody branched off is stored row after row, each the child of the one before. So a branch is told by where
-//! that is not so.
+//! A session without branches is stored row after row, each the child of the one before, so a branch is given
+//! by its gaps.
 
 use std::ops::RangeInclusive;
 
@@ -12,21 +13,22 @@ use crate::ids::{ConversationId, MessageId};
 use crate::store::Messages;
 use crate::store::columns::reading;
 
-/// What was said before and after a message.
+/// The messages before and after a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Around {
-    /// What was said before it, the oldest first.
+    /// Those before it, oldest first.
     pub before: Vec<MessageId>,
-    /// What was said after it, the oldest first.
+    /// Those after it, oldest first.
     pub after: Vec<MessageId>,
 }
 
 /// The entries of a branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowRanges {
-    /// Rows of entries, from the leaf's stretch to the root's.
+    /// Rows of entries, from the leaf's range to the root's.
     rows: Vec<RangeInclusive<i64>>,
-    /// Is there a context edit among them? Then what the model sees is not what was said.
+    /// Whether there is a context edit among them, so that the model sees other messages than the original
+    /// ones.
     pub is_edited: bool,
 }
 
@@ -35,7 +37,7 @@ impl RowRanges {
         self.rows.iter().any(|rows| rows.contains(&entry))
     }
 
-    /// The entry that follows one of the branch's; the stretches stand from the leaf's to the root's.
+    /// The next entry on the branch. The ranges are sorted from the leaf's to the root's.
     fn next(&self, entry: i64) -> Option<i64> {
         let at = self.rows.iter().position(|rows| rows.contains(&entry))?;
         if entry < *self.rows[at].end() {
@@ -47,7 +49,7 @@ impl RowRanges {
 }
 
 impl Messages<'_> {
-    /// The branch that ends with `leaf`; empty when the store doesn't know it.
+    /// The branch that ends at `leaf`; empty if the store doesn't know it.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -71,7 +73,7 @@ impl Messages<'_> {
                 from = id - 1;
                 if parent != Some(from) {
                     found.rows.push(id..=last);
-                    // Parents have lower rows than their children, but for a damaged file's.
+                    // Parents have lower rows than their children, except in a damaged file.
                     break parent.filter(|parent| *parent < id);
                 }
             };
@@ -79,7 +81,7 @@ impl Messages<'_> {
         Ok(found)
     }
 
-    /// Does the branch show this message?
+    /// Whether the branch shows this message.
     pub fn is_on(
         &self,
         branch: &RowRanges,
@@ -101,7 +103,8 @@ impl Messages<'_> {
         Ok(false)
     }
 
-    /// Which of the messages that an unedited branch shows this one is, from 1, and how many there are; 0 where it is not on it.
+    /// The position of this message among those that an unedited branch shows, from 1, and their number. The
+    /// position is 0 if the message is not on the branch.
     pub fn position_on(
         &self,
         branch: &RowRanges,
@@ -119,7 +122,7 @@ impl Messages<'_> {
         for rows in &branch.rows {
             let upto = own.filter(|entry| is_passed || rows.contains(entry));
             is_passed |= upto.is_some();
-            // What lies nearer to the root than its own stretch comes before it as a whole.
+            // Ranges nearer to the root come before the message as a whole.
             let upto = upto.map_or(0, |entry| if rows.contains(&entry) { entry } else { i64::MAX });
             let (shown, counted): (usize, usize) = query
                 .query_row(params![rows.start(), rows.end(), upto], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -129,8 +132,8 @@ impl Messages<'_> {
         Ok((before, all))
     }
 
-    /// What was said around a message, at most `most` messages on each side: on the branch if it stands there, else on the one
-    /// of its session, or of another, that was stored next to it. What is kept from the model is passed over.
+    /// The messages around a message, at most `most` on each side: on this branch if it shows the message,
+    /// else on a branch of its session or of another session. Messages hidden from the model are skipped.
     pub fn around(
         &self,
         branch: &RowRanges,
@@ -170,7 +173,7 @@ impl Messages<'_> {
         Ok(around)
     }
 
-    /// An entry that shows a message: of the branch, else of the session, else of any.
+    /// An entry that shows a message: on the branch, else in the session, else anywhere.
     fn entry_showing(
         &self,
         branch: &RowRanges,
@@ -189,8 +192,8 @@ impl Messages<'_> {
         Ok(entries.iter().copied().find(|entry| branch.hold(*entry)).or_else(|| entries.first().copied()))
     }
 
-    /// The first child of an entry. Entries are not indexed by their parent; mostly it stands right behind, and where others were
-    /// stored in between, all that came since are looked through.
+    /// The first child of an entry. Entries have no index by parent. The child is mostly the next row;
+    /// otherwise all later rows are scanned.
     fn first_child(&self, entry: i64) -> Result<Option<i64>> {
         (self.connection)
             .prepare_cached("SELECT id FROM entries WHERE id > ?1 AND parent_id = ?1 ORDER BY id LIMIT 1")
@@ -198,7 +201,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The last thing that the person said on the branch.
+    /// The user's last message on the branch.
     pub fn last_request(&self, branch: &RowRanges) -> Result<Option<MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(

@@ -1,4 +1,4 @@
-//! The sessions of a project, each in a few facts.
+//! The sessions of a project and their key facts.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,23 @@ use crate::ids::{ConversationId, MessageId};
 use crate::store::columns::{reading, writing};
 use crate::store::{MessageWriter, Messages};
 
-/// Is the session `c` one of Pi's? What other agents said is searched, and goes into no context.
+/// Whether the session `c` is one of Pi's. Other agents' messages can be searched, but never enter a context.
 pub(in crate::store) const IS_PI_S: &str =
     "(c.session_id NOT GLOB 'claude-code:*' AND c.session_id NOT GLOB 'codex:*'
       AND c.session_id NOT GLOB 'gemini:*' AND c.session_id NOT GLOB 'opencode:*')";
 
-/// A session, as others see it.
+/// A session, as other sessions see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
     /// Pi's id.
     pub session_id: String,
-    /// Messages that were said in it.
+    /// The number of its messages.
     pub messages: usize,
-    /// Time of the first of them, ms.
+    /// Time of its first message, in ms.
     pub from_time: i64,
-    /// Time of the last of them, ms.
+    /// Time of its last message, in ms.
     pub to_time: i64,
-    /// The first thing that the person said.
+    /// The user's first message.
     pub first_request: Option<MessageId>,
 }
 
@@ -36,7 +36,7 @@ pub struct Conversation {
     pub id: ConversationId,
     /// Pi's id.
     pub session_id: String,
-    /// When the store first saw it, ms.
+    /// When the store first saw it, in ms.
     pub started_at: i64,
 }
 
@@ -52,7 +52,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// When each session was last opened, ms, by Pi's id.
+    /// When each session was last opened, in ms, by Pi's id.
     pub fn sessions_seen(&self) -> Result<HashMap<String, i64>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT session_id, seen_at FROM conversations")
@@ -61,7 +61,7 @@ impl Messages<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The sessions of other agents in which something was said, the last begun first, `most` at most.
+    /// At most `most` sessions of other agents that have messages, the last started first.
     pub fn sessions_of_agents(&self, most: usize) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
             .prepare_cached(&format!(
@@ -76,7 +76,7 @@ impl Messages<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The sessions beside one in which something was said, Pi's before other agents', the last opened first, `most` at most.
+    /// At most `most` other sessions that have messages: Pi's before other agents', the last opened first.
     pub fn sessions_beside(&self, conversation: ConversationId, most: usize) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
             .prepare_cached(&format!(
@@ -93,8 +93,8 @@ impl Messages<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// How many sessions in which something was said were there before this one, and the newest `most` of them. What a fork goes
-    /// on from, which the file `parent` has, counts as the fork itself, so that both are told the same.
+    /// The number of earlier sessions that have messages, and the newest `most` of them. A fork, whose origin
+    /// has the file `parent`, counts as its origin, so that both get the same answer.
     pub fn sessions_before(
         &self,
         conversation: ConversationId,
@@ -124,7 +124,7 @@ impl Messages<'_> {
         Ok((count, ids))
     }
 
-    /// Pi's id of the entry that was stored last of a session: Pi goes on below it when it opens the session again.
+    /// Pi's id of a session's last stored entry. Pi continues below it when it opens the session again.
     pub fn last_entry(&self, conversation: ConversationId) -> Result<Option<String>> {
         (self.connection)
             .prepare_cached(
@@ -134,7 +134,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// What is known of a session; costs its length. What the person kept from the model is not counted.
+    /// The facts of a session; costs its length. Messages hidden from the model are not counted.
     pub fn session_facts(&self, conversation: ConversationId) -> Result<SessionFacts> {
         let session_id = self.session_id(conversation)?;
         (self.connection)
@@ -178,7 +178,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// How many sessions the project has.
+    /// The number of the project's sessions.
     pub fn conversations(&self) -> Result<usize> {
         self.connection
             .prepare_cached("SELECT count(*) FROM conversations")
@@ -195,7 +195,7 @@ impl Messages<'_> {
         sessions.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Has the project anything compacted, or sessions beside this one with something said?
+    /// Whether the project has summaries, or other sessions with messages.
     pub fn has_history_beside(&self, conversation: ConversationId) -> Result<bool> {
         (self.connection)
             .prepare_cached(&format!(
@@ -209,7 +209,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// Pi's ids of all sessions that are stored.
+    /// Pi's ids of all stored sessions.
     pub fn session_ids(&self) -> Result<Vec<String>> {
         let mut query =
             self.connection.prepare_cached("SELECT session_id FROM conversations").map_err(reading)?;
@@ -219,7 +219,7 @@ impl Messages<'_> {
 }
 
 impl MessageWriter<'_> {
-    /// The row of a session, made if it is new; its file and the time it was seen are brought up to date.
+    /// The row of a session, created if it is new. Updates its file and when it was last seen.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -256,7 +256,7 @@ mod tests {
     use crate::ids::AGENTS;
 
     #[test]
-    fn no_agent_is_taken_for_pi() {
+    fn no_other_agents_session_counts_as_pis() {
         assert!(AGENTS.iter().all(|agent| IS_PI_S.contains(&format!("NOT GLOB '{agent}:*'"))));
     }
 }

@@ -1,4 +1,4 @@
-//! Stored messages: by row, by short id and by identity.
+//! Reads stored messages: by row, short id or identity.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::store::Messages;
 use crate::store::columns::{hash_at, kind_from_sql, reading, tokens_at};
 use crate::store::messages::codec;
 
-/// Messages that are read and passed over rather than that another is looked for.
+/// Up to this many messages are skipped rather than starting another query.
 const PASSED: i64 = 16;
 
 /// A message with its exact JSON.
@@ -21,19 +21,19 @@ pub struct StoredMessage {
     pub id: MessageId,
     /// Its identity.
     pub lineage: Hash,
-    /// What it is to its conversation.
+    /// Its kind.
     pub kind: MessageKind,
-    /// Messages above it on its lineage.
+    /// The number of messages above it in its lineage.
     pub height: i64,
     /// Who speaks.
     pub role: String,
-    /// The tool whose result it is.
+    /// The tool, if it is a tool result.
     pub tool: Option<String>,
     /// Estimated tokens.
     pub tokens: usize,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub timestamp: i64,
-    /// What `JSON.stringify` gave.
+    /// The output of `JSON.stringify`.
     pub json: String,
 }
 
@@ -60,7 +60,7 @@ impl Messages<'_> {
     /// A message with its JSON.
     ///
     /// # Errors
-    /// When there is no such row, or the database can't be read; the latter for all methods here.
+    /// When the row does not exist or the database can't be read; the latter for all methods here.
     pub fn message(&self, id: MessageId) -> Result<StoredMessage> {
         let mut query =
             (self.connection).prepare_cached("SELECT * FROM messages WHERE id = ?1").map_err(reading)?;
@@ -70,7 +70,7 @@ impl Messages<'_> {
     /// The JSON of a message.
     ///
     /// # Errors
-    /// Also when there is no such row.
+    /// Also when the row does not exist.
     pub fn json_of(&self, id: MessageId) -> Result<String> {
         self.connection
             .prepare_cached("SELECT json, codec, bytes FROM messages WHERE id = ?1")
@@ -83,14 +83,15 @@ impl Messages<'_> {
     /// Calls `visit` with the JSON of each of `messages`, in order.
     ///
     /// # Errors
-    /// Also when there is no such row; and what `visit` says.
+    /// Also when a row does not exist or `visit` fails.
     pub fn each_json(&self, messages: &[MessageId], mut visit: impl FnMut(&str) -> Result<()>) -> Result<()> {
         let mut query = (self.connection)
             .prepare_cached(
                 "SELECT id, json, codec, bytes FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
             )
             .map_err(reading)?;
-        // Most were stored shortly one after the other: these are read in one go, and what stands between them passed over.
+        // Most were stored shortly after one another: these are read in one query, skipping the rows between
+        // them.
         for run in messages.chunk_by(|one, next| (one.0 + 1..=one.0 + PASSED).contains(&next.0)) {
             let mut wanted = run.iter().copied();
             let (Some(mut next), Some(last)) = (wanted.next(), run.last()) else { continue };
@@ -112,8 +113,8 @@ impl Messages<'_> {
         Ok(())
     }
 
-    /// The conversation's messages whose ids have this prefix, at most two: enough to see that it is ambiguous.
-    /// Renditions and private messages are not among them.
+    /// At most two messages of the conversation whose ids have this prefix: enough to see that it is
+    /// ambiguous. Excludes renditions and private messages.
     pub fn messages_like(
         &self,
         handle: &Handle,
@@ -139,7 +140,7 @@ impl Messages<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The message as it was said: the original of an edited rendition, else the message itself.
+    /// The original of an edited rendition, otherwise the message itself.
     pub fn original(&self, id: MessageId) -> Result<MessageId> {
         self.connection
             .prepare_cached("SELECT CASE kind WHEN 3 THEN parent_id ELSE id END FROM messages WHERE id = ?1")
@@ -147,7 +148,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The results of any of these tools among the messages from `first` to `last`, as they were stored.
+    /// The results of these tools among the rows from `first` to `last`.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -169,7 +170,7 @@ impl Messages<'_> {
         found.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Messages stored for the whole project.
+    /// The number of messages stored for the project.
     pub fn project_messages(&self) -> Result<usize> {
         self.connection
             .prepare_cached("SELECT count(*) FROM messages WHERE kind IN (0, 1)")
@@ -177,7 +178,7 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
-    /// The message of this identity.
+    /// The message with this identity.
     ///
     /// # Errors
     /// When the database can't be read.

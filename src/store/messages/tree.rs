@@ -1,5 +1,5 @@
-//! The whole tree of a session at once, for walks along all its branches: read from the database branch by branch, the trunk
-//! would be read as often as there are branches.
+//! The whole tree of a session in memory, for walks along all its branches. Reading branch by branch would
+//! read the trunk once per branch.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,14 +15,14 @@ use crate::store::columns::reading;
 /// The entries of a session.
 #[derive(Debug)]
 pub struct Tree {
-    /// Each with the one above.
+    /// Each with its parent.
     entries: HashMap<EntryId, (Option<EntryId>, BranchEntry)>,
-    /// Those below which there is nothing, in order.
+    /// The leaves, in order.
     ends: Vec<EntryId>,
 }
 
 impl Messages<'_> {
-    /// The entries of a session up to one.
+    /// The entries of a session up to `last`.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -48,16 +48,17 @@ impl Messages<'_> {
 }
 
 impl Tree {
-    /// The entries below which there is nothing.
+    /// The leaves.
     #[must_use]
     pub fn ends(&self) -> &[EntryId] {
         &self.ends
     }
 
-    /// The entries from the root to `end`. In a tree that goes in circles there is no end of it.
+    /// The entries from the root to `end`.
     #[must_use]
     pub fn branch(&self, end: EntryId) -> Vec<BranchEntry> {
-        // Parents have lower rows than their children, but for a damaged file's.
+        // Parents have lower rows than their children, except in a damaged file. The check ends walks in a
+        // cycle.
         let above = |entry: &&(Option<EntryId>, BranchEntry)| {
             entry.0.filter(|id| *id < entry.1.row).and_then(|id| self.entries.get(&id))
         };

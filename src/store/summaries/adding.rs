@@ -1,4 +1,4 @@
-//! Adding summaries, with their edges and their words in the index.
+//! Adds summaries, with their edges and their index entries.
 
 use rusqlite::{named_params, params};
 use serde_json::value::RawValue;
@@ -23,49 +23,49 @@ pub struct NewSummary {
     pub text: String,
     /// Estimated tokens of the text.
     pub tokens: usize,
-    /// How it came about.
+    /// Whether a model made it.
     pub state: State,
-    /// `provider/model`, none for an extract.
+    /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// Version of its prompts.
+    /// The version of its prompts.
     pub prompt_version: u32,
-    /// JSON of what its calls used.
+    /// The usage of its model calls, as JSON.
     pub usage: Option<String>,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub created_at: i64,
-    /// What its messages say word for word.
+    /// Verbatim quotes from its messages.
     pub quotes: Vec<Quote>,
-    /// What it was made from.
+    /// Its sources.
     pub sources: crate::dag::Sources,
-    /// Made of `text`.
+    /// Made from `text`.
     pub prepared: PreparedText,
 }
 
 impl NewSummary {
-    /// The identity that it has if it was made from what is called so.
+    /// The identity it has if it was made from these sources.
     pub(in crate::store) fn identity(&self, sources: &[Hash]) -> Hash {
         let Self { depth, state, prompt_version, text, quotes, .. } = self;
         SummaryRecord::identity(*depth, *state, *prompt_version, text, quotes, sources)
     }
 }
 
-/// What is stored of a summary's text, made ready likewise.
+/// The stored form of a summary's text, which any thread can prepare.
 #[derive(Clone, Debug)]
 pub struct PreparedText {
-    /// None where it is no smaller packed.
+    /// `None` if compression gains nothing.
     packed: Option<Vec<u8>>,
     codec: i64,
     parts: String,
 }
 
 impl PreparedText {
-    /// Packs a text, and takes it to pieces for the index.
+    /// Compresses a text, and splits it for the index.
     #[must_use]
     pub fn of(text: &str) -> Self {
         Self::with(codec::encode(text), text)
     }
 
-    /// The same for a text that is needed at once and made anew later: more quickly, and packed less well.
+    /// The same for a short-lived text that is needed at once: faster, but larger.
     #[must_use]
     pub fn at_once(text: &str) -> Self {
         Self::with(codec::encode_quickly(text), text)
@@ -77,16 +77,16 @@ impl PreparedText {
 }
 
 impl SummaryWriter<'_> {
-    /// Stores a summary with its edges unless it is there, and says which row it is.
+    /// Stores a summary with its edges unless it exists, and returns its row.
     ///
     /// # Errors
-    /// Also when a source is missing, or has another identity than its own holds: what was purged while the summary was made
-    /// must not come back by it.
+    /// Also when a source is missing or its identity has changed: otherwise the summary would bring back what
+    /// was purged while it was made.
     pub fn add_summary(&self, summary: &NewSummary) -> Result<SummaryId> {
         self.add_summary_with(summary, None)
     }
 
-    /// The same with the facts of its messages, where these are known.
+    /// The same with the facts of its messages, if known.
     ///
     /// # Errors
     /// As [`SummaryWriter::add_summary`].

@@ -1,5 +1,5 @@
-//! What stands beside a summary's text and beside an entry: quotes, lists of files, usage. They are small, and never asked
-//! by their parts, so they lie in their rows as JSON.
+//! Extra data of summaries and entries: quotes, lists of files, usage. They are small and never queried by
+//! field, so they are stored as JSON.
 
 use std::collections::HashMap;
 
@@ -15,23 +15,23 @@ use crate::store::columns::reading;
 use crate::store::messages::codec;
 use crate::store::{Summaries, SummaryWriter};
 
-/// What a summary has beside its text; packed in its row.
+/// A summary's extra data, compressed in its row.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(in crate::store) struct Beside {
-    /// What its messages say word for word.
+    /// Verbatim quotes from its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quotes: Option<Vec<Quote>>,
-    /// Facts of its messages, once they were looked up.
+    /// Facts of its messages, once extracted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts: Option<Facts>,
-    /// What its calls used.
+    /// The usage of its model calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Box<RawValue>>,
 }
 
 impl Beside {
-    /// A column that can't be read counts as empty; the hash of its summary tells the doctor.
+    /// An unreadable column counts as empty; the doctor notices by the summary's hash.
     pub(in crate::store) fn from_sql(column: Option<Vec<u8>>) -> Self {
         let json = column.and_then(|sealed| codec::unseal(&sealed).ok());
         json.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default()
@@ -56,7 +56,7 @@ fn writing(error: rusqlite::Error) -> Error {
 }
 
 impl Summaries<'_> {
-    /// The files that compactions which are not of ours list, by their entry: all of a session, on whatever branch.
+    /// The files that a session's compactions by others list, by entry, on all branches.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -74,7 +74,7 @@ impl Summaries<'_> {
 }
 
 impl Summaries<'_> {
-    /// The files that a compaction which is not of ours lists.
+    /// The files that a compaction by others lists.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -86,7 +86,7 @@ impl Summaries<'_> {
             .map_err(reading)
     }
 
-    /// The facts of a leaf summary's messages; none where they were not looked up yet.
+    /// The facts of a leaf summary's messages; `None` until they are extracted.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -100,8 +100,8 @@ impl Summaries<'_> {
 }
 
 impl SummaryWriter<'_> {
-    /// Notes the facts of a leaf summary's messages. Of one that was purged meanwhile, in whose row another may lie,
-    /// or that has another hash by now, nothing is noted.
+    /// Records the facts of a leaf summary's messages. Does nothing if the row's hash differs: the summary
+    /// was purged, and another one may have its row.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -119,7 +119,7 @@ impl SummaryWriter<'_> {
             .map_err(writing)
     }
 
-    /// Notes the files that an entry lists.
+    /// Records the files that an entry lists.
     pub fn note_entry_files(&self, entry: EntryId, files: &Files) -> Result<()> {
         (self.connection)
             .prepare_cached("UPDATE entries SET files = ?2 WHERE id = ?1")

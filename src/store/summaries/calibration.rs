@@ -1,4 +1,4 @@
-//! How far the estimate of tokens is off for each model, as learnt from what providers reported.
+//! How far token estimates are off for each model, learned from the usage that providers report.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::store::{Summaries, SummaryWriter};
 const KEY: &str = "token_calibration";
 
 impl Summaries<'_> {
-    /// Real tokens for each estimated one, by `provider/model`; empty before anything was learnt.
+    /// Real tokens per estimated token, by `provider/model`; empty until something was learned.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -27,7 +27,7 @@ impl Summaries<'_> {
 }
 
 impl SummaryWriter<'_> {
-    /// Keeps the ratios in place of those that were there.
+    /// Replaces the ratios.
     ///
     /// # Errors
     /// When the database can't be written.

@@ -8,7 +8,7 @@ use crate::store::columns::{reading, writing};
 use crate::store::{Summaries, SummaryWriter};
 
 impl Summaries<'_> {
-    /// The summaries that a compaction entry carries, in the order in which they were made.
+    /// The summaries that a compaction entry carries, oldest first.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -20,8 +20,8 @@ impl Summaries<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Summaries that begin with a message of a session and that no entry of it carries, sources before what was condensed from
-    /// them.
+    /// Summaries that start with a message of a session and that none of its entries carries, sources before
+    /// the summaries condensed from them.
     pub fn carried_nowhere(&self, conversation: ConversationId) -> Result<Vec<SummaryId>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -37,7 +37,7 @@ impl Summaries<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Summaries of a session that no compaction carries yet: they are ready for the next.
+    /// The number of a session's summaries that no compaction carries yet: they are ready for the next one.
     pub fn uncarried(&self, conversation: ConversationId) -> Result<usize> {
         (self.connection)
             .prepare_cached(
@@ -52,7 +52,7 @@ impl Summaries<'_> {
 }
 
 impl SummaryWriter<'_> {
-    /// Notes that a compaction entry carries a summary in its details.
+    /// Records that a compaction entry carries a summary in its details.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.

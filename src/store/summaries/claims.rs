@@ -1,4 +1,5 @@
-//! Leases: who is about to make which summary. A summary costs money, and several processes may work on one history.
+//! Claims: which process is making which summary. Summaries cost money, and several processes may work on one
+//! history.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -8,11 +9,11 @@ use crate::store::columns::reading;
 use crate::store::{Summaries, SummaryWriter};
 use crate::text;
 
-/// No lease is given for so long, in ms: one that would hold still longer was given by a clock that ran ahead.
+/// The longest claim, in ms. One that ends later was made with a clock that was ahead.
 const LONGEST: i64 = 60_000;
 
 impl Summaries<'_> {
-    /// Does anybody but `owner` hold a lease of `span` that has not ended at `now`, in ms?
+    /// Whether anyone but `owner` holds a claim on `span` that is valid at `now`, in ms.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -30,8 +31,8 @@ impl Summaries<'_> {
 }
 
 impl SummaryWriter<'_> {
-    /// Leases each of `spans` to `owner` until `until`, at most a minute away, unless another holds it at `now`; says which
-    /// were had. Times in ms.
+    /// Claims each of `spans` for `owner` until `until`, at most a minute ahead, unless another holds it at
+    /// `now`. Returns which were obtained. Times are in ms.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -45,12 +46,12 @@ impl SummaryWriter<'_> {
         spans.iter().map(claim).collect()
     }
 
-    /// Keeps all leases of `owner` until `until`, in ms.
+    /// Extends all claims of `owner` until `until`, in ms.
     pub fn renew_claims(&self, owner: &str, until: i64) -> Result<()> {
         self.execute("UPDATE claims SET until = ?2 WHERE owner = ?1", params![owner, until]).map(drop)
     }
 
-    /// Gives back a lease of `owner`.
+    /// Releases a claim of `owner`.
     pub fn release(&self, span: Hash, owner: &str) -> Result<()> {
         self.execute("DELETE FROM claims WHERE span = ?1 AND owner = ?2", params![span.0, owner]).map(drop)
     }
@@ -67,8 +68,8 @@ fn claiming(error: rusqlite::Error) -> Error {
     Error::storing("failed to record running summaries in the history store", error)
 }
 
-/// Removes leases that have ended. Who was at work during a purge may have taken one after that, named by a hash of what was
-/// said.
+/// Removes expired claims. A process at work during a purge may have claimed a span afterwards, whose name is
+/// a hash of purged text.
 pub(in crate::store) fn end_expired(connection: &Connection) -> rusqlite::Result<()> {
     end(connection, text::now())
 }

@@ -1,4 +1,4 @@
-//! Counts of summaries: by session, by depth, and what their model calls used.
+//! Counts summaries by session and depth, and reads what their model calls used.
 
 use rusqlite::named_params;
 
@@ -17,7 +17,7 @@ pub struct Totals {
     pub summaries: usize,
     /// How many of them are degraded.
     pub degraded: usize,
-    /// Depth of the deepest.
+    /// The greatest depth.
     pub depth: u32,
 }
 
@@ -62,7 +62,7 @@ impl Summaries<'_> {
         Ok(Totals { messages: 0, summaries, degraded, depth })
     }
 
-    /// How many summaries of a session each depth has, and how many of them are degraded; depth 0 first.
+    /// The number of a session's summaries at each depth, and how many are degraded; depth 0 first.
     pub fn depths(&self, conversation: ConversationId) -> Result<Vec<DepthCount>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -87,7 +87,7 @@ impl Summaries<'_> {
         counts.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// JSON of what each summary's model calls used; of the summaries of a session, or of all.
+    /// The usage of each summary's model calls as JSON, for one session or for all.
     pub fn usages(&self, conversation: Option<ConversationId>) -> Result<Vec<String>> {
         let mut query = (self.connection)
             .prepare_cached(

@@ -1,4 +1,4 @@
-//! The identities of what a summary is made from.
+//! The identities of a summary's sources.
 
 use crate::dag::Sources;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::store::Summaries;
 use crate::store::columns::{hash_at, reading};
 
 impl Summaries<'_> {
-    /// The identities of what a summary is made from.
+    /// The identities of these sources.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -35,7 +35,7 @@ impl Summaries<'_> {
             .collect()
     }
 
-    /// Of messages that were stored one right after the other, as most are.
+    /// The same for messages in consecutive rows, which most are.
     fn lineages(&self, first: i64, last: i64) -> Result<Vec<Hash>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT lineage FROM messages WHERE id BETWEEN ?1 AND ?2 ORDER BY id")

@@ -1,4 +1,4 @@
-//! Summaries: their texts, edges and facts, who is about to write which, and what was learnt of models' tokens.
+//! Summaries: their texts, edges and facts, claims on spans, and token calibration per model.
 
 pub(super) mod adding;
 pub(super) mod beside;
@@ -10,4 +10,4 @@ pub(super) mod identities;
 pub(super) mod records;
 pub(super) mod spans;
 
-crate::store::view::handles!("Summaries, and who is about to make which." Summaries, "Adds summaries, and notes beside them." SummaryWriter);
+crate::store::view::handles!("Summaries, and claims on those in progress." Summaries, "Adds summaries and the data stored with them." SummaryWriter);

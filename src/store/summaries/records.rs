@@ -26,36 +26,36 @@ pub struct StoredSummary {
     pub text: String,
     /// Estimated tokens of the text.
     pub tokens: usize,
-    /// Made without a model.
+    /// Whether it was made without a model.
     pub degraded: bool,
-    /// `provider/model`, none for an extract.
+    /// `provider/model`; `None` for an extract.
     pub model: Option<String>,
-    /// Version of its prompts.
+    /// The version of its prompts.
     pub prompt_version: u32,
-    /// JSON of what its calls used.
+    /// The usage of its model calls, as JSON.
     pub usage: Option<String>,
-    /// When it was made, ms.
+    /// When it was made, in ms.
     pub created_at: i64,
-    /// What its messages say word for word, in their order.
+    /// Verbatim quotes from its messages, in order.
     pub quotes: Vec<Quote>,
-    /// Messages in its span.
+    /// The number of messages in its span.
     pub messages: usize,
-    /// Time of the first of them, ms.
+    /// Time of the first of them, in ms.
     pub from_time: i64,
-    /// Time of the last of them, ms.
+    /// Time of the last of them, in ms.
     pub to_time: i64,
 }
 
-/// What is above and below a summary.
+/// The neighbors of a summary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Edges {
-    /// What it was made from.
+    /// Its sources.
     pub sources: Sources,
-    /// What was condensed from it.
+    /// The summaries condensed from it.
     pub parents: Vec<SummaryId>,
 }
 
-/// The text of a row of summaries.
+/// The text in a summary's row.
 pub(in crate::store) fn text_of(row: &Row<'_>) -> rusqlite::Result<Result<String>> {
     match row.get("packed")? {
         Some(packed) => Ok(codec::decode(packed, row.get("codec")?, row.get("bytes")?)),
@@ -91,7 +91,7 @@ impl Summaries<'_> {
     /// A summary.
     ///
     /// # Errors
-    /// When there is no such row or the database can't be read.
+    /// When the row does not exist or the database can't be read.
     pub fn summary(&self, id: SummaryId) -> Result<StoredSummary> {
         self.connection
             .prepare_cached("SELECT * FROM summaries WHERE id = ?1")
@@ -99,7 +99,7 @@ impl Summaries<'_> {
             .map_err(reading)?
     }
 
-    /// What a summary was made from and what was condensed from it.
+    /// A summary's sources and the summaries condensed from it.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -112,9 +112,10 @@ impl Summaries<'_> {
         Ok(Edges { sources: self.sources(id)?, parents })
     }
 
-    /// The summaries that may hold on a branch: those that begin with one of its visible messages.
+    /// The summaries that may be valid on a branch: those that start with one of its visible messages.
     ///
-    /// A project has far fewer summaries than a long branch has messages, so they are read by range and then sifted.
+    /// A project has far fewer summaries than a long branch has messages, so this reads a range and filters
+    /// it.
     pub fn nodes_on(&self, visible: &[MessageId]) -> Result<Vec<Node>> {
         let wanted: HashSet<MessageId> = visible.iter().copied().collect();
         let (Some(lowest), Some(highest)) = (wanted.iter().min(), wanted.iter().max()) else {
@@ -131,7 +132,7 @@ impl Summaries<'_> {
         self.nodes_of(rows, |message| wanted.contains(&message))
     }
 
-    /// The summaries after `newest` that begin with a message which `shows` says is there.
+    /// The summaries after `newest` that start with a message for which `shows` is true.
     pub fn nodes_since(&self, newest: SummaryId, shows: impl Fn(MessageId) -> bool) -> Result<Vec<Node>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -143,7 +144,7 @@ impl Summaries<'_> {
         self.nodes_of(query.query([newest.0]).map_err(reading)?, shows)
     }
 
-    /// The last summary, of whatever session.
+    /// The last summary of any session.
     pub fn newest_summary(&self) -> Result<SummaryId> {
         self.connection
             .prepare_cached("SELECT coalesce(max(id), 0) FROM summaries")
@@ -175,7 +176,7 @@ impl Summaries<'_> {
         leaves.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Summaries whose ids have this prefix, at most two; of one session's messages if one is given.
+    /// At most two summaries whose ids have this prefix, of one session if given.
     pub fn summaries_like(
         &self,
         handle: &Handle,
@@ -201,11 +202,12 @@ impl Summaries<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Calls `visit` with the summaries in their `turn`, those that come after `beyond` if one is given, until it returns `false`.
-    /// Of `filter` the session counts, and the time, as in [`FullTextIndex::search_summaries`](crate::store::FullTextIndex::search_summaries).
+    /// Calls `visit` with the summaries in order of `turn`, after `beyond` if given, until it returns
+    /// `false`. Only the session and the times of `filter` apply, as in
+    /// [`FullTextIndex::search_summaries`](crate::store::FullTextIndex::search_summaries).
     ///
     /// # Errors
-    /// Also what `visit` says.
+    /// Also when `visit` fails.
     pub fn summaries_in_turn(
         &self,
         turn: Turn,
@@ -263,7 +265,7 @@ impl Summaries<'_> {
     }
 }
 
-/// A node, its sources still to be read.
+/// A node without its sources.
 fn node(row: &Row<'_>) -> rusqlite::Result<Node> {
     Ok(Node {
         id: SummaryId(row.get("id")?),

@@ -8,7 +8,7 @@ use crate::ids::{MessageId, SummaryId};
 use crate::store::Summaries;
 use crate::store::columns::reading;
 
-/// The messages a summary spans.
+/// The messages that a summary spans.
 pub(in crate::store) struct SourceSpan {
     pub first: MessageId,
     pub last: MessageId,
@@ -18,7 +18,7 @@ pub(in crate::store) struct SourceSpan {
 }
 
 impl Summaries<'_> {
-    /// The span of a summary to be: from its first source's beginning to its last one's end.
+    /// The span of a future summary: from the start of its first source to the end of its last.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -75,8 +75,8 @@ impl Summaries<'_> {
             .map_err(reading)
     }
 
-    /// Does a leaf summary stand for all that was said from its first message to its last? Then it holds wherever its last
-    /// message is shown and nothing is edited.
+    /// Whether a leaf summary covers every message from its first to its last. If so, it is valid on any
+    /// unedited branch that shows its last message.
     pub fn is_unbroken(&self, summary: SummaryId) -> Result<bool> {
         (self.connection)
             .prepare_cached(

@@ -1,5 +1,5 @@
-//! Taking over, out of another database, what a fold of its entries does not bring: summaries, which compaction carries which,
-//! lists of files, and when sessions were seen.
+//! Imports from another database what replaying its entries does not restore: summaries, which compaction
+//! carries which, lists of files, and when sessions were seen.
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
@@ -13,14 +13,14 @@ use crate::store::summaries::beside::{Beside, from_sql};
 use crate::store::summaries::records::text_of;
 use crate::store::{Messages, NewSummary, PreparedText, Summaries, SummaryWriter, UpkeepWriter};
 
-/// A summary in an old database, with what it was made from by name.
+/// A summary in an old database, with the hashes of its sources.
 #[derive(Clone, Debug)]
 pub struct OldSummary {
     summary: NewSummary,
     sources: Vec<Hash>,
 }
 
-/// Something that an old database notes of an entry.
+/// A fact that an old database records about an entry.
 #[derive(Clone, Debug)]
 pub struct OldNote {
     session_id: String,
@@ -50,8 +50,8 @@ fn unreadable(error: rusqlite::Error) -> Error {
 }
 
 impl OldStore {
-    /// Its summaries, sources before what was condensed from them. One that can't be read is left out, as is what was
-    /// condensed from it.
+    /// Its summaries, sources before the summaries condensed from them. Unreadable ones are left out, along
+    /// with those condensed from them.
     ///
     /// # Errors
     /// When the table can't be read at all; so for all methods here.
@@ -80,7 +80,7 @@ impl OldStore {
         sources.collect()
     }
 
-    /// What it notes of entries.
+    /// The facts it records about entries.
     pub fn notes(&self) -> Result<Vec<OldNote>> {
         let carried = self.noted(
             "SELECT c.session_id, e.entry_id, s.hash FROM carried r JOIN entries e ON e.id = r.entry_id
@@ -149,7 +149,8 @@ fn old_summary(row: &Row<'_>) -> rusqlite::Result<Option<NewSummary>> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Stores a summary out of an old database, if all that it was made from is here; says whether it is here now.
+    /// Stores a summary from an old database if all of its sources exist here. Returns whether it exists here
+    /// now.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -159,7 +160,7 @@ impl UpkeepWriter<'_> {
         if known.is_none() {
             let Some(sources) = self.sources_named(summary.depth, &old.sources)? else { return Ok(false) };
             summary.sources = sources;
-            // What its hash does not prove is left out: the next compaction makes it anew.
+            // A summary that its hash does not confirm is left out; the next compaction remakes it.
             let identities = Summaries::new(self.connection).identities(&summary.sources)?;
             if summary.identity(&identities) != summary.hash {
                 return Ok(false);
@@ -180,7 +181,7 @@ impl UpkeepWriter<'_> {
         Ok(found?.filter(|found| !found.is_empty()).map(Sources::Summaries))
     }
 
-    /// Notes of an entry what an old database does, where both are here.
+    /// Records a fact from an old database, if its entry and its summary exist here.
     pub fn adopt_note(&self, note: &OldNote) -> Result<()> {
         let Some(session) = Messages::new(self.connection).conversation(&note.session_id)? else {
             return Ok(());
@@ -198,8 +199,8 @@ impl UpkeepWriter<'_> {
         }
     }
 
-    /// A session is as old as the older of its two databases says. It was last opened when the old one says, or when this one
-    /// said before it was taken over; that is `before`, ms.
+    /// Merges a session's times: it started at the earlier time of both databases. It was last opened when
+    /// the old one says, or at `before` (ms), its time here before the import, if that is later.
     pub fn adopt_times(&self, times: &OldTimes, before: Option<i64>) -> Result<()> {
         self.run(
             "UPDATE conversations SET started_at = min(started_at, ?2), seen_at = ?3 WHERE session_id = ?1",
@@ -212,7 +213,7 @@ impl UpkeepWriter<'_> {
         .map(drop)
     }
 
-    /// How many of these messages are not here.
+    /// How many of these messages are missing here.
     pub fn lacking(&self, lineages: &[Hash]) -> Result<usize> {
         let mut query =
             (self.connection).prepare_cached("SELECT 1 FROM messages WHERE lineage = ?1").map_err(reading)?;

@@ -1,4 +1,4 @@
-//! What a check of the whole store reads: rows as they lie, however wrong, and what SQLite says of its own file.
+//! Reads the whole store for a check: raw rows, however wrong, and what SQLite reports about its file.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use crate::store::db::migrations;
 use crate::store::messages::codec;
 use crate::store::upkeep::audit_index::Index;
 
-/// Complaints of SQLite's that are read, at most.
+/// Maximum number of SQLite's complaints to read.
 const COMPLAINTS: usize = 100;
 
-/// What the file says of itself.
+/// What the file says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFacts {
-    /// It bears our mark.
+    /// Whether it has our mark.
     pub ours: bool,
     /// Its format.
     pub version: i64,
@@ -28,7 +28,7 @@ pub struct FileFacts {
     pub current: i64,
 }
 
-/// The last rows of a moment: what comes after them is left to the next check.
+/// The last rows at one moment; later ones are left to the next check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Horizon {
     /// The last message.
@@ -37,62 +37,62 @@ pub struct Horizon {
     pub entry: EntryId,
     /// The last summary.
     pub summary: SummaryId,
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: usize,
 }
 
-/// A row that names another that is not there.
+/// A row that refers to a missing one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dangling {
-    /// Where it stands.
+    /// Its table.
     pub table: String,
-    /// The row; none in a table without row ids.
+    /// The row; `None` in a table without row ids.
     pub row: Option<i64>,
-    /// The table it points into.
+    /// The table it refers to.
     pub into: String,
 }
 
-/// A message as it lies in its row, with what is noted of the one it hangs from.
+/// A message's raw row, with the recorded facts of its parent.
 #[derive(Debug)]
 pub struct AuditedMessage {
     /// Its row.
     pub id: MessageId,
-    /// Its identity, where that is a hash at all.
+    /// Its identity, if that is a valid hash.
     pub lineage: Option<Hash>,
-    /// The message before it, or the one it is a rendition of.
+    /// The message before it, or the original of which it is a rendition.
     pub parent: Option<MessageId>,
-    /// That one's identity and height, where there is such a row.
+    /// The parent's identity and height, if its row exists.
     pub above: Option<(Hash, i64)>,
-    /// Messages above it on its lineage.
+    /// The number of messages above it in its lineage.
     pub height: i64,
-    /// What it is to its conversation.
+    /// Its kind.
     pub kind: MessageKind,
-    /// What else is noted of it; none where that is no such thing.
+    /// Its recorded facts; `None` if a column has the wrong type.
     pub facts: Option<Facts>,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub timestamp: i64,
-    /// Noted length of the JSON, in bytes.
+    /// The recorded length of the JSON, in bytes.
     pub bytes: i64,
-    /// Its JSON, or why that can't be had.
+    /// Its JSON, or why it can't be read.
     pub json: Result<String>,
-    /// Of a purged one: what stands in place of that.
+    /// The number in place of a purged message's JSON.
     pub nonce: Option<Nonce>,
     /// Row id of its first passage in the index.
     pub first_passage: Option<i64>,
-    /// How many passages it has there.
+    /// The number of its passages there.
     pub passages: i64,
 }
 
-/// What is noted of a message beside its text, and follows from that.
+/// The recorded facts of a message that follow from its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// Who speaks.
     pub role: String,
-    /// The tool whose result it is.
+    /// The tool, if it is a tool result.
     pub tool: Option<String>,
     /// Estimated tokens.
     pub tokens: i64,
-    /// ms since the epoch.
+    /// In ms since the epoch.
     pub timestamp: i64,
 }
 
@@ -103,45 +103,45 @@ pub struct AuditedConversation {
     pub id: ConversationId,
     /// Pi's id.
     pub session_id: String,
-    /// Its file, where it had one.
+    /// Its file, if it had one.
     pub file: Option<String>,
 }
 
-/// An entry as it lies in its row.
+/// An entry's raw row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedEntry {
     /// Its row.
     pub id: EntryId,
     /// Pi's id.
     pub entry_id: String,
-    /// The entry above.
+    /// The entry above it.
     pub parent: Option<EntryId>,
     /// 0 link only, 1 message, 2 context edit, 3 compaction, 4 stub of ours.
     pub kind: i64,
-    /// The message it shows, for an edit the rendition.
+    /// The message it shows; for an edit, the rendition.
     pub message: Option<MessageId>,
-    /// What that message is, and what it hangs from, where there is such a row.
+    /// That message's kind and parent, if its row exists.
     pub shown: Option<(MessageKind, Option<MessageId>)>,
-    /// Identity of that message.
+    /// That message's identity.
     pub lineage: Option<Hash>,
-    /// The last message at or above it, as noted.
+    /// The recorded last message at or above it.
     pub head: Option<MessageId>,
-    /// Identity of that one.
+    /// That message's identity.
     pub head_lineage: Option<Hash>,
-    /// For an edit or a stub: Pi's id of the entry it edits.
+    /// For an edit or a stub, Pi's id of the entry it edits.
     pub target: Option<String>,
-    /// For a stub: estimated tokens of what is shown instead.
+    /// For a stub, the estimated tokens of what is shown instead.
     pub stub_tokens: Option<usize>,
-    /// For a stub: so many hiding edits right below it are ours too.
+    /// For a stub, how many hiding edits directly below it are ours too.
     pub hides: usize,
 }
 
-/// A summary as it lies in its row, without its text.
+/// A summary's raw row, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedSummary {
     /// Its row.
     pub id: SummaryId,
-    /// Its identity, where that is a hash at all.
+    /// Its identity, if that is a valid hash.
     pub hash: Option<Hash>,
     /// 0 for a leaf.
     pub depth: i64,
@@ -149,31 +149,31 @@ pub struct AuditedSummary {
     pub first: MessageId,
     /// Last message of its span.
     pub last: MessageId,
-    /// Messages in its span.
+    /// The number of messages in its span.
     pub messages: i64,
-    /// Time of the first, ms.
+    /// Time of the first, in ms.
     pub from_time: i64,
-    /// Time of the last, ms.
+    /// Time of the last, in ms.
     pub to_time: i64,
 }
 
-/// An edge as it lies in its row.
+/// An edge's raw row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditedEdge {
-    /// The summary that was made.
+    /// The summary made from the source.
     pub summary: SummaryId,
-    /// Its place among that one's sources, from 0.
+    /// The source's position among that summary's sources, from 0.
     pub ordinal: i64,
-    /// What it was made from.
+    /// The source.
     pub source: Source,
 }
 
 /// One end of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A leaf summary's message.
+    /// A message of a leaf summary.
     Message(MessageId),
-    /// A condensed summary's summary.
+    /// A summary of a condensed summary.
     Summary(SummaryId),
 }
 
@@ -233,7 +233,7 @@ fn audited_entry(row: &Row<'_>) -> rusqlite::Result<AuditedEntry> {
 }
 
 impl Upkeep<'_> {
-    /// What the file says of itself.
+    /// What the file says about itself.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -241,17 +241,17 @@ impl Upkeep<'_> {
         let mark: i64 =
             (self.connection).query_row("PRAGMA application_id", [], |row| row.get(0)).map_err(reading)?;
         Ok(FileFacts {
-            // A store in memory has no header to bear a mark.
+            // A store in memory has no header for the mark.
             ours: mark == APPLICATION_ID || self.connection.path().is_none_or(str::is_empty),
             version: migrations::version(self.connection).map_err(reading)?,
             current: migrations::current(),
         })
     }
 
-    /// What SQLite finds wrong with its file, in its words; the two indexes included.
+    /// What SQLite finds wrong with its file, in its own words, including the two indexes.
     pub fn integrity(&self) -> Result<Vec<String>> {
-        // A connection keeps the plan of an index, and only a query sees that another has changed it: the check would find
-        // fault with what it remembers. What is wrong with the index itself it says again.
+        // A connection caches an index's structure, and only a query notices that another connection changed
+        // it; the check would report the stale cache. It reports real damage of the index again.
         for index in [Index::Messages, Index::Summaries] {
             let _ = self.finds(index, "refresh", 0);
         }
@@ -263,7 +263,7 @@ impl Upkeep<'_> {
         Ok(lines)
     }
 
-    /// Rows that name others which are not there.
+    /// Rows that refer to missing ones.
     pub fn dangling(&self) -> Result<Vec<Dangling>> {
         let mut query = self.connection.prepare("PRAGMA foreign_key_check").map_err(reading)?;
         let rows = query
@@ -272,7 +272,7 @@ impl Upkeep<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The last rows of this moment.
+    /// The last rows at this moment.
     pub fn horizon(&self) -> Result<Horizon> {
         (self.connection)
             .query_row(
@@ -291,10 +291,10 @@ impl Upkeep<'_> {
             .map_err(reading)
     }
 
-    /// Calls `visit` with the messages after one and up to another, in order, until it returns `false`.
+    /// Calls `visit` with the messages after `after` up to `last`, in order, until it returns `false`.
     ///
     /// # Errors
-    /// Also what `visit` says.
+    /// Also when `visit` fails.
     pub fn audit_messages(
         &self,
         after: MessageId,
@@ -331,7 +331,7 @@ impl Upkeep<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The entries of a session up to one, in order.
+    /// The entries of a session up to `last`, in order.
     pub fn audit_entries(&self, conversation: ConversationId, last: EntryId) -> Result<Vec<AuditedEntry>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -347,7 +347,7 @@ impl Upkeep<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Messages that any context edit has ever hidden or replaced.
+    /// Messages that any context edit ever hid or replaced.
     pub fn edited_messages(&self) -> Result<HashSet<MessageId>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -360,7 +360,7 @@ impl Upkeep<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The summaries up to one, in order, without their texts.
+    /// The summaries up to `last`, in order, without their texts.
     pub fn audit_summaries(&self, last: SummaryId) -> Result<Vec<AuditedSummary>> {
         let mut query = (self.connection)
             .prepare_cached("SELECT * FROM summaries WHERE id <= ?1 ORDER BY id")
@@ -382,7 +382,7 @@ impl Upkeep<'_> {
         rows.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// The edges of the summaries up to one, those of each in order.
+    /// The edges of the summaries up to `last`, in order.
     pub fn audit_edges(&self, last: SummaryId) -> Result<Vec<AuditedEdge>> {
         let mut query = (self.connection)
             .prepare_cached(

@@ -1,4 +1,4 @@
-//! What a check reads of the two full-text indexes: their rows, and what they count themselves.
+//! Reads the two full-text indexes for a check: their rows and their own counts.
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -13,13 +13,14 @@ const INDEXED: usize = 2;
 /// One of the two indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// Of the passages of messages.
+    /// The passages of messages.
     Messages,
-    /// Of summaries.
+    /// The summaries.
     Summaries,
 }
 
-/// Numbers as SQLite packs them: seven bits a byte, the high ones first, the ninth byte whole. `None` where the last is cut.
+/// SQLite's variable-length integers: seven bits per byte, highest first, with all of the ninth byte. `None`
+/// if the last one is truncated.
 fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();
     while !bytes.is_empty() {
@@ -35,7 +36,7 @@ fn varints(mut bytes: &[u8]) -> Option<Vec<u64>> {
 }
 
 impl Upkeep<'_> {
-    /// Each searchable message with the row ids its passages have in the index: the first, and how many.
+    /// Each searchable message with the rows of its passages in the index: the first, and how many.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -57,7 +58,7 @@ impl Upkeep<'_> {
         self.rows("SELECT id FROM summaries ORDER BY id")
     }
 
-    /// The row ids an index has, in order. It keeps no text, but the length of each row.
+    /// An index's row ids, in order. It stores no text, but the length of each row.
     pub fn indexed_rows(&self, index: Index) -> Result<Vec<i64>> {
         self.rows(match index {
             Index::Messages => "SELECT id FROM messages_fts_docsize ORDER BY id",
@@ -65,7 +66,7 @@ impl Upkeep<'_> {
         })
     }
 
-    /// The rows whose length an index can't read: it ranks by that.
+    /// The rows whose length, which ranking needs, an index can't read.
     pub fn rows_of_no_length(&self, index: Index) -> Result<Vec<i64>> {
         let mut query = (self.connection)
             .prepare_cached(match index {
@@ -86,7 +87,7 @@ impl Upkeep<'_> {
         Ok(without)
     }
 
-    /// How many rows an index counts itself, in the record that it ranks by; `None` where that can't be read.
+    /// The row count in the record that an index ranks by; `None` if it can't be read.
     pub fn counted_rows(&self, index: Index) -> Result<Option<u64>> {
         let mut query = (self.connection)
             .prepare_cached(match index {
@@ -96,7 +97,7 @@ impl Upkeep<'_> {
             .map_err(reading)?;
         let record: Option<Option<Vec<u8>>> =
             query.query_row([], |row| row.get(0)).optional().map_err(reading)?;
-        // Nothing was ever indexed.
+        // Nothing was indexed yet.
         let record = record.flatten().unwrap_or_default();
         Ok(varints(&record).and_then(|numbers| match *numbers {
             [] => Some(0),
@@ -105,7 +106,7 @@ impl Upkeep<'_> {
         }))
     }
 
-    /// Does the index have the row `row`?
+    /// Whether the index has the row `row`.
     pub fn has_row(&self, index: Index, row: i64) -> Result<bool> {
         let mut query = (self.connection)
             .prepare_cached(match index {
@@ -116,7 +117,7 @@ impl Upkeep<'_> {
         Ok(query.query_row([row], |_| Ok(())).optional().map_err(reading)?.is_some())
     }
 
-    /// Does the index find the row `row` for an FTS5 `expression`?
+    /// Whether the index finds the row `row` for an FTS5 `expression`.
     pub fn finds(&self, index: Index, expression: &str, row: i64) -> Result<bool> {
         let mut query = (self.connection)
             .prepare_cached(match index {

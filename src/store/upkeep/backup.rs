@@ -1,4 +1,4 @@
-//! Backups: a copy of the database as one moment had it, held against that before it counts as one.
+//! Backups: a consistent copy of the database, verified against the original.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use crate::store::db::connection;
 use crate::store::{Upkeep, UpkeepWriter};
 use crate::text;
 
-/// The key under which stands where backups were written, a JSON array.
+/// The key for the paths of backups, a JSON array.
 const BACKUPS: &str = "backups";
 
-/// What a backup holds.
+/// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupFacts {
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Messages in it, edited renditions included.
+    /// The number of its messages, including edited renditions.
     pub messages: usize,
-    /// Sessions in it.
+    /// The number of its sessions.
     pub sessions: usize,
-    /// Summaries in it.
+    /// The number of its summaries.
     pub summaries: usize,
 }
 
-/// `<name>.db.20261120T091200000Z.bak`, beside the database.
+/// `<name>.db.20261120T091200000Z.bak`, next to the database.
 #[must_use]
 pub fn backup_name(database: &Path) -> PathBuf {
     let time: String = text::timestamp(text::now()).chars().filter(char::is_ascii_alphanumeric).collect();
@@ -37,14 +37,14 @@ pub fn backup_name(database: &Path) -> PathBuf {
     database.with_file_name(name)
 }
 
-/// Opens a database that nobody writes to, and leaves nothing beside it.
+/// Opens a database read-only and creates no files next to it.
 pub(in crate::store) fn open_unchanged(path: &Path) -> rusqlite::Result<Connection> {
-    // Without a log nothing is written beside it either.
+    // Without a log, an immutable open creates no files.
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     if log.exists() { open_as(path, "mode=ro") } else { open_alone(path) }
 }
 
-/// A copy of a database in memory.
+/// Copies a database into memory.
 pub(in crate::store) fn in_memory(connection: &Connection) -> rusqlite::Result<Connection> {
     let mut copy = Connection::open_in_memory()?;
     copy_all(connection, &mut copy)?;
@@ -57,7 +57,7 @@ fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The same of the file alone, whatever lies beside it.
+/// Opens only the database file and ignores the files next to it.
 pub(in crate::store) fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
     open_as(path, "mode=ro&immutable=1")
 }
@@ -72,10 +72,10 @@ fn open_as(path: &Path, how: &str) -> rusqlite::Result<Connection> {
 }
 
 impl Upkeep<'_> {
-    /// Copies the database, as this view sees it, into a new file that its owner alone can read.
+    /// Copies the database, as this view sees it, into a new file that only its owner can read.
     ///
     /// # Errors
-    /// When there is such a file, or it can't be written; what was written of it is gone then.
+    /// When the file exists or can't be written. A partial file is removed.
     pub fn back_up(&self, path: &Path) -> Result<()> {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
             Error::storing(format!("failed to write the backup {}", path.display()), error)
@@ -92,18 +92,18 @@ impl Upkeep<'_> {
     }
 
     fn copy_into(&self, path: &Path) -> rusqlite::Result<()> {
-        // SQLite begins to look when something is first read, and a backup does not count as that: what others write meanwhile
-        // would be in the one and not in the other.
+        // SQLite's snapshot begins with the first read, and a backup does not count as one. Without this
+        // query, concurrent writes would be in one of the two only.
         self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         let mut copy = Connection::open(path)?;
         copy_all(self.connection, &mut copy)?;
         copy.close().map_err(|(_, error)| error)
     }
 
-    /// The same, and then reads the copy: that SQLite finds it whole, and that everything is in it.
+    /// The same, then reads the copy to verify that it is intact and complete.
     ///
     /// # Errors
-    /// Also when it is not; then it is left where it is, to be looked at.
+    /// Also when it is not; then the copy stays for inspection.
     pub fn back_up_and_verify(&self, path: &Path) -> Result<BackupFacts> {
         self.back_up(path)?;
         let wrong = |why: String| {
@@ -128,7 +128,7 @@ impl Upkeep<'_> {
         Ok(BackupFacts { bytes, messages, sessions, summaries })
     }
 
-    /// Where backups were written to, as far as that was noted.
+    /// The recorded paths of backups.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -141,7 +141,7 @@ impl Upkeep<'_> {
     }
 }
 
-/// Sessions, messages, entries, summaries, edges.
+/// The numbers of sessions, messages, entries, summaries and edges.
 fn counts(connection: &Connection) -> rusqlite::Result<[usize; 5]> {
     let mut counts = [0; 5];
     let tables = ["conversations", "messages", "entries", "summaries", "summary_sources"];
@@ -152,7 +152,7 @@ fn counts(connection: &Connection) -> rusqlite::Result<[usize; 5]> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Notes where the history lies too, so that a purge can name it.
+    /// Records the path of a backup, so that a purge can name it.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backup_is_of_the_moment_that_the_view_shows_whatever_is_written_meanwhile() {
+    fn a_backup_holds_what_the_view_shows_despite_concurrent_writes() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("history.db");
         let writer = Connection::open(&file).unwrap();

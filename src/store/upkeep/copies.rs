@@ -1,6 +1,6 @@
-//! Messages that only repeat what others say: answers of our tools, and our accounts of branches that were left. What one
-//! repeats of a purged message goes with that. So does what names it by its short id, which is the beginning of a hash of what
-//! was said.
+//! Finds messages that only repeat others: our tools' answers, and our summaries of abandoned branches. A
+//! purge also removes those that repeat a purged message or name it by its short id, which is the start of a
+//! hash of its text.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
@@ -12,26 +12,26 @@ use crate::ids::{Hash, MessageId, SummaryId};
 use crate::model::{CompactionDetails, Message};
 use crate::store::{Messages, Summaries, Upkeep};
 
-/// Fewer digits are no short id.
+/// The fewest digits of a short id.
 const FEWEST: usize = 6;
-/// So many that are shown say all that is known.
+/// The digits of a short id that are shown.
 const DIGITS: usize = 10;
-/// Bytes at the beginning of a message that tell it from others, blanks folded.
+/// The first bytes of a message, with whitespace folded, that distinguish it from others.
 const BEGINNING: usize = 32;
 
-/// What stands in the account of a branch that was left.
+/// Occurs in the summary of an abandoned branch.
 const LEFT: &str = "\"branch_summary\"";
 
-/// A message that repeats what others say.
+/// A message that repeats others.
 pub(in crate::store) struct Copy {
     pub id: MessageId,
-    /// Is it an answer of a tool, or an account of a branch?
+    /// Whether it is a tool's answer; otherwise it summarizes a branch.
     pub is_answer: bool,
     names: BTreeSet<String>,
     text: String,
 }
 
-/// What of a purge can be known again in an copy.
+/// What identifies purged messages in a copy.
 pub(in crate::store) struct Traces {
     beginnings: HashSet<Vec<u8>>,
     names: BTreeSet<String>,
@@ -46,7 +46,7 @@ impl Copy {
         Some(Self { id, is_answer, names, text: folded(&message.readable()) })
     }
 
-    /// Does it repeat something of that?
+    /// Whether it repeats anything of `traces`.
     pub(in crate::store) fn repeats(&self, traces: &Traces) -> bool {
         is_any_named(&self.names, &traces.names)
             || (!traces.beginnings.is_empty()
@@ -55,7 +55,7 @@ impl Copy {
 }
 
 impl Traces {
-    /// Goes on with what is purged by now.
+    /// Replaces the short ids with those purged so far.
     pub(in crate::store) fn naming(self, names: BTreeSet<String>) -> Self {
         Self { names, ..self }
     }
@@ -68,13 +68,13 @@ impl Upkeep<'_> {
             "SELECT id FROM messages
               WHERE kind IN (0, 1, 2) AND (tool_name GLOB 'lcm_*' OR role = 'branchSummary')",
         )?;
-        // What can't be read repeats nothing.
+        // Unreadable messages count as repeating nothing.
         let read =
             |id: i64| Copy::of(MessageId(id), &Messages::new(self.connection).json_of(MessageId(id)).ok()?);
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
-    /// How these messages begin, but for copies: those begin alike.
+    /// The beginnings of these messages, except copies, which all begin alike.
     pub(in crate::store) fn beginnings_of(&self, messages: &BTreeSet<MessageId>) -> Traces {
         let beginning = |id: &MessageId| {
             let message = Message::parse(&Messages::new(self.connection).json_of(*id).ok()?);
@@ -84,7 +84,7 @@ impl Upkeep<'_> {
         Traces { beginnings: messages.iter().filter_map(beginning).collect(), names: BTreeSet::new() }
     }
 
-    /// The short ids of what a purge removes.
+    /// The short ids of everything a purge removes.
     pub(in crate::store) fn names_of(&self, plan: &PurgePlan) -> Result<BTreeSet<String>> {
         let messages = plan.messages.iter().chain(&plan.renditions).copied().collect();
         let mut names = self.named(&Sources::Messages(messages), Hash::message_handle)?;
@@ -97,7 +97,7 @@ impl Upkeep<'_> {
         Ok(Summaries::new(self.connection).identities(what)?.iter().map(name).collect())
     }
 
-    /// The messages that stay, and name something by a short id that it has no more after the purge.
+    /// The remaining messages that mention a short id which the purge removes or changes.
     pub(in crate::store) fn keeping_names(
         &self,
         plan: &PurgePlan,
@@ -140,7 +140,8 @@ fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The short ids that a message holds: in words, and of the summaries that our account of a left branch carries.
+/// The short ids in a message: in its text, and of the summaries that our summary of an abandoned branch
+/// carries.
 fn names_held(json: &str) -> impl Iterator<Item = String> {
     let details = json.contains(LEFT).then(|| CompactionDetails::of_left_branch(json)).flatten();
     let carried = details.into_iter().flat_map(|details| {
@@ -150,7 +151,7 @@ fn names_held(json: &str) -> impl Iterator<Item = String> {
     names_in(json).chain(carried)
 }
 
-/// Whatever in a text looks like a short id.
+/// Everything in a text that looks like a short id.
 fn names_in(text: &str) -> impl Iterator<Item = String> {
     text.match_indices('-').filter_map(|(dash, _)| {
         let start = dash.checked_sub(1)?;

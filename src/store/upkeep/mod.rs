@@ -1,6 +1,6 @@
-//! Upkeep: audits, backups, repairs, purges, and what another database holds.
+//! Upkeep: audits, backups, repairs, purges and imports from other databases.
 //!
-//! The only room in which a message may be removed, on the user's word.
+//! Only this module removes messages, and only at the user's request.
 
 pub(super) mod adopt;
 pub(super) mod audit;
@@ -15,4 +15,4 @@ pub(super) mod repair;
 pub(super) mod salvage;
 pub(super) mod vacuum;
 
-crate::store::view::handles!("What audits, backups and purges look at." Upkeep, "Repairs, purges, and notes backups." UpkeepWriter);
+crate::store::view::handles!("What audits, backups and purges read." Upkeep, "Repairs, purges and records backups." UpkeepWriter);

@@ -1,8 +1,9 @@
-//! Purging: the one way in which what was said leaves the store, on the user's word alone.
+//! Purges: the only way in which messages leave the store, and only at the user's request.
 //!
-//! Of a message there stays a row that holds its place: parent, height, time, and a random number. Its lineage is made of that
-//! number and of the lineage above, so that the doctor can prove it, and what was said can't be found by trying: see
-//! [`super::rebase`]. A copy of the message, in another session's file, is known by the entry's id, its place and its time.
+//! A purged message leaves a row as a placeholder: parent, height, time and a random number. Its lineage is
+//! made from that number and the lineage above, so that the doctor can verify it and nobody can find the text
+//! by guessing: see [`super::rebase`]. A copy of the message in another session's file is recognized by its
+//! entry's id, its position and its time.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -32,7 +33,7 @@ impl Upkeep<'_> {
         self.plan_over(purge, &self.tombstones()?)
     }
 
-    /// All messages, those above before those below, renditions behind what they show.
+    /// All messages, parents before children, renditions after their originals.
     pub(in crate::store) fn tombstones(&self) -> Result<Vec<Tombstone>> {
         let mut query = self
             .connection
@@ -82,7 +83,7 @@ impl Upkeep<'_> {
         Ok(plan)
     }
 
-    /// What goes with these messages: what is shown of them, and what was made from them.
+    /// What a purge of these messages removes with them: their renditions, and the summaries made from them.
     fn following(&self, messages: BTreeSet<MessageId>, tombstones: &[Tombstone]) -> Result<PurgePlan> {
         let is_among = |id: Option<i64>| id.is_some_and(|id| messages.contains(&MessageId(id)));
         let renditions = tombstones
@@ -120,14 +121,14 @@ impl Upkeep<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Leaf summaries whose model was told of one of these messages as what came before: the last few messages, and up to the
-    /// last request.
+    /// Leaf summaries whose model saw one of these messages as preceding context: the last few messages, back
+    /// to the last request.
     fn summaries_naming(
         &self,
         messages: &BTreeSet<MessageId>,
         tombstones: &[Tombstone],
     ) -> Result<BTreeSet<SummaryId>> {
-        /// A little more than any version has told of.
+        /// Slightly more than any version has included.
         const BEFORE: usize = 8;
         let tombstones: HashMap<i64, &Tombstone> =
             tombstones.iter().map(|tombstone| (tombstone.id, tombstone)).collect();
@@ -190,7 +191,7 @@ impl Upkeep<'_> {
         Ok(())
     }
 
-    /// The messages with this short id that can be purged, at most two.
+    /// At most two purgeable messages with this short id.
     pub fn purgeable_like(&self, handle: &Handle) -> Result<Vec<MessageId>> {
         let (low, high) = handle.range();
         let mut query = (self.connection)
@@ -215,7 +216,7 @@ impl Upkeep<'_> {
             .map_err(reading)
     }
 
-    /// The session of this id, or those whose ids begin so, at most two. A beginning of a few characters may be a slip.
+    /// The session with this id, or at most two whose ids begin with it. A very short prefix may be a typo.
     pub fn sessions_like(&self, beginning: &str) -> Result<Vec<ConversationId>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -230,7 +231,7 @@ impl Upkeep<'_> {
         ids.collect::<rusqlite::Result<_>>().map_err(reading)
     }
 
-    /// Messages of Pi's in a session that tell of a branch that was left: they may tell of what was purged.
+    /// Pi's summaries of abandoned branches in a session: they may mention purged text.
     pub fn branch_summaries(&self, conversation: ConversationId) -> Result<Vec<(MessageId, Hash)>> {
         let mut query = (self.connection)
             .prepare_cached(
@@ -246,7 +247,7 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Purges, and notes that the file has yet to be vacuumed.
+    /// Purges, and records that the file needs a vacuum.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -272,7 +273,7 @@ impl UpkeepWriter<'_> {
                   WHERE id = ?1",
                 params![message.0, nonce, codec::PURGED],
             )?;
-            // The name of an entry that came second to its id has a hash of what it said.
+            // An entry whose id was already taken has a hash of its message in its stored id.
             self.run(
                 "UPDATE entries SET entry_id = substr(entry_id, 1, length(entry_id) - 65) || ' purged ' || ?1
                   WHERE message_id = ?1 AND substr(entry_id, -65, 1) = ' '",
@@ -281,17 +282,17 @@ impl UpkeepWriter<'_> {
             nonces.insert(message.0, nonce);
         }
         self.rebase(&tombstones, &plan.renditions, &nonces)?;
-        // What is claimed is named by a hash of what it is made from.
+        // Claims are named by a hash of their sources.
         self.run("DELETE FROM claims", params![])?;
         for index in ["messages_fts", "summaries_fts"] {
-            // A row that was deleted leaves its words behind until segments are merged.
+            // Deleted rows leave their words in the index until segments are merged.
             self.run(&format!("INSERT INTO {index} ({index}) VALUES ('optimize')"), params![])?;
         }
         vacuum::note(self.connection).map_err(purging)?;
         Ok(plan)
     }
 
-    /// The passages and the summaries out of the index.
+    /// Removes the passages and the summaries from the index.
     fn unindex(&self, plan: &PurgePlan) -> Result<()> {
         for message in &plan.messages {
             self.run(
@@ -307,7 +308,7 @@ impl UpkeepWriter<'_> {
         Ok(())
     }
 
-    /// Compactions of Pi's below one of these messages may list files that it names.
+    /// Clears the file lists of Pi's compactions below these messages, which may name files from them.
     fn unlist_files(&self, messages: &BTreeSet<MessageId>) -> Result<()> {
         let mut query =
             self.connection.prepare("SELECT id FROM entries WHERE files IS NOT NULL").map_err(reading)?;

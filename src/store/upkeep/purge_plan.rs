@@ -1,50 +1,51 @@
-//! What a purge is asked for, and what it would remove: the types that planning, the search for copies and the rebase share.
+//! What to purge and what that would remove: the types shared by the plan, the search for copies and the
+//! rebase.
 
 use std::collections::BTreeSet;
 
 use crate::dag::MessageKind;
 use crate::ids::{ConversationId, MessageId, SummaryId};
 
-/// What is to be purged.
+/// What to purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purge {
     /// One message.
     Message(MessageId),
     /// Everything that a session shows on any branch.
     Session(ConversationId),
-    /// Everything that was said before this, ms since the epoch.
+    /// Everything before this time, in ms since the epoch.
     Before(i64),
 }
 
 /// What a purge removes, and where else it is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PurgePlan {
-    /// The messages, with those that only repeat them.
+    /// The messages, including those that only repeat them.
     pub messages: BTreeSet<MessageId>,
-    /// Of these, answers of our tools that repeat or name what is removed.
+    /// Of these, our tools' answers that repeat or name what is removed.
     pub answers: BTreeSet<MessageId>,
-    /// Of these, our accounts of branches that were left, where they carry a summary that is removed.
+    /// Of these, our summaries of abandoned branches that carry a removed summary.
     pub accounts: BTreeSet<MessageId>,
-    /// Messages that stay and name something by a short id that it loses, from which a guess could be confirmed.
+    /// Remaining messages that mention a removed short id, which could confirm a guess of the text.
     pub naming: BTreeSet<MessageId>,
-    /// What is shown of them in place of the original, since an edit.
+    /// The edited renditions of the messages.
     pub renditions: BTreeSet<MessageId>,
-    /// The summaries that were made from them, and those that were made from these.
+    /// The summaries made from them, directly or through other summaries.
     pub summaries: BTreeSet<SummaryId>,
-    /// Time of the first of the messages that were asked for, and of the last, ms.
+    /// Time of the first and the last requested message, in ms.
     pub times: Option<(i64, i64)>,
     /// The sessions that show any of them.
     pub sessions: Vec<PurgedSession>,
 }
 
-/// A session that shows what is purged.
+/// A session that shows purged messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgedSession {
     /// Its row.
     pub conversation: ConversationId,
     /// Pi's id.
     pub session_id: String,
-    /// Its file, where it has one.
+    /// Its file, if it has one.
     pub file: Option<String>,
 }
 

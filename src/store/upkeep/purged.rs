@@ -1,4 +1,4 @@
-//! What purged messages have left: how a copy of one is known, so that it is not stored again.
+//! The placeholders of purged messages: they identify copies, so that these are not stored again.
 
 use std::collections::HashSet;
 
@@ -11,15 +11,15 @@ use crate::store::columns::{hash_at, reading};
 use crate::store::messages::codec;
 use crate::store::{NewMessage, Upkeep, UpkeepWriter};
 
-/// What an entry is called that showed another message under an id that was taken, once that message is purged.
+/// The stored id of an entry whose own id was taken, once its message is purged.
 #[must_use]
 pub fn beside_purged(entry_id: &str, message: MessageId) -> String {
     format!("{entry_id} purged {}", message.0)
 }
 
 impl Upkeep<'_> {
-    /// What is left of a message that was purged, if `new` is a copy of that: below the same message, of the same time, in an
-    /// entry of the same id. Entries of the first version of session files have ids of ours, then ids of Pi's.
+    /// The placeholder of a purged message if `new` is a copy of it: same parent, same time, same entry id.
+    /// Entries of the first session-file version have ids of ours first, and ids of Pi's later.
     ///
     /// # Errors
     /// When the database can't be read; so for all methods here.
@@ -49,7 +49,7 @@ impl Upkeep<'_> {
             .map_err(reading)
     }
 
-    /// Was a message purged that another entry of this id showed?
+    /// Whether a message was purged that another entry with this id showed.
     pub fn is_purged_beside(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
         let prefix = format!("{entry_id} purged ");
         self.connection
@@ -61,7 +61,7 @@ impl Upkeep<'_> {
             .map_err(reading)
     }
 
-    /// Does an entry show what is left of a message that was purged?
+    /// Whether an entry shows the placeholder of a purged message.
     pub fn shows_purged(&self, conversation: ConversationId, entry_id: &str) -> Result<bool> {
         self.connection
             .prepare_cached(
@@ -72,7 +72,7 @@ impl Upkeep<'_> {
             .map_err(reading)
     }
 
-    /// Was any message above an entry purged?
+    /// Whether any message above an entry was purged.
     pub fn is_below_purged(&self, entry: EntryId) -> Result<bool> {
         self.stands_below(entry, |message| {
             self.connection
@@ -105,7 +105,7 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// What an old database has in place of a message: row, lineage and height of the same here.
+    /// Adds a placeholder from an old database. Returns its row, lineage and height here.
     ///
     /// # Errors
     /// When the database can't be written.

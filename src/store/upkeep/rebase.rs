@@ -1,9 +1,9 @@
-//! New identities for all that comes after a purged message, as `git rebase` gives them.
+//! Gives new identities to everything after a purged message, as `git rebase` does.
 //!
-//! A lineage is a hash over everything above. So the lineage of any later message, and the hash of any summary of such ones, would
-//! still tell somebody who has the file and guesses right that the guess is right: a short secret could be found by trying.
-//! After a purge all of them are made of the random number that stands in the secret's place, and nothing in the file follows
-//! from what was said.
+//! A lineage is a hash of everything above it. So the lineage of any later message, and the hash of any
+//! summary of it, would confirm a correct guess of the purged text to anyone with the file, and a short
+//! secret could be found by trying. After a purge they are all computed from the random number in its place,
+//! and nothing in the file depends on the text.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,7 +17,7 @@ use crate::model::{State, SummaryRecord, replacements};
 use crate::store::columns::{hash_at, reading};
 use crate::store::{Messages, StoredSummary, Summaries, Upkeep, UpkeepWriter};
 
-/// The identities that changed, by row: the old one and the new one.
+/// The changed identities by row: old and new.
 type Changed = HashMap<i64, (Hash, Hash)>;
 
 impl Upkeep<'_> {
@@ -35,8 +35,8 @@ impl Upkeep<'_> {
 }
 
 impl UpkeepWriter<'_> {
-    /// Gives new identities to the messages that were `purged`, which now have these numbers, and to all that follows from them.
-    /// `tombstones` are all messages, those above before those below; of these, `gone` are not there any more.
+    /// Gives new identities to the `purged` messages, from these numbers, and to everything that follows from
+    /// them. `tombstones` are all messages, parents before children, including those that are `gone`.
     pub(in crate::store) fn rebase(
         &self,
         tombstones: &[Tombstone],
@@ -55,7 +55,7 @@ impl UpkeepWriter<'_> {
                 (None, Some(parent)) => self.lineage(parent).map(|same| (same, same))?,
                 (None, None) => (Hash::ROOT, Hash::ROOT),
             };
-            // What can't be read has nothing that a guess could be tried with either.
+            // An unreadable message cannot confirm a guess either.
             let Some(new) = self.new_lineage(tombstone, old, above, purged.get(&tombstone.id))? else {
                 continue;
             };
@@ -65,7 +65,8 @@ impl UpkeepWriter<'_> {
         self.rename_summaries(&changed)
     }
 
-    /// The lineage of a message below `above`, the one it had and the one it has; None where its text can't be read.
+    /// The lineage of a message below a parent whose own changed from `was` to `is`. `None` if its text can't
+    /// be read.
     fn new_lineage(
         &self,
         tombstone: &Tombstone,
@@ -90,15 +91,15 @@ impl UpkeepWriter<'_> {
             .and_then(|parent| Messages::new(self.connection).message(MessageId(parent)).ok());
         let Some(original) = original else { return Ok(None) };
         if original.json == message.json {
-            // The edit changed nothing that is seen: what it said is not known, and need not be.
+            // The edit changed nothing visible: its own text is unknown, and not needed.
             return Ok(Some(is.edited(&message.json)));
         }
         let edits = replacements(&original.json, &message.json);
         Ok(edits.into_iter().find(|edit| was.edited(edit) == old).map(|edit| is.edited(&edit)))
     }
 
-    /// New hashes for the summaries of such messages. Compactions so far carry them under the old ones, which nothing here proves
-    /// any more: the next carries them again.
+    /// Gives new hashes to the summaries of these messages. Compactions carry them under the old hashes,
+    /// which are now invalid; the next one carries them again.
     fn rename_summaries(&self, messages: &Changed) -> Result<()> {
         let mut query = (self.connection)
             .prepare("SELECT id, hash FROM summaries ORDER BY depth, id")
@@ -127,7 +128,7 @@ impl UpkeepWriter<'_> {
             let hash = Summaries::new(self.connection)
                 .summary(SummaryId(id))
                 .map(|summary| (identity(&summary, &before) == old).then(|| identity(&summary, &new)));
-            // The doctor would not believe one that was not what its hash said.
+            // Drop a summary whose old hash did not match: the doctor would reject it.
             let Ok(Some(hash)) = hash else {
                 broken.insert(id);
                 continue;

@@ -1,6 +1,6 @@
-//! What `/lcm doctor --fix` may do: save the database, then make anew what follows from the messages. Of the messages
-//! themselves it may do two things only: put the text back that a row had, where the row's hash proves it, and store one again
-//! whose row is gone. What is noted of one beside its text follows from that, and is noted again.
+//! What `/lcm doctor --fix` may do: save the database, then rebuild what follows from the messages. It may
+//! change a message in two ways only: restore a row's text if the row's hash proves it, or store a lost
+//! message again. It also corrects recorded facts that follow from the text.
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -16,30 +16,30 @@ fn mending(error: rusqlite::Error) -> Error {
     Error::storing("failed to repair the history store", error)
 }
 
-/// The text of a message, as a session file has it.
+/// The text of a message in a session file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
     /// The message's JSON.
     Said(String),
-    /// Of a rendition: the JSON of what an edit put in place of the original's content.
+    /// For a rendition, the JSON that an edit put in place of the original's content.
     Replaced(String),
 }
 
-/// An entry that shows a message which is not there.
+/// An entry whose message is missing.
 #[derive(Clone, Copy, Debug)]
 pub struct Orphan {
     entry: EntryId,
-    /// The row that the message had.
+    /// The missing message's row.
     message: Option<MessageId>,
-    /// The entry above.
+    /// The entry above it.
     pub parent: Option<EntryId>,
-    /// Is the last message above there?
+    /// Whether the last message above it exists.
     pub is_founded: bool,
 }
 
 impl UpkeepWriter<'_> {
-    /// Puts the text of a damaged message back; `false`, and nothing is changed, where text and place do not give the
-    /// identity that the row has.
+    /// Restores the text of a damaged message. Returns `false`, without a change, if text and position don't
+    /// give the row's identity.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -80,7 +80,7 @@ impl UpkeepWriter<'_> {
         Ok(true)
     }
 
-    /// Notes again what follows from a message's text.
+    /// Corrects the facts that follow from a message's text.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -95,7 +95,7 @@ impl UpkeepWriter<'_> {
             .map_err(mending)
     }
 
-    /// The entry `entry_id`, if it shows a message that is not there.
+    /// The entry `entry_id`, if its message is missing.
     ///
     /// # Errors
     /// When the database can't be read.
@@ -126,13 +126,13 @@ impl UpkeepWriter<'_> {
             .map_err(reading)
     }
 
-    /// Stores the lost message of an entry again, in its row, which all that hangs from it still names; `false`, and nothing is
-    /// changed, where what follows it proves that it was another.
+    /// Stores an entry's lost message again, in the row that others still refer to. Returns `false`, without
+    /// a change, if the next message proves that it was another.
     ///
     /// # Errors
     /// When the database can't be written.
     pub fn bring_back(&self, orphan: &Orphan, message: &NewMessage<'_>) -> Result<bool> {
-        // What follows a message was mostly stored right after it.
+        // The next message was mostly stored right after it.
         let after = |id: MessageId| -> rusqlite::Result<Option<i64>> {
             self.connection
                 .prepare_cached(
@@ -155,7 +155,7 @@ impl UpkeepWriter<'_> {
         Ok(true)
     }
 
-    /// Empties both indexes: one whose insides are broken takes nothing in.
+    /// Empties both indexes: a broken one accepts no rows.
     ///
     /// # Errors
     /// When the database can't be written.
@@ -168,7 +168,7 @@ impl UpkeepWriter<'_> {
             .map_err(mending)
     }
 
-    /// Writes down the last message at or above some entries.
+    /// Sets the last message at or above some entries.
     ///
     /// # Errors
     /// When the database can't be written; so for all methods here.
@@ -182,7 +182,7 @@ impl UpkeepWriter<'_> {
         Ok(())
     }
 
-    /// Hangs an entry below another.
+    /// Moves an entry below another.
     pub fn set_parent(&self, entry: EntryId, parent: EntryId) -> Result<()> {
         self.connection
             .prepare_cached("UPDATE entries SET parent_id = ?2 WHERE id = ?1")
@@ -191,9 +191,9 @@ impl UpkeepWriter<'_> {
             .map_err(mending)
     }
 
-    /// Removes summaries with their edges. What was condensed from them must be among them.
+    /// Removes summaries with their edges. The list must include every summary condensed from them.
     pub fn drop_summaries(&self, summaries: &[SummaryId]) -> Result<()> {
-        // Edges among them go first, whichever end is where.
+        // Delete edges before summaries, whichever end is in the list.
         for sql in [
             "DELETE FROM carried WHERE summary_id = ?1",
             "DELETE FROM summary_sources WHERE summary_id = ?1",
@@ -208,7 +208,7 @@ impl UpkeepWriter<'_> {
         Ok(())
     }
 
-    /// Removes edges of summaries that are not there, and notes of who carries them.
+    /// Removes edges and carried records of missing summaries.
     pub fn drop_loose_ends(&self) -> Result<()> {
         self.connection
             .execute_batch(
@@ -219,12 +219,12 @@ impl UpkeepWriter<'_> {
             .map_err(mending)
     }
 
-    /// Makes SQLite's own indexes anew.
+    /// Rebuilds SQLite's own indexes.
     pub fn reindex(&self) -> Result<()> {
         self.connection.execute_batch("REINDEX").map_err(mending)
     }
 
-    /// Makes the index of summaries anew.
+    /// Rebuilds the index of summaries.
     pub fn rebuild_summary_index(&self) -> Result<()> {
         self.connection
             .execute("INSERT INTO summaries_fts (summaries_fts) VALUES ('delete-all')", [])
@@ -233,14 +233,14 @@ impl UpkeepWriter<'_> {
         let mut rows = query.query([]).map_err(mending)?;
         while let Some(row) = rows.next().map_err(mending)? {
             let id: i64 = row.get("id").map_err(reading)?;
-            // One whose text can't be read has no words.
+            // An unreadable text has no words.
             let Ok(text) = text_of(row).map_err(reading)? else { continue };
             IndexWriter::new(self.connection).add_text(id, &text, &parts(&text))?;
         }
         Ok(())
     }
 
-    /// Makes the index of messages anew, each passage in the row that its message notes. A message whose text can't be read
+    /// Rebuilds the index of messages, each passage in its recorded row. A message whose text can't be read
     /// has no words.
     pub fn rebuild_message_index(&self) -> Result<()> {
         self.connection

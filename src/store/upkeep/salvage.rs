@@ -1,7 +1,8 @@
-//! Reading an old database, whatever is left of it: one that was moved away because it was damaged or too large, or a backup.
+//! Reads whatever is left of an old database: a backup, or one that was moved away because it was damaged or
+//! too large.
 //!
-//! Rows are read one by one by their number, so that a page that can't be read costs what lies in it and nothing else. The
-//! file is never written to.
+//! Rows are read one by one by id, so that an unreadable page costs only its own rows. The file is never
+//! written.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,17 +18,17 @@ use crate::store::db::migrations;
 use crate::store::db::strange;
 use crate::store::messages::codec;
 
-/// Rows that are asked for where the database can't say how many there are.
+/// Rows to try if the database can't say how many there are.
 const MANY: i64 = 1_000_000;
 
 /// An old database.
 pub struct OldStore {
     connection: Connection,
-    /// Ends the reading.
+    /// Stops the reading.
     cancel: CancellationToken,
-    /// Each session's entries, in their order.
+    /// Each session's entries, in order.
     entries: HashMap<i64, Vec<OldEntry>>,
-    /// Rows of sessions and entries that can't be read.
+    /// The number of unreadable sessions and entries.
     lost: usize,
 }
 
@@ -37,7 +38,7 @@ pub struct OldSession {
     row: i64,
     /// Pi's id.
     pub session_id: String,
-    /// Its file, where it had one.
+    /// Its file, if it had one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
@@ -50,7 +51,8 @@ struct OldEntry {
     kind: i64,
     message: Option<i64>,
     target: Option<String>,
-    /// Tokens that a stub shows, and how many below it hide; formats before stubs have neither.
+    /// The tokens that a stub shows, and how many hiding edits are below it. Formats without stubs have
+    /// neither.
     stub: (usize, usize),
 }
 
@@ -62,10 +64,10 @@ struct OldMessage {
 }
 
 impl OldStore {
-    /// Opens a database of ours, whoever made it; it is read until `cancel` is raised.
+    /// Opens a database of ours, whoever made it, for reading until `cancel` is raised.
     ///
     /// # Errors
-    /// When it is none, or so damaged that SQLite can't open it.
+    /// When it is not ours, or so damaged that SQLite can't open it.
     pub fn open(path: &Path, cancel: &CancellationToken) -> Result<Self> {
         let failed = |error: rusqlite::Error| Error::invalid(format!("it can't be opened: {error}"));
         if !path.is_file() {
@@ -110,7 +112,7 @@ impl OldStore {
     /// The sessions.
     ///
     /// # Errors
-    /// When nothing of them can be read.
+    /// When none can be read.
     pub fn sessions(&mut self) -> Result<Vec<OldSession>> {
         let mut sessions = Vec::new();
         let sql = "SELECT id, session_id, file, parent_session FROM conversations WHERE id = ?1";
@@ -122,14 +124,14 @@ impl OldStore {
         Ok(sessions)
     }
 
-    /// Rows so far that can't be read.
+    /// The number of unreadable rows so far.
     #[must_use]
     pub fn lost(&self) -> usize {
         self.lost
     }
 
-    /// The entries of a session with what they say, handed to `visit`. What can't be read is left out, and what hung from it
-    /// hangs from what is above.
+    /// Passes a session's entries with their contents to `visit`. Unreadable entries are left out, and their
+    /// children move up to the next readable ancestor.
     pub fn entries(&mut self, session: &OldSession, mut visit: impl FnMut(Entry)) {
         let entries = self.entries.remove(&session.row).unwrap_or_default();
         let mut read: HashMap<i64, Entry> = HashMap::new();
@@ -137,7 +139,7 @@ impl OldStore {
             .filter(|entry| entry.kind == 1)
             .filter_map(|entry| Some((entry.id.as_str(), entry.message?)))
             .collect();
-        // From an entry that can't be read to the one above it.
+        // From an unreadable entry to its parent.
         let mut gone: HashMap<i64, Option<i64>> = HashMap::new();
         let names: HashMap<i64, &str> = entries.iter().map(|entry| (entry.row, entry.id.as_str())).collect();
         for entry in &entries {
@@ -151,7 +153,7 @@ impl OldStore {
         for entry in &entries {
             let Some(mut found) = read.remove(&entry.row) else { continue };
             let mut above = entry.parent;
-            // No chain is longer than there are entries.
+            // No chain is longer than the number of entries.
             for _ in 0..gone.len() {
                 match above.and_then(|above| gone.get(&above)) {
                     Some(next) => above = *next,
@@ -163,7 +165,7 @@ impl OldStore {
         }
     }
 
-    /// What an entry says, and when; `None` where that can't be read.
+    /// An entry's content and time; `None` if they can't be read.
     fn content(&self, entry: &OldEntry, shown: &HashMap<&str, i64>) -> Option<(Content, i64)> {
         if let Some((nonce, timestamp)) = entry.message.and_then(|message| self.purged(message)) {
             return Some((Content::Purged(nonce), timestamp));
@@ -192,7 +194,7 @@ impl OldStore {
         }
     }
 
-    /// What stands in place of a message that was purged, and when that was said.
+    /// A purged message's placeholder and time.
     fn purged(&self, id: i64) -> Option<(Nonce, i64)> {
         let mut query = (self.connection)
             .prepare_cached("SELECT json, timestamp FROM messages WHERE id = ?1 AND kind = 4")
@@ -214,7 +216,7 @@ impl OldStore {
         Some(OldMessage { lineage, above, timestamp, json: json.ok()? })
     }
 
-    /// Visits each row of a table; says how many can't be read.
+    /// Visits each row of a table. Returns how many can't be read.
     fn each(
         &self,
         table: &str,
@@ -229,12 +231,13 @@ impl OldStore {
         let mut query = self.connection.prepare(by_id).map_err(failed)?;
         let (mut lost, mut id, mut blind) = (0, 1, 0);
         while id <= last && blind <= MANY {
-            // A gap between two rows is skipped, however wide; where the table can't say where it ends, it is gone through.
+            // A gap between two rows is skipped, however wide. If its end can't be read, rows are tried one
+            // by one.
             match next.query_row([id], |row| row.get::<_, Option<i64>>(0)) {
                 Ok(Some(found)) if found >= id => (id, blind) = (found, 0),
                 Ok(None) => break,
                 Err(error) if is_over(&error) => return Err(failed(error)),
-                // One that lies before it: pages that point back.
+                // A row before this one: pages that point back.
                 Ok(Some(_)) | Err(_) => blind += 1,
             }
             if self.cancel.is_cancelled() {
@@ -248,7 +251,7 @@ impl OldStore {
     }
 }
 
-/// Was reading stopped, since it takes too long or nobody waits any more?
+/// Whether reading was stopped, because it took too long or was cancelled.
 fn is_over(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
 }

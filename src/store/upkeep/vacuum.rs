@@ -1,25 +1,25 @@
-//! Scouring the file after a purge: pages without a trace of what was in them before, and an empty log.
+//! Cleans the file after a purge: pages without any trace of purged text, and an empty log.
 //!
-//! What is deleted is overwritten at once, but pages that were rearranged may keep a copy where nothing stands. So the whole
-//! file is written anew from what is left, into the log, and the log into the file, and cut off. Another process that reads
-//! holds the last step up; it is noted in the database what is still to be done, and the next start does it.
+//! Deletion overwrites data at once, but rearranged pages may keep a copy in unused space. So the whole file
+//! is rewritten into the log, and the log is moved into the file and truncated. Another process that is
+//! reading can delay the last step. The database records what remains to be done, and the next start does it.
 //!
-//! Another process may purge meanwhile, or vacuum for a purge before. Each purge has a note of its own, and who has done what one
-//! asks for changes that one only: what was noted meanwhile stands, and is done.
+//! Another process may purge meanwhile, or vacuum for an earlier purge. Each purge has its own record, and
+//! finishing one changes that record only; a newer one stays until it is done.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
 use crate::store::summaries::claims;
 
-/// The key under which stands what is still to be done.
+/// The key for what remains to be done.
 const PENDING: &str = "purge_pending";
-/// The file has to be written anew; behind it the purge's own name.
+/// The file must be rewritten; followed by the purge's own id.
 const REWRITE: &str = "rewrite";
-/// The log has to be put away; behind it the same.
+/// The log must be emptied; followed by the same id.
 const EMPTY_LOG: &str = "log";
 
-/// Notes that the file has to be vacuumed.
+/// Records that the file must be vacuumed.
 pub(in crate::store) fn note(connection: &Connection) -> rusqlite::Result<()> {
     connection
         .execute(
@@ -29,12 +29,12 @@ pub(in crate::store) fn note(connection: &Connection) -> rusqlite::Result<()> {
         .map(drop)
 }
 
-/// What is still to be done, if anything.
+/// Whether anything remains to be done.
 pub(in crate::store) fn is_pending(connection: &Connection) -> bool {
     pending(connection).is_ok_and(|pending| pending.is_some())
 }
 
-/// Does what is still to be done, as far as other processes allow; says whether nothing is left.
+/// Does what remains, as far as other processes allow. Returns whether nothing is left.
 pub(in crate::store) fn run(connection: &Connection) -> rusqlite::Result<bool> {
     while let Some(pending) = pending(connection)? {
         if !finish(connection, &pending)? {
@@ -44,7 +44,8 @@ pub(in crate::store) fn run(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(true)
 }
 
-/// Does what a note asks for; `false` where a reader holds it up. A note that is another by then stays as it is.
+/// Does what a record asks for; `false` if a reader prevents it. A record that has been replaced meanwhile
+/// stays.
 fn finish(connection: &Connection, noted: &str) -> rusqlite::Result<bool> {
     let mut noted = noted.to_owned();
     if let Some(purge) = noted.strip_prefix(REWRITE) {
@@ -65,7 +66,7 @@ fn finish(connection: &Connection, noted: &str) -> rusqlite::Result<bool> {
     Ok(true)
 }
 
-/// Moves the log into the database and cuts it off; `false` where a reader holds it.
+/// Moves the log into the database and truncates it; `false` if a reader prevents it.
 fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
@@ -85,7 +86,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn what_another_purge_noted_meanwhile_stands() {
+    async fn the_record_of_a_concurrent_purge_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
         store.close().await;

@@ -1,7 +1,8 @@
-//! A page that shows history without Pi and without a network: the viewer's template with the data in it.
+//! A page that shows history without Pi and without a network: the viewer's template filled with data.
 //!
-//! The data stands in `<script type="application/json">` elements, which no browser runs, in front of the viewer's own script. Each holds
-//! at most [`BLOCK`] entries and is written as soon as it is full. `docs/viewer.md` says what is in them.
+//! The data is in `<script type="application/json">` elements, which browsers do not run, before the viewer's
+//! own script. Each contains at most [`BLOCK`] entries and is written as soon as it is full. `docs/viewer.md`
+//! describes their contents.
 
 use std::path::{Path, PathBuf};
 
@@ -15,13 +16,13 @@ use crate::ingest::viewer::Outline;
 use crate::store::{ExportedEntry, ExportedSession, View};
 use crate::text::now;
 
-/// What the data takes the place of; the template holds it once.
+/// The placeholder for the data, which the template contains once.
 const PLACE: &str = "<!--lcm:data-->";
-/// No template of the viewer is larger, in bytes.
+/// The largest viewer template, in bytes.
 const TEMPLATE: u64 = 64 << 20;
-/// The shape of the data; a viewer reads its own alone.
+/// The data format; a viewer reads only its own.
 const FORMAT: u32 = 1;
-/// Entries of an element, and bytes after which no more are put in.
+/// The most entries of an element, and the bytes after which it is full.
 const BLOCK: (usize, usize) = (500, 4 << 20);
 
 pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
@@ -32,7 +33,7 @@ pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> 
     let target = in_folder(path, &file_name(name, "html"));
     let mut output = Output::create(&target, of.force)?;
     output.push(&head)?;
-    // The one that is open comes first, and then the newest.
+    // The open session first, then the newest.
     sessions.sort_by_key(|session| (session.id != open, std::cmp::Reverse(session.id)));
     let about = json!({
         "format": FORMAT, "version": env!("CARGO_PKG_VERSION"), "exportedAt": now(), "cwd": of.home.cwd,
@@ -50,7 +51,7 @@ pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> 
     Ok(Exported { format: "html", files: vec![file], messages, bytes })
 }
 
-/// What stands before the data and what behind it.
+/// The text before the data and after it.
 fn template(path: Option<&Path>) -> Result<(String, String)> {
     let Some(path) = path else {
         return Err(Error::invalid(
@@ -98,7 +99,7 @@ async fn write_session(
     Ok((blocks.finish()?, messages))
 }
 
-/// Entries that are gathered until an element is full.
+/// Collects entries until an element is full.
 struct Blocks {
     output: Output,
     outline: Outline,
@@ -132,13 +133,13 @@ impl Blocks {
     }
 }
 
-/// An element that holds `json` and that no text in it can close.
+/// An element that contains `json` and that no text in it can close.
 fn element(kind: &str, session: Option<usize>, json: &str) -> String {
     let session = session.map(|number| format!(" data-session=\"{number}\"")).unwrap_or_default();
     format!("<script type=\"application/json\" data-kind=\"{kind}\"{session}>{}</script>\n", escaped(json))
 }
 
-/// JSON in which nothing can be taken for markup or for the end of a line of script. Such characters stand in its strings only.
+/// JSON without anything that could be markup or end a line of script. Such characters occur only in strings.
 fn escaped(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

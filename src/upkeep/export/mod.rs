@@ -1,4 +1,4 @@
-//! The history as files that others can read, written entry by entry and never over another file unasked.
+//! Exports the history as files for other programs, entry by entry, never overwriting a file unasked.
 
 mod html;
 mod output;
@@ -20,15 +20,15 @@ use crate::store::{ExportedEntry, ExportedSession, Store, View};
 use crate::text::{grouped, minute, now};
 use output::{Output, unwritable};
 
-/// Characters of a session's id in a file's name; Pi's have 36.
+/// Characters of a session's id in a file name; Pi's have 36.
 const LONGEST: usize = 64;
-/// Entries that are written between two looks at the store.
+/// Entries written per read of the store.
 const SLICE: usize = 500;
 
-/// What to say of a session without an entry.
+/// The error for a session without entries.
 const NOTHING: &str = "this session has nothing to export yet";
 
-/// What an export makes.
+/// The output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The session's branch as Markdown.
@@ -41,40 +41,41 @@ pub enum Format {
     Log(&'static str),
 }
 
-/// Which history is exported, and how.
+/// The history to export, and how.
 pub struct Exporter<'a> {
     /// The project and its store.
     pub home: &'a Home,
     /// The session and its branch.
     pub scope: &'a Scope,
-    /// What a page is written from, where it is installed.
+    /// The page's template, if installed.
     pub viewer_template: Option<&'a Path>,
-    /// Stops the export; what is unfinished is removed.
+    /// Stops the export; an unfinished file is removed.
     pub cancel: &'a CancellationToken,
-    /// Every session of the project.
+    /// Whether to export every session of the project.
     pub all: bool,
-    /// Files that are there are overwritten.
+    /// Whether to overwrite existing files.
     pub force: bool,
 }
 
-/// What was written.
+/// The result.
 #[derive(Debug, Serialize)]
 pub struct Exported {
     /// `md`, `jsonl`, `html` or `log`.
     pub format: &'static str,
     /// The files.
     pub files: Vec<PathBuf>,
-    /// Messages in them.
+    /// The number of their messages.
     pub messages: usize,
-    /// Their size.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 impl Exporter<'_> {
-    /// Writes to `path`, or into it where it is a folder.
+    /// Writes to `path`, or into it if it is a folder.
     ///
     /// # Errors
-    /// When there is nothing to export, a file is there already, or the disk or the store fails. No half file stays.
+    /// When there is nothing to export, the file exists, or the disk or the store fails. No partial file is
+    /// left.
     pub async fn export(&self, format: Format, path: PathBuf) -> Result<Exported> {
         match format {
             Format::Markdown => write_branch(self, path).await,
@@ -89,7 +90,7 @@ impl Exporter<'_> {
     }
 }
 
-/// This session, or all of them; one at least.
+/// This session, or all of them; at least one.
 async fn sessions(of: &Exporter<'_>) -> Result<Vec<ExportedSession>> {
     let only = (!of.all).then_some(of.scope.conversation);
     let sessions = of.store().read(move |view| view.messages().exported_sessions(only)).await?;
@@ -107,7 +108,7 @@ async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
     let mut written = Exported { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
     for session in sessions {
         let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
-        // First, since it may take long: nothing is there yet that would be left behind.
+        // This may take long, so it comes before a file is created that could be left behind.
         let lines = lines_of(of.store(), &session).await?;
         let output = Output::create(&target, of.force)?;
         write_session(of, session, lines, output, &mut written).await?;
@@ -148,13 +149,14 @@ async fn write_logs(of: &Exporter<'_>, agent: &'static str, path: PathBuf) -> Re
     Ok(written)
 }
 
-/// What a file is called if the user does not say: no two sessions' are called the same, whatever their ids and the disk.
+/// The default file name, which differs for any two sessions, whatever their ids and the disk.
 fn file_name(session: &ExportedSession, ending: &str) -> String {
     let day = &minute(session.started_at)[..10];
     format!("pi-{day}_{}.{ending}", name_of(&session.session_id))
 }
 
-/// An id as part of a file's name: itself where it is made of what any disk tells apart, as Pi's are; otherwise what is like it, and a hash.
+/// An id as part of a file name: itself if it consists of characters that every disk distinguishes, as Pi's
+/// do; otherwise a similar text and a hash.
 fn name_of(id: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if id.len() <= LONGEST && id.chars().all(is_plain) {
@@ -190,18 +192,18 @@ async fn write_session(
     Ok(())
 }
 
-/// The lines of a session's own file, where they say what the store says.
+/// The lines of a session's own file, as far as they match the store.
 async fn lines_of(store: &Store, session: &ExportedSession) -> Result<Lines> {
     let (conversation, file) = (session.id, session.file.clone());
     let read = move |view: &View<'_>| {
-        // What was purged may stand in the file still, also in what was made of it.
+        // The file may still contain purged text, and text derived from it.
         let is_purged = view.messages().has_purged(conversation)?;
         Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
     };
     store.read(read).await
 }
 
-/// What takes the lines of entries, one after the other.
+/// Receives the lines of entries, one after the other.
 trait Take: Send + 'static {
     fn take(&mut self, entry: &ExportedEntry, line: String) -> Result<()>;
 }
@@ -226,7 +228,7 @@ impl Take for Records {
     }
 }
 
-/// Gives `taker` the line of each entry up to `last`, parents before children, and counts what was said.
+/// Passes the line of each entry up to `last` to `taker`, parents before children, and counts messages.
 async fn write_entries<T: Take>(
     of: &Exporter<'_>,
     conversation: ConversationId,
@@ -283,7 +285,7 @@ async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
             for id in slice {
                 let stored = view.messages().message(id)?;
                 let message = Message::parse(&stored.json);
-                // What Pi tells a model of itself was not said.
+                // Pi's own system messages are not part of the conversation.
                 if message.role == Role::System {
                     continue;
                 }
@@ -332,7 +334,7 @@ fn body(message: &Message) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// `text` between fences that are longer than any run of backticks in it.
+/// `text` between fences longer than any run of backticks in it.
 fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);

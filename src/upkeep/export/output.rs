@@ -1,4 +1,4 @@
-//! A file that is being written: never over another one unasked, and gone again if it is not finished.
+//! A file being written: it never overwrites another one unasked, and is removed if it is not finished.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, ErrorKind, Write as _};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// What to say of a path that can't be written to.
+/// The error for a path that can't be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::AlreadyExists => Error::invalid(format!(
@@ -17,10 +17,11 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     }
 }
 
-/// A file that is being written, gone again if it is not finished. What is to take another's place is written beside it.
+/// A file being written, removed if it is not finished. A replacement is written next to the file it
+/// replaces.
 pub(super) struct Output {
     writer: BufWriter<File>,
-    /// Where it is written.
+    /// The path being written to.
     at: PathBuf,
     target: PathBuf,
     bytes: u64,
@@ -29,7 +30,7 @@ pub(super) struct Output {
 
 impl Output {
     pub fn create(target: &Path, force: bool) -> Result<Self> {
-        // A link stays one: what it leads to is replaced.
+        // A link stays; its target is replaced.
         let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
             return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
@@ -65,7 +66,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if !self.is_done {
-            // There is nothing better to be done about it.
+            // Nothing more can be done.
             let _ = fs::remove_file(&self.at);
         }
     }

@@ -1,4 +1,4 @@
-//! The requests are those that Pi sends: what is expected here was read off its own code, in three versions.
+//! Requests equal Pi's. The expected ones were taken from Pi's own code, in three versions.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn completions(head: Value, role: &str) -> Value {
 }
 
 #[test]
-fn completions_are_asked_for_as_each_provider_wants() {
+fn completion_requests_follow_each_providers_rules() {
     let cerebras = with(glm(), json!({"compat": {"supportsStore": false, "supportsDeveloperRole": false}}));
     let thinking =
         |off: Value| with(glm(), json!({"reasoning": true, "thinkingLevelMap": {"off": off, "low": "low"}}));
@@ -33,7 +33,7 @@ fn completions_are_asked_for_as_each_provider_wants() {
     let cases = [
         (glm(), completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
         (cerebras, completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
-        // It thinks, and does not know the role that thinking models have for instructions.
+        // A thinking model that does not know the role such models use for instructions.
         (thinking(Value::Null), completions(json!({"model": id, "max_completion_tokens": 5_000}), "system")),
         (
             thinking(json!("none")),
@@ -66,7 +66,7 @@ fn completions_are_asked_for_as_each_provider_wants() {
 }
 
 #[test]
-fn the_fields_stand_in_the_order_of_pi_s() {
+fn fields_are_in_pis_order() {
     assert_eq!(
         body(with(glm(), json!({"provider": "own", "baseUrl": "http://h/v1"}))).to_string(),
         r#"{"model":"zai-glm-4.7","messages":[{"role":"system","content":"Be short."},{"role":"user","content":[{"type":"text","text":"What happened?"}]}],"stream":false,"store":false,"max_completion_tokens":5000}"#
@@ -78,7 +78,7 @@ fn the_fields_stand_in_the_order_of_pi_s() {
 }
 
 #[test]
-fn thinking_is_switched_off_where_it_can_be() {
+fn thinking_is_disabled_if_possible() {
     assert_eq!(body(haiku())["thinking"], json!({"type": "disabled"}));
     let always = with(haiku(), json!({"thinkingLevelMap": {"off": null}}));
     assert_eq!(body(always)["thinking"], Value::Null);
@@ -87,12 +87,12 @@ fn thinking_is_switched_off_where_it_can_be() {
 }
 
 #[test]
-fn an_answer_is_given_the_room_there_is() {
+fn an_answer_may_use_the_available_room() {
     let most = |changes: Value| body(with(haiku(), changes))["max_tokens"].as_u64().unwrap();
     assert_eq!(most(json!({})), 5_000);
     assert_eq!(most(json!({"maxTokens": 1_000})), 1_000);
     assert_eq!(most(json!({"maxTokens": 0, "contextWindow": 0})), 5_000);
-    // "Be short." is estimated at 3 tokens, "What happened?" at 4; 4096 are left free.
+    // "Be short." is estimated at 3 tokens, "What happened?" at 4; 4096 are kept free.
     assert_eq!(most(json!({"contextWindow": 4_096 + 7 + 900})), 900);
     assert_eq!(most(json!({"contextWindow": 100})), 1);
 }

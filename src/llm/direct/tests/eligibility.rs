@@ -1,4 +1,4 @@
-//! What is plain, and what is not.
+//! Which models are plain.
 
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn the_models_for_summaries_are_plain() {
 }
 
 #[test]
-fn what_is_known_or_means_nothing_is_plain() {
+fn known_and_empty_fields_are_plain() {
     let plain = [
         own(json!({})),
         own(json!({"baseUrl": "http://127.0.0.1:8080/v1/"})),
@@ -74,7 +74,7 @@ fn what_is_known_or_means_nothing_is_plain() {
 }
 
 #[test]
-fn anything_special_is_pi_s() {
+fn anything_special_is_left_to_pi() {
     let special = [
         own(json!({"api": "openai-responses"})),
         own(json!({"api": "bedrock-converse-stream"})),
@@ -118,7 +118,7 @@ fn anything_special_is_pi_s() {
 }
 
 #[test]
-fn an_environment_that_changes_requests_is_pi_s() {
+fn an_environment_that_changes_requests_is_left_to_pi() {
     let under = |json: Value, name: &str, value: &str| {
         plan(&facts(json), |asked| (asked == name).then(|| value.to_owned())).is_some()
     };
@@ -131,7 +131,7 @@ fn an_environment_that_changes_requests_is_pi_s() {
 }
 
 #[test]
-fn headers_of_the_user_s_come_last_and_may_take_ours_away() {
+fn the_users_headers_come_last_and_may_remove_ours() {
     let model = with(glm(), json!({"headers": {"X-Team": "model's", "user-agent": "theirs"}}));
     let headers = json!({"x-team": "the key's", "Authorization": null, "x-key": "k"});
     let plan =

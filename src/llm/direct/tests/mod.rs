@@ -1,4 +1,4 @@
-//! Asking without Pi: which models, with which words, and what becomes of the answers.
+//! Asking without Pi: which models, with which requests, and how answers are read.
 
 #![allow(clippy::needless_pass_by_value, reason = "what a case is made of is written where it is used")]
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::llm::{Facts, Request};
 
-/// `cerebras/zai-glm-4.7` as the versions of Pi that have it describe it.
+/// `cerebras/zai-glm-4.7` as described by the versions of Pi that have it.
 fn glm() -> Value {
     json!({
         "id": "zai-glm-4.7", "name": "Z.AI GLM-4.7", "api": "openai-completions", "provider": "cerebras",
@@ -20,7 +20,7 @@ fn glm() -> Value {
     })
 }
 
-/// `anthropic/claude-haiku-4-5` as the newest Pi describes it.
+/// `anthropic/claude-haiku-4-5` as described by the newest Pi.
 fn haiku() -> Value {
     json!({
         "id": "claude-haiku-4-5", "name": "Claude Haiku 4.5 (latest)", "api": "anthropic-messages", "provider": "anthropic",
@@ -31,7 +31,7 @@ fn haiku() -> Value {
     })
 }
 
-/// `model` with `changes` made to it.
+/// `model` with `changes` applied.
 fn with(mut model: Value, changes: Value) -> Value {
     let Value::Object(changes) = changes else { panic!("{changes} are no changes") };
     for (key, value) in changes {

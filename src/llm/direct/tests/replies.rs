@@ -1,4 +1,4 @@
-//! What answers come to, in both wire formats.
+//! How answers are read, in both wire formats.
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn a_completion_is_read_with_what_it_cost() {
 }
 
 #[test]
-fn usage_is_found_where_providers_put_it() {
+fn usage_is_found_in_every_providers_field() {
     let cached = |usage: Value| {
         let usage = completion(with(choice(json!({"content": "a"}), json!("stop")), json!({"usage": usage})))
             .unwrap()
@@ -58,7 +58,7 @@ fn usage_is_found_where_providers_put_it() {
 }
 
 #[test]
-fn completions_of_no_use_say_so() {
+fn useless_completions_say_why() {
     let cases = [
         (choice(json!({"content": "half"}), json!("length")), "the answer was cut off", true),
         (
@@ -85,7 +85,7 @@ fn completions_of_no_use_say_so() {
 }
 
 #[test]
-fn text_may_come_in_parts_and_without_an_end_where_that_is_known() {
+fn text_may_come_in_parts_and_without_a_finish_reason() {
     let parts = json!([{"type": "text", "text": "a"}, {"type": "other"}, {"type": "text", "text": "b"}]);
     assert_eq!(completion(choice(json!({"content": parts}), json!("stop"))).unwrap().text, "ab");
     let endless = model(with(glm(), json!({"compat": {"supportsFinishReason": false}})));
@@ -113,7 +113,7 @@ fn a_message_is_read_with_what_it_cost() {
 }
 
 #[test]
-fn messages_of_no_use_say_so() {
+fn useless_messages_say_why() {
     let said = |stop: Value| json!({"content": [{"type": "text", "text": "a"}], "stop_reason": stop, "usage": {"input_tokens": 3}});
     let refused = with(said(json!("refusal")), json!({"stop_details": {"explanation": "not this"}}));
     let cases = [

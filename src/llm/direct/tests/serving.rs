@@ -1,4 +1,4 @@
-//! Whole calls, to servers on this machine that behave in all ways.
+//! Complete calls to local servers that behave in various ways.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,20 @@ use super::{facts, glm, haiku, keyed, question, with};
 use crate::llm::direct::{Direct, direct};
 use crate::llm::{Answer, Failure, Kind, Model, Request};
 
-/// What a server does with a request.
+/// How a server answers a request.
 #[derive(Clone)]
 enum Act {
     /// Sends this and closes.
     Say(String),
-    /// Sends this, and then nothing more, without closing.
+    /// Sends this and then nothing, without closing.
     Stall(String),
-    /// Announces this many bytes and sends them, as far as they are wanted.
+    /// Announces this many bytes and keeps sending until the client stops.
     Flood(usize),
 }
 
 struct Server {
     url: String,
-    /// Requests as they came, heads and bodies.
+    /// The received requests, heads and bodies.
     requests: mpsc::UnboundedReceiver<String>,
     connections: Arc<AtomicUsize>,
 }
@@ -51,7 +51,7 @@ async fn serve(mut stream: TcpStream, act: Act, requests: mpsc::UnboundedSender<
         Act::Say(answer) => stream.write_all(answer.as_bytes()).await.unwrap(),
         Act::Stall(start) => {
             stream.write_all(start.as_bytes()).await.unwrap();
-            // Until the other side has had enough.
+            // Until the client gives up.
             stream.read_to_end(&mut Vec::new()).await.ok();
         }
         Act::Flood(bytes) => {
@@ -85,7 +85,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len())
 }
 
-/// A model of each wire format, at the server.
+/// A model of each wire format at the server.
 fn lines(server: &Server) -> [Direct; 2] {
     let at = |model: Value| {
         direct(&facts(keyed(with(model, json!({"provider": "own", "baseUrl": server.url}))))).unwrap()
@@ -104,7 +104,7 @@ async fn failure(status: &str, headers: &str, body: &str) -> Failure {
 }
 
 #[tokio::test]
-async fn a_question_is_put_and_its_answer_read() {
+async fn a_question_is_sent_and_its_answer_read() {
     let whole = json!({"choices": [{"message": {"content": "It did."}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 5}});
     let mut server = server(Act::Say(answer("200 OK", "", &whole.to_string()))).await;
     let [line, _] = lines(&server);
@@ -118,7 +118,7 @@ async fn a_question_is_put_and_its_answer_read() {
 }
 
 #[tokio::test]
-async fn the_other_wire_format_has_its_own_place_and_key() {
+async fn the_other_wire_format_has_its_own_path_and_key() {
     let whole = json!({"content": [{"type": "text", "text": "It did."}], "stop_reason": "end_turn", "usage": {"input_tokens": 5}});
     let mut server = server(Act::Say(answer("200 OK", "", &whole.to_string()))).await;
     let [_, line] = lines(&server);
@@ -144,7 +144,7 @@ async fn a_wrong_key_is_reported_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_busy_provider_says_when_to_come_back() {
+async fn a_busy_provider_says_when_to_retry() {
     let said = r#"{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}"#;
     let failed = failure("429 Too Many Requests", "retry-after: 7\r\n", said).await;
     assert_eq!((failed.reason.as_str(), failed.answered()), ("429: slow down", false));
@@ -157,7 +157,7 @@ async fn a_busy_provider_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn complaints_come_in_all_forms() {
+async fn error_messages_come_in_all_forms() {
     let cases = [
         (r#"{"error":"no such model"}"#, "404: no such model"),
         (r#"{"message":"no such path"}"#, "404: no such path"),
@@ -174,7 +174,7 @@ async fn complaints_come_in_all_forms() {
 }
 
 #[tokio::test]
-async fn a_good_status_is_not_yet_an_answer() {
+async fn a_success_status_is_not_yet_an_answer() {
     for (said, reason) in [
         ("{\"choices\": [", "its answer is not JSON"),
         ("[]", "its answer is not JSON"),
@@ -202,13 +202,13 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_not_read_to_it() {
+async fn an_endless_answer_is_cut_off() {
     let failed = asked(Act::Flood(1 << 30), question()).await.unwrap_err();
     assert_eq!((failed.reason.as_str(), failed.status), ("its answer is larger than 16 MB", Some(200)));
 }
 
 #[tokio::test]
-async fn who_breaks_off_has_not_answered() {
+async fn a_broken_connection_is_not_an_answer() {
     for start in [
         "",
         "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"choices\"",
@@ -221,7 +221,7 @@ async fn who_breaks_off_has_not_answered() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_said() {
+async fn an_unreachable_server_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -251,6 +251,6 @@ async fn a_dropped_call_hangs_up() {
     let (mut stream, _) = listener.accept().await.unwrap();
     read_request(&mut stream).await;
     call.abort();
-    // The end of the stream, or a reset: either way nobody waits there any more.
+    // The end of the stream, or a reset: in either case the client is gone.
     assert!(matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_)));
 }

@@ -65,7 +65,7 @@ const questions = [
     says: ["because the auditors compare our totals with DATEV to the cent"],
   },
   {
-    title: "A file's content as it was first read",
+    title: "A file's content when it was first read",
     asked: "What was in src/queue.ts when you first read it?",
     steps: [
       call("lcm_grep", { query: "export class Queue", path: "src/queue.ts", tool: "read", sort: "oldest", limit: 3 }),
@@ -74,13 +74,13 @@ const questions = [
     says: [`${firstRead("src/queue.ts")}\n</content-`],
   },
   {
-    title: "What the user asked for on the first day",
+    title: "The user's request on the first day",
     asked: "What was the first thing I asked you to do, and which rules did I give you that day?",
     steps: [call("lcm_describe", { section: "earliest" })],
     says: ["Morning. This is kontor, our invoice service. I need you on it all week", "Two rules before you start", "Nr. 4 scares me"],
   },
   {
-    title: "What led to something",
+    title: "The cause of something",
     asked: "We once wanted the queue in Redis. What became of that?",
     steps: [
       call("lcm_grep", { query: "queue into Redis streams" }),
@@ -89,7 +89,7 @@ const questions = [
     says: ["Call it project purple-lighthouse.", " · asked for · on another branch · "],
   },
   {
-    title: "One thing in something long",
+    title: "A detail in a long output",
     asked: "Which positions of the import log were about Shenzhen?",
     steps: [
       call("lcm_grep", { query: "import log of Monday night", tool: "read", path: "logs/import-2026-11-02.log", limit: 3 }),

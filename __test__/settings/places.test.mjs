@@ -49,7 +49,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const { agentDir, cwd } = project;
     /** @type {[string, string, () => void][]} */
     const cases = [
-      ["into Pi's agent folder where nothing is said", defaultDir, () => {}],
+      ["into Pi's agent folder by default", defaultDir, () => {}],
       ["into the folder of an absolute path", path.join(agentDir, "absolute-store"), () => place.global({ dbDir: path.join(agentDir, "absolute-store") })],
       ["into one below the home folder, for a path with ~", path.join(home, "global-store"), () => place.global({ dbDir: "~/global-store" })],
       ["into one below the agent folder, for a relative path in the global settings", path.join(agentDir, "global-store"), () => place.global({ dbDir: "global-store" })],
@@ -134,7 +134,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const ways = [
       ["where the user has trusted the project before", {}, {}],
       ["where all projects are trusted", { defaultProjectTrust: "always" }, {}],
-      ["but not where trust is refused for once", {}, { args: ["--no-approve"] }],
+      ["but not where trust is refused once", {}, { args: ["--no-approve"] }],
     ];
     // To the extension, which asks Pi, they are all one; a Pi that knows no trust takes no flag for it either.
     const tried = everything && asksForTrust(host) ? ways : ways.slice(0, 1);

@@ -32,7 +32,7 @@ async function installed(t, { version = manifest.version, engine } = {}) {
 }
 
 /**
- * A host with our extension in it, and an agent folder and a store of its own.
+ * A host with our extension, and with a new agent folder and store.
  * @param {TestContext} t
  * @param {object} [options]
  * @param {string} [options.cwd]

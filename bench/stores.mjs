@@ -75,7 +75,7 @@ export function* slices(all) {
   if (slice.length > 0) yield { json: `[${slice.join(",")}]`, entries: slice.length };
 }
 
-/** @param {string} folder @returns {string} empty where there is none */
+/** @param {string} folder @returns {string} empty if there is none */
 export function databaseIn(folder) {
   const name = readdirSync(folder).find((name) => name.endsWith(".db"));
   return name ? path.join(folder, name) : "";

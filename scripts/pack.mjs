@@ -140,7 +140,7 @@ function repository() {
 /**
  * @param {Record<string, any>} manifest
  * @param {string} folder for the tarball
- * @param {(stage: string) => void} fill puts everything else beside it
+ * @param {(stage: string) => void} fill adds all other files
  * @returns {Promise<Packed>}
  */
 async function pack(manifest, folder, fill) {

@@ -18,7 +18,7 @@ import { bringTarball } from "./tarballs.mjs";
  * @typedef {object} System
  * @property {string} suite Debian's
  * @property {string} arch as Debian calls it
- * @property {string} library the package that Node needs beside the smallest Debian
+ * @property {string} library the package that Node needs on a minimal Debian
  * @property {string} node the program's path in the folder
  * @property {(folder: string) => Promise<unknown>} bringNode
  * @property {string} [qemu] what runs it on this processor

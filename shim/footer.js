@@ -62,7 +62,7 @@ export class Footer {
   }
 
   /**
-   * An import shows its progress in a line of its own even without the footer, since the user waits for it.
+   * An import shows its progress in a separate line even without the footer, since the user waits for it.
    *
    * @param {Engine} engine
    * @returns {() => void} to be called when it has ended

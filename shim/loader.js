@@ -2,7 +2,7 @@
  * Finds the native engine for this platform, or says what to do if there is none.
  *
  * A source tree has its own build next to `index.js`; for an installed package, npm has chosen a platform package.
- * Nothing is loaded before it is asked for: a factory that throws keeps Pi from starting.
+ * Nothing is loaded before it is needed: a factory that throws keeps Pi from starting.
  */
 
 import fs from "node:fs";

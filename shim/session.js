@@ -1,7 +1,7 @@
 /**
  * A session of Pi and all of its state: created when the session starts, disposed of when it ends.
  *
- * State that serves one purpose is in an object of its own, which the session holds.
+ * State for a single purpose is in a separate object that the session holds.
  */
 
 import { Boundary } from "./boundary.js";

@@ -136,7 +136,7 @@ async function stay({ seat, project, moments, cell }) {
 
 /**
  * @param {Project} project
- * @returns {Moment[]} each goes on where the one before it ended
+ * @returns {Moment[]} each continues where the one before it ended
  */
 function momentsOfAStay(project) {
   const saying = (/** @type {string} */ text) => sessionSaying(project, text);

@@ -28,7 +28,7 @@ import { aProject } from "../support/project.mjs";
  * @property {string} title
  * @property {string} asked by the user
  * @property {Step[]} steps
- * @property {string[]} says what stands in the last answer
+ * @property {string[]} says texts in the last answer
  */
 
 /** The entries of the shipped session. @type {any[]} */

@@ -82,7 +82,7 @@ beside("if another extension cancels, nothing is compacted, and our finished sum
   assert.match(toldBy(pi).join(), /^LCM: \d+ messages in \d+ summar/);
 });
 
-const boundary = "a compaction that another extension writes at the end of a turn hides everything from the model and nothing from ours";
+const boundary = "another extension's compaction at the end of a turn hides everything from the model and nothing from ours";
 beside(boundary, "rival", async (_t, begin) => {
   const { project, pi } = await withRival(begin, "boundary");
   await pi.prompt(`said before the boundary ${filler("boundary", 100)}`);

@@ -113,7 +113,7 @@ export class Project {
    * @param {object} made
    * @param {string} made.folder
    * @param {import("../../demo/model-server.mjs").ModelServer} made.server
-   * @param {Script} made.script may be changed as the test goes on
+   * @param {Script} made.script may be changed during the test
    * @param {Host} [made.host]
    * @param {string[]} made.extensions
    */

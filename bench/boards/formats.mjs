@@ -13,7 +13,7 @@ import { gunzipSync } from "node:zlib";
  * @property {string} kind
  * @property {string} query
  * @property {number[]} gold places of the messages that answer
- * @property {string} [needle] the line that must stand in a snippet, in lower case, blanks folded
+ * @property {string} [needle] the line that must be in a snippet, in lower case, with whitespace folded
  */
 /** @typedef {{ board: string, id: string, messages: any[], sessions?: string[], queries: Query[] }} Conversation `sessions` has one name for each message */
 

@@ -163,7 +163,7 @@ fn check_answer(answer: &str, said: &[String], ids: &HashSet<String>) {
             ours += before;
             let (inside, after) = inside.split_once(&close).expect("each fence is closed");
             assert!(said.iter().any(|said| said.contains(inside)), "{inside:?} in {answer}");
-            // A text that contains a false end is announced with its length.
+            // The heading of a text with a false end names the real one.
             let heading = before.lines().next_back().unwrap();
             assert!(
                 !inside.contains("</content") || heading.ends_with(&format!("up to </content-{fence}>")),

@@ -42,7 +42,7 @@ pub(in crate::ingest) struct ForeignSession {
 
 /// What is stored of a session whose records are rewritten.
 struct Versions {
-    /// The ids of entries, by their message and its digest.
+    /// The ids of entries, by message and digest.
     entries: HashMap<String, String>,
     /// The versions of records that entries carry.
     records: HashSet<String>,

@@ -1,6 +1,4 @@
-/**
- * `index.js` on a fake host: whatever is wrong with us or with the moment, Pi starts, goes on, and is told once.
- */
+/** `index.js` on a fake host: whatever fails, Pi starts, continues, and the user is told once. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -20,9 +18,9 @@ import { copyDatabases, Store } from "./support/store.mjs";
 const manifest = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
 
 /**
- * The package in another folder, as an installation that went wrong would have it.
+ * The package in another folder, like a failed installation.
  * @param {TestContext} t
- * @param {{ version?: string, engine?: string }} [wrong] `engine`: the file that stands in the addon's place
+ * @param {{ version?: string, engine?: string }} [wrong] `engine`: the file in place of the addon
  * @returns {Promise<typeof import("../index.js")>}
  */
 async function installed(t, { version = manifest.version, engine } = {}) {
@@ -34,7 +32,7 @@ async function installed(t, { version = manifest.version, engine } = {}) {
 }
 
 /**
- * A host with our extension in it, and an agent folder and a store of its own.
+ * A host with our extension, and with a new agent folder and store.
  * @param {TestContext} t
  * @param {object} [options]
  * @param {string} [options.cwd]
@@ -43,7 +41,7 @@ async function installed(t, { version = manifest.version, engine } = {}) {
  * @param {Record<string, unknown>} [options.settings] Pi's, with ours under `lcm`
  */
 function hosted(t, { cwd: given, storeDir: place, answer, settings = {} } = {}) {
-  // Before the folder's own end: what is still being stored would keep it from being deleted.
+  // Registered before the folder's removal, which a running store would prevent.
   t.after(async () => {
     host.stale = false;
     await host.emit("session_shutdown", { reason: "quit" });
@@ -55,7 +53,7 @@ function hosted(t, { cwd: given, storeDir: place, answer, settings = {} } = {}) 
   const agentDir = path.join(cwd, "agent");
   mkdirSync(agentDir, { recursive: true });
   writeFileSync(path.join(agentDir, "settings.json"), JSON.stringify(settings));
-  // The extension takes them from the environment of its process, which here is ours.
+  // The extension reads them from the environment of its process, which is this one.
   Object.assign(process.env, { LCM_DB_DIR: storeDir, PI_CODING_AGENT_DIR: agentDir });
   const host = new FakeHost({ cwd, sessionFile: path.join(cwd, "session.jsonl"), answer });
   losslessContext(host.pi);
@@ -80,7 +78,7 @@ function withEngines(t, change) {
 }
 
 /**
- * Holds up what hands over the past, as a long session would: it has begun once `begun` resolves, and goes on at `goOn`.
+ * Delays the hand-over of the history, as in a long session: it has started once `begun` resolves, and continues at `goOn`.
  * @param {TestContext} t
  */
 function heldUp(t) {
@@ -101,7 +99,7 @@ function heldUp(t) {
 }
 
 /**
- * A signal like Pi's when the user presses Escape: as soon as a compaction is asked of the engine.
+ * A signal that aborts like the user's Escape: as soon as the engine gets a compaction.
  * @param {TestContext} t
  */
 function escape(t) {
@@ -139,7 +137,7 @@ for (const [what, wrong, told] of /** @type {const} */ ([
   ["cannot be loaded", { engine: path.join(root, "README.md") }, /can't be loaded/],
   ["is of another version", { version: "99.0.0", engine: addon() }, new RegExp(`${manifest.version}.*99\\.0\\.0`)],
 ])) {
-  test(`an addon that ${what} is told once, with file, platform and remedy, and Pi goes on`, async (t) => {
+  test(`an addon that ${what} is reported once, with file, platform and remedy, and Pi continues`, async (t) => {
     const module = await installed(t, wrong);
     const host = new FakeHost({ cwd: temporaryFolder(t) });
     module.default(host.pi);
@@ -153,14 +151,14 @@ for (const [what, wrong, told] of /** @type {const} */ ([
     assert.equal(host.tools.size, 0);
     for (const name of host.events) assert.deepEqual(await host.emit(name, { systemPrompt: "You are.", message: {} }), [undefined], name);
     assert.equal(host.notifications.length, 1);
-    // Pi would ask the model what `/lcm` may mean.
+    // Otherwise Pi would send `/lcm` to the model.
     await host.commands.get("lcm").handler("stats", host.ctx);
     assert.equal(host.notifications.at(-1)?.message, message);
     assert.throws(() => module.loadEngine(), told);
   });
 }
 
-test("an addon that is missing when the context is stale does not keep Pi from going on", async (t) => {
+test("a missing addon with a stale context does not stop Pi", async (t) => {
   const module = await installed(t);
   const host = new FakeHost({ cwd: temporaryFolder(t) });
   module.default(host.pi);
@@ -168,7 +166,7 @@ test("an addon that is missing when the context is stale does not keep Pi from g
   await host.emit("session_start", { reason: "startup" });
 });
 
-test("a store that cannot be opened is told once, and Pi does everything itself", async (t) => {
+test("a store that cannot be opened is reported once, and Pi does everything itself", async (t) => {
   const file = path.join(temporaryFolder(t), "a-file");
   writeFileSync(file, "not a folder");
   const { host } = hosted(t, { storeDir: file });
@@ -181,7 +179,7 @@ test("a store that cannot be opened is told once, and Pi does everything itself"
     assert.deepEqual(await host.emit("session_compact", { fromExtension: false }), [undefined]);
   });
 
-  await t.test("one notification says why", async () => {
+  await t.test("one notification has the reason", async () => {
     await eventually(() => assert.equal(host.notifications.length, 1));
     assert.ok(host.notifications[0].message.includes(file), host.notifications[0].message);
   });
@@ -195,7 +193,7 @@ test("a store that cannot be opened is told once, and Pi does everything itself"
     }
   });
 
-  await t.test("and so does /lcm", async () => {
+  await t.test("so does /lcm", async () => {
     await host.commands.get("lcm").handler("stats", host.ctx);
     assert.ok(host.notifications.at(-1)?.message.includes(file));
     assert.equal(host.notifications.at(-1)?.type, "error");
@@ -215,7 +213,7 @@ test("session_start may come twice", async (t) => {
     assert.deepEqual(store.entries(host.history.id).map(({ id }) => id), host.history.entries.map(({ id }) => id));
   });
 
-  await t.test("and opens the store once: nobody has it open after the session's end", async () => {
+  await t.test("it opens the store once: it is closed after the session's end", async () => {
     await host.emit("session_shutdown", { reason: "quit" });
     // SQLite deletes its log when the last connection is closed.
     await eventually(() => assert.deepEqual(readdirSync(storeDir).filter((name) => !name.endsWith(".db")), []), 5000);
@@ -223,7 +221,7 @@ test("session_start may come twice", async (t) => {
 });
 
 /**
- * What a start hands over: the ids, in order.
+ * The ids that a start hands over, in order.
  * @param {TestContext} t
  * @param {string} cwd
  * @param {History} history
@@ -250,26 +248,26 @@ async function handedOverAtStart(t, cwd, history) {
   return ids;
 }
 
-test("a start hands over what the store lacks, and nothing else", async (t) => {
+test("a start hands over only what the store lacks", async (t) => {
   const cwd = temporaryFolder(t);
   const history = new History({ cwd });
-  // More entries than are asked about at once, and more characters than are handed over at once.
+  // More entries than one query has, and more characters than one hand-over has.
   for (let n = 0; n < 2000; n++) history.entry("custom", { customType: "note" });
   for (let n = 0; n < 3; n++) history.user("long ".repeat(60_000));
   history.talk(5);
   const ids = (/** @type {History} */ { entries }) => entries.map(({ id }) => id);
 
-  await t.test("the first one everything", async (t) => {
+  await t.test("the first start everything", async (t) => {
     assert.deepEqual(await handedOverAtStart(t, cwd, history), ids(history));
   });
-  await t.test("the next one nothing", async (t) => {
+  await t.test("the next start nothing", async (t) => {
     assert.deepEqual(await handedOverAtStart(t, cwd, history), []);
   });
-  await t.test("after a crash what was lost", async (t) => {
+  await t.test("a start after a crash the lost entries", async (t) => {
     history.talk(4);
     assert.deepEqual(await handedOverAtStart(t, cwd, history), ids(history).slice(-8));
   });
-  await t.test("of a file that was replaced by one of as many entries those that are others", async (t) => {
+  await t.test("a start after the file was replaced by one of the same length the new entries", async (t) => {
     const replaced = new History({ cwd });
     replaced.entries = history.entries.map((entry, at) => (at < 2010 ? entry : { ...entry, id: `other${at}`, parentId: at === 2010 ? entry.parentId : `other${at - 1}` }));
     replaced.leaf = replaced.entries.at(-1).id;
@@ -277,7 +275,7 @@ test("a start hands over what the store lacks, and nothing else", async (t) => {
   });
 });
 
-test("a file whose entries stand in another order is stored like any other", async (t) => {
+test("a file with another order of entries is stored like any other", async (t) => {
   const { host, storeDir } = hosted(t);
   host.history.talk(20, { words: 5 });
   const inOrder = host.history.entries;
@@ -289,7 +287,7 @@ test("a file whose entries stand in another order is stored like any other", asy
   inStore(storeDir, (store) => assert.deepEqual(places(store.entries(host.history.id)), places(inOrder)));
 });
 
-test("what is said while the past is still being handed over is stored in its place", async (t) => {
+test("messages during the hand-over of the history are stored in their places", async (t) => {
   const { begun, goOn } = heldUp(t);
   const { host, storeDir } = hosted(t);
   host.history.talk(20);
@@ -309,7 +307,7 @@ test("what is said while the past is still being handed over is stored in its pl
   });
 });
 
-test("a compaction goes through Pi's own model call and comes back in Pi's shape", async (t) => {
+test("a compaction uses Pi's own model call and has Pi's format", async (t) => {
   /** @type {{ context: any, options: any }[]} */
   const asked = [];
   const { host } = hosted(t, {
@@ -351,12 +349,12 @@ test("Pi's abort reaches the model calls and cancels the compaction", async (t) 
   assert.ok(stopped > 0);
   assert.deepEqual(host.notifications, []);
 
-  await t.test("also one that came before we were asked", async () => {
+  await t.test("so does an abort before the call", async () => {
     assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, AbortSignal.abort())), [{ cancel: true }]);
   });
 });
 
-test("what waits for the past of a long session can be stopped", async (t) => {
+test("waiting for the history of a long session can be aborted", async (t) => {
   const { goOn } = heldUp(t);
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
   host.history.talk(20);
@@ -386,7 +384,7 @@ function working(t, answer) {
 }
 
 /**
- * The same, with work ahead under way whose model never answers, and the signals of its calls.
+ * The same with work ahead in progress whose model never answers, and the signals of its calls.
  * @param {TestContext} t
  */
 async function waiting(t) {
@@ -402,13 +400,13 @@ async function waiting(t) {
   return { host, signals };
 }
 
-test("leaving stops the model calls that are made ahead", async (t) => {
+test("leaving aborts the model calls of work ahead", async (t) => {
   const { host, signals } = await waiting(t);
   await host.emit("session_shutdown", { reason: "quit" });
   assert.deepEqual([...new Set(signals.map(({ aborted }) => aborted))], [true]);
 });
 
-test("work ahead that is stopped takes the model calls along that it began", async (t) => {
+test("stopping work ahead aborts its model calls", async (t) => {
   const pressed = escape(t);
   const { host, signals } = await waiting(t);
   assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, pressed)), [{ cancel: true }]);
@@ -416,7 +414,7 @@ test("work ahead that is stopped takes the model calls along that it began", asy
   await host.emit("session_shutdown", { reason: "quit" });
 });
 
-test("work ahead that hangs where a key is looked up keeps neither Escape nor leaving from working", async (t) => {
+test("work ahead that hangs during a key lookup blocks neither Escape nor leaving", async (t) => {
   const pressed = escape(t);
   const host = working(t, async () => reply("Talk\nMuch was said."));
   let looked = 0;
@@ -430,7 +428,7 @@ test("work ahead that hangs where a key is looked up keeps neither Escape nor le
     assert.deepEqual(await host.emit("session_before_compact", host.compaction(4, pressed)), [{ cancel: true }]);
   });
 
-  await t.test("after which a compaction has its way", async () => {
+  await t.test("a compaction after that", async () => {
     const hanging = host.plain.modelRegistry.getApiKeyAndHeaders;
     host.plain.modelRegistry.getApiKeyAndHeaders = getApiKeyAndHeaders;
     const [{ compaction }] = await host.emit("session_before_compact", host.compaction(4));
@@ -446,7 +444,7 @@ test("work ahead that hangs where a key is looked up keeps neither Escape nor le
   });
 });
 
-test("a model call that throws, promises nothing or answers nonsense only degrades the summaries", async (t) => {
+test("a model call that throws, returns no promise or answers nonsense only degrades the summaries", async (t) => {
   const answers = [
     () => { throw new Error("thrown"); },
     async () => { throw new Error("rejected"); },
@@ -463,7 +461,7 @@ test("a model call that throws, promises nothing or answers nonsense only degrad
   }
 });
 
-test("a context that has gone stale never makes a handler throw", async (t) => {
+test("a stale context never makes a handler throw", async (t) => {
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
   host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
@@ -471,14 +469,14 @@ test("a context that has gone stale never makes a handler throw", async (t) => {
   host.stale = true;
   const fields = { ...host.compaction(4), systemPrompt: "You are.", message: {}, fromExtension: true };
   for (const name of host.events) await host.emit(name, fields);
-  // Without a session, and with none to be had.
+  // Without a session, and with no way to start one.
   for (const name of host.events) await host.emit(name, fields);
   await host.commands.get("lcm").handler("stats", host.ctx);
   await host.commands.get("lcm").handler("compact", host.ctx);
 });
 
 /**
- * A host whose user has said this of us in the global settings.
+ * A host with these global settings of the extension.
  * @param {TestContext} t
  * @param {unknown} lcm
  * @param {(host: FakeHost) => void} [prepare]
@@ -491,7 +489,7 @@ async function configured(t, lcm, prepare = () => {}) {
   return { host, storeDir, agentDir };
 }
 
-test("switched off it has no tools, stores nothing, shows nothing, and /lcm says why", async (t) => {
+test("when disabled it has no tools, stores nothing, shows nothing, and /lcm gives the reason", async (t) => {
   const { host, storeDir } = await configured(t, { enabled: false });
   const events = { turn_end: {}, agent_end: {}, before_agent_start: { systemPrompt: "You are." }, session_before_compact: host.compaction(2) };
   for (const [name, fields] of Object.entries(events)) assert.deepEqual(await host.emit(name, fields), [undefined], name);
@@ -501,7 +499,7 @@ test("switched off it has no tools, stores nothing, shows nothing, and /lcm says
   assert.match(host.notifications[0].message, /switched off by its setting `enabled`/);
 });
 
-test("beside an extension with the same tools it stands down, and says so once", async (t) => {
+test("with an extension that has the same tools it stays inactive, and reports it once", async (t) => {
   const theirs = { name: "lcm_grep", sourceInfo: { path: "/elsewhere/pi-lcm/index.ts" } };
   const { host, storeDir } = await configured(t, {}, ({ tools }) => tools.set(theirs.name, theirs));
   await host.emit("session_start", { reason: "new" });
@@ -509,12 +507,12 @@ test("beside an extension with the same tools it stands down, and says so once",
   assert.deepEqual(host.notifications.map(({ type }) => type), ["warning"]);
   assert.match(host.notifications[0].message, /another extension \(\/elsewhere\/pi-lcm\/index\.ts\).*so this one does nothing/);
   assert.deepEqual([...host.tools.values()], [theirs]);
-  // Their command must not become one of two.
+  // Their command must stay the only one of its name.
   assert.equal(host.commands.size, 0);
   assert.ok(!existsSync(storeDir));
 });
 
-test("settings that cannot be right are named in one notification, and the defaults hold", async (t) => {
+test("invalid settings are named in one notification, and the defaults apply", async (t) => {
   const { host, storeDir } = await configured(t, { leafChunkTokens: "many", leafChunkToken: 1, status: 1 });
   assert.equal(host.notifications.length, 1);
   const [{ message, type }] = host.notifications;
@@ -524,7 +522,7 @@ test("settings that cannot be right are named in one notification, and the defau
   inStore(storeDir, (store) => assert.equal(store.count("entries"), 40));
 });
 
-test("without the footer everything else goes on", async (t) => {
+test("without the footer everything else works", async (t) => {
   const { host, storeDir } = await configured(t, { status: false });
   await host.emit("turn_end");
   await host.emit("session_shutdown", { reason: "quit" });
@@ -532,7 +530,7 @@ test("without the footer everything else goes on", async (t) => {
   assert.deepEqual(host.statuses, []);
 });
 
-test("the footer is drawn when its words change, and at no other time", async (t) => {
+test("the footer is only redrawn when its text changes", async (t) => {
   const { host } = hosted(t);
   host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });
@@ -545,14 +543,14 @@ test("the footer is drawn when its words change, and at no other time", async (t
   assert.deepEqual(host.statuses, [...new Set(host.statuses)]);
 });
 
-test("names and arguments of commands are completed as far as they are typed", async (t) => {
+test("names and arguments of commands are completed", async (t) => {
   const { host } = hosted(t);
   await host.emit("session_start", { reason: "startup" });
   /** @param {string} prefix @returns {string[] | undefined} */
   const completed = (prefix) => host.commands.get("lcm").getArgumentCompletions(prefix)?.map((/** @type {{ value: string }} */ { value }) => value);
   assert.deepEqual(completed("st"), ["stats"]);
   assert.ok((completed("") ?? []).length > 8);
-  assert.equal(completed("stats"), undefined, "a list that is still open would take the Enter");
+  assert.equal(completed("stats"), undefined, "an open list would take the Enter");
   assert.deepEqual(completed("help ex"), ["help export"]);
   assert.deepEqual(completed("export --"), ["export --md", "export --jsonl", "export --html", "export --all", "export --force"]);
   assert.deepEqual(completed("export --jsonl --a"), ["export --jsonl --all"]);
@@ -561,7 +559,7 @@ test("names and arguments of commands are completed as far as they are typed", a
   assert.equal(completed("search words --nothing"), undefined);
 });
 
-test("a Pi that lends no panel asks in dialogs", async (t) => {
+test("a Pi without panels uses dialogs", async (t) => {
   const { host, agentDir } = await configured(t, { status: false });
   host.plain.mode = "tui";
   host.plain.ui.select = async (/** @type {string} */ _title, /** @type {string[]} */ options) => options.find((line) => /^maxDepth|--global/.test(line));
@@ -575,7 +573,7 @@ test("a Pi that lends no panel asks in dialogs", async (t) => {
   assert.match(host.notifications.at(-1)?.message ?? "", /Nothing found|To read one in full/);
 });
 
-test("a Pi that does not say how it talks with its user is known by what it was started with", async (t) => {
+test("the mode of a Pi that does not report it comes from its arguments", async (t) => {
   const { host } = hosted(t);
   delete host.plain.mode;
   await host.emit("session_start", { reason: "startup" });
@@ -583,7 +581,7 @@ test("a Pi that does not say how it talks with its user is known by what it was 
   assert.match(host.notifications.at(-1)?.message ?? "", /^\/lcm help/);
 });
 
-test("a compaction that another extension's replaced is told of once, and nothing is claimed", async (t) => {
+test("a compaction replaced by another extension's is reported once, and not claimed as ours", async (t) => {
   const { host } = hosted(t, { answer: async () => reply("Talk\nMuch was said.") });
   host.history.talk(20);
   await host.emit("session_start", { reason: "startup" });

@@ -1,6 +1,4 @@
-/**
- * What `npm test` leaves to `npm run test:all`: hosts, never behaviors. And docs/tests.md, which says so, is what the tests say.
- */
+/** `npm test` leaves hosts to `npm run test:all`, never behaviors; and docs/tests.md matches the tests. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -21,7 +19,7 @@ test("npm test proves every behavior on some host", () => {
   assert.deepEqual(all.filter(({ quick }) => quick.length === 0), []);
 });
 
-test("npm test lives a session in each mode, on each Pi and on each Node", () => {
+test("npm test runs a session in each mode, on each Pi and on each Node", () => {
   const lives = all.filter(({ file }) => file.endsWith("hosts/lifecycle.test.mjs")).map(({ behavior, quick }) => ({ mode: behavior.split(", ").at(-1), hosts: quick }));
   assert.deepEqual(lives.map(({ mode }) => mode), ["print", "json", "rpc", "TUI"]);
   const versions = new Set(allHosts.map(({ version }) => version));
@@ -32,7 +30,7 @@ test("npm test lives a session in each mode, on each Pi and on each Node", () =>
   for (const { name } of allHosts) assert.ok(all.some(({ quick }) => quick.includes(name)), name);
 });
 
-test("docs/tests.md is what the tests say", () => {
+test("docs/tests.md is up to date", () => {
   const found = readFileSync(path.join(root, "docs", "tests.md"), "utf8");
   assert.equal(found, page(all), "`node scripts/list-tests.mjs --write` writes it");
 });

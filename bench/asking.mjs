@@ -1,4 +1,4 @@
-/** A conversation in a store of its own, and what `lcm_grep` answers about it. */
+/** A conversation in a separate store, and the answers of `lcm_grep` about it. */
 import { createHash } from "node:crypto";
 import { openEngine, slices } from "./stores.mjs";
 
@@ -32,7 +32,7 @@ export async function historyOf(folder, session, messages, apart) {
     const { engine } = await stored(session + 1 + at, all.filter((place) => apart?.[place] === name));
     await engine.close();
   }
-  // What is being asked is no answer: so something else is asked last.
+  // The last request is never a result, so another one is added after it.
   const asking = { role: "user", content: "Look that up, please.", timestamp: messages.at(-1).timestamp };
   const { engine, leaf } = await stored(session, apart ? [] : all, [asking]);
   return {

@@ -1,9 +1,8 @@
-//! The floor of bulk ingest: the same rows and the same index entries inserted into the same schema by a bare loop.
+//! The floor of bulk ingest: a bare loop that inserts the same rows and index entries into the same schema.
 //!
-//! `bare_loop <database> <session file> <folder> <messages in a transaction>` takes the rows from a database that the
-//! product has filled and the texts of the index from the session it was filled with, all of it before the clock starts. So
-//! what is timed is SQLite at work: no hash, no JSON, no compression, no question whether a row is there. It prints
-//! the milliseconds.
+//! `bare_loop <database> <session file> <folder> <messages in a transaction>` reads the rows from a database
+//! that the product has filled, and the texts of the index from its session, before the clock starts. So it
+//! only times SQLite: no hashes, JSON, compression or lookups. It prints the milliseconds.
 
 #![expect(clippy::print_stdout, reason = "whoever started it reads the figure from there")]
 
@@ -59,7 +58,7 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// What is to be inserted, in order.
+/// The rows to insert, in order.
 fn pieces(source: &Connection, session: &Path) -> Outcome<Vec<Piece>> {
     let (messages, entries) = (rows(source, "messages")?, rows(source, "entries")?);
     let mut pieces = Vec::new();
@@ -76,7 +75,7 @@ fn pieces(source: &Connection, session: &Path) -> Outcome<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// An empty database as the product makes them.
+/// An empty database with the product's schema.
 fn same_schema(source: &Connection, path: &Path) -> Outcome<Connection> {
     if path.exists() {
         fs::remove_file(path)?;
@@ -89,7 +88,7 @@ fn same_schema(source: &Connection, path: &Path) -> Outcome<Connection> {
     }
     target.pragma_update(None, "secure_delete", true)?;
     target.pragma_update(None, "wal_autocheckpoint", 256)?;
-    // An index of SQLite's own makes its tables by itself.
+    // SQLite creates the tables of a full-text index itself.
     let mut query = source.prepare(
         "SELECT sql FROM sqlite_schema
           WHERE sql IS NOT NULL AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\' ORDER BY rowid",

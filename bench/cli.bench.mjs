@@ -1,8 +1,8 @@
 /**
- * What a line of `pi-lcm` takes beyond Node's own start, over a history of 100,000 messages.
+ * The time of a `pi-lcm` command beyond Node's own start, with a history of 100,000 messages.
  *
- * Each line is a process of its own, as in a shell, and between two of them Node starts with nothing to do: that is the floor. The
- * database is in the system's memory, as that of a project somebody works in is.
+ * Each command is a separate process, as in a shell; between two of them Node starts with nothing to do, which is the floor. The database
+ * is in the system's cache, like that of an active project.
  */
 import { spawnSync } from "node:child_process";
 import path from "node:path";

@@ -1,8 +1,8 @@
 /**
- * What a compaction takes beside its model calls: from nothing, and when all was written ahead.
+ * The time of a compaction besides its model calls: from nothing, and with all summaries ready.
  *
- * The model takes the same time for each answer, and as many are asked at once as the settings say. So the floor of a
- * compaction from nothing is that time for each round of calls, depth after depth; one whose summaries are ready has none.
+ * The model takes the same time for each answer, and the settings limit parallel calls. So the floor of a compaction from nothing is that
+ * time per round of calls, depth after depth; with ready summaries it is zero.
  */
 import { entries } from "./corpus.mjs";
 import { median, ratio, time, timed } from "./measure.mjs";
@@ -58,14 +58,14 @@ async function compacted(context, name, ahead) {
   const engine = await openEngine(context.folder(name), 0, { LCM_COMPACTION_MODELS: "bench/model", LCM_LEAF_PASS_CONCURRENCY: String(AT_ONCE) });
   const session = [...entries(0, MESSAGES)];
   engine.handOver(JSON.stringify(session));
-  // In life a message is stored when it is said, and not all of them when they are compacted.
+  // In reality messages are stored as they arrive, and not when they are compacted.
   await engine.flush();
   const leafId = session[MESSAGES - 1].id;
   const contextTokens = 200_000;
   let calls = 0;
   if (ahead) {
     await engine.prepare(JSON.stringify({ leafId, contextTokens, contextWindow: WINDOW }), model());
-    // What was asked ahead is nothing that Pi waits for.
+    // Pi does not wait for work ahead.
     await engine.flush();
   }
   const request = { leafId, firstKeptEntryId: session[firstKept(session)].id, tokensBefore: contextTokens, reason: "threshold", contextWindow: WINDOW, reserveTokens: 16_384 };
@@ -80,7 +80,7 @@ async function compacted(context, name, ahead) {
   return { ms, floor: rounds * MODEL_MS };
 }
 
-/** The first message that Pi keeps: it counts a quarter of the characters. @param {any[]} session */
+/** The first message that Pi keeps; Pi estimates a token as four characters. @param {any[]} session */
 function firstKept(session) {
   const characters = (/** @type {any} */ { text, thinking, name, arguments: given }) => (text ?? thinking ?? name + JSON.stringify(given)).length;
   const size = (/** @type {any} */ content) => (typeof content === "string" ? content.length : content.reduce((/** @type {number} */ sum, /** @type {any} */ block) => sum + characters(block), 0));
@@ -93,7 +93,7 @@ function firstKept(session) {
 }
 
 /**
- * A model as Pi would bring it, on a line of its own.
+ * A model like Pi's, on a timer.
  * @param {() => void} [onCall]
  */
 function model(onCall = () => {}) {

@@ -1,9 +1,9 @@
 /**
- * A session of any length that is made like those people have: the kinds of messages in the shares and sizes of coding
- * sessions, and texts that were written by people, out of the packages that the lock file pins.
+ * A session of any length like real ones: kinds of messages with the shares and sizes of coding sessions, and texts written by people, from
+ * the locked packages.
  *
- * What a store takes depends on the texts more than on anything else, and made-up words pack badly. An agent comes back to the
- * same few dozen files all the time, and so does this.
+ * The size of a store depends mostly on the texts, and made-up words compress badly. An agent reads the same few dozen files again and
+ * again, and so does this session.
  */
 import { readFileSync, readdirSync, statSync } from "node:fs";
 import path from "node:path";
@@ -12,11 +12,11 @@ import { Dice, header, sessionId } from "./corpus.mjs";
 
 /** Packages with sources and with prose. */
 const PACKAGES = ["typescript/lib", "@earendil-works/pi-coding-agent/docs", "@earendil-works/pi-coding-agent/dist", "@types/node", "@xterm/headless"];
-/** Files that are read again and again. */
+/** Files that are read repeatedly. */
 const FAVOURITES = 60;
 const START = Date.parse("2026-03-02T08:00:00.000Z");
 
-/** What happens how often, in percent. */
+/** The kinds of turns, in percent. */
 const TURNS = [
   { share: 46, tool: "bash", result: [40, 250, 600, 5000] },
   { share: 30, tool: "edit", result: [250, 900, 1800, 6000] },
@@ -24,7 +24,7 @@ const TURNS = [
   { share: 11, tool: "" },
 ];
 
-/** Files with text, the same in the same order each time. */
+/** Text files, the same in the same order each time. */
 function texts() {
   const files = PACKAGES.flatMap((name) => {
     const folder = path.join(root, "node_modules", name);
@@ -56,7 +56,7 @@ export function composed(session, cwd, bytes) {
     while (text.length < length) text += `${prose[dice.below(prose.length)]} `;
     return text.slice(0, length);
   };
-  /** Mostly small, now and then large. @param {number[]} quartiles */
+  /** Mostly small, sometimes large. @param {number[]} quartiles */
   const size = (quartiles) => {
     const quarter = dice.below(4);
     const from = quarter === 0 ? 20 : quartiles[quarter - 1];

@@ -1,9 +1,8 @@
 /**
- * Histories to measure with: sessions as Pi writes them, of messages of about 2 KB, the same ones each time.
+ * Histories for benchmarks: sessions in Pi's format with messages of about 2 KB, the same each time.
  *
- * What is measured depends on the texts: an index of one sentence repeated is small and quick. So words come as often as
- * words do (few of them all the time, most hardly ever), prose alternates with code and with what tools print, and no two
- * messages are alike.
+ * Results depend on the texts: an index of one repeated sentence is small and fast. So word frequencies are realistic (few words are
+ * common, most are rare), prose alternates with code and tool output, and no two messages are equal.
  */
 
 const COMMON = `the of and to in is that it for was on are as with be this by from have not or but what all were when we there can an
@@ -20,12 +19,12 @@ retri timeout socket buffer stream cursor snapshot replic partit shard lease loc
   .filter(Boolean);
 const ENDINGS = ["e", "er", "ed", "ing", "es", "able", "ation", "ator", "less", "ment", "ity", "al", "or", "ful", "ness", "ify", "ive", "ism"];
 const FRONTS = ["", "re", "un", "pre", "sub", "over", "inter", "non", "multi", "de", "co", "mis"];
-/** Few words all the time, most hardly ever. */
+/** Few words are common, most are rare. */
 const WORDS = [...COMMON, ...FRONTS.flatMap((front) => ENDINGS.flatMap((end) => STEMS.map((stem) => front + stem + end)))];
 
 const START = Date.parse("2026-03-02T08:00:00.000Z");
 
-/** Numbers that are the same for the same seed. */
+/** Random numbers that are the same for the same seed. */
 export class Dice {
   #state;
 
@@ -47,7 +46,7 @@ export class Dice {
     return Math.floor(this.next() * limit);
   }
 
-  /** A word, the n-th with a chance of about 1/n. */
+  /** A word; the n-th has a probability of about 1/n. */
   word() {
     return WORDS[Math.floor(WORDS.length ** this.next()) - 1];
   }
@@ -102,8 +101,8 @@ export const sessionId = (session) => `019a4f00-0000-7000-8000-${String(session)
 export const header = (session, cwd) => ({ type: "session", version: 3, id: sessionId(session), timestamp: new Date(START).toISOString(), cwd });
 
 /**
- * The entries of a session, one after the other.
- * @param {number} session its number, which makes its texts
+ * The entries of a session, in order.
+ * @param {number} session its number, which determines its texts
  * @param {number} count of messages
  * @param {number} [size] characters of each message's JSON, about
  */
@@ -120,7 +119,7 @@ export function* entries(session, count, size = 2048) {
 }
 
 /**
- * One message as Pi would append it: a question, a tool's call, its result, an answer, in turns.
+ * One message in Pi's format: a question, a tool call, its result and an answer, alternately.
  * @param {Dice} dice
  * @param {number} n
  * @param {number} timestamp

@@ -1,4 +1,2 @@
-/**
- * An extension that does nothing, to compare with.
- */
+/** An empty extension, for comparison. */
 export default function nothing() {}

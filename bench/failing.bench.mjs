@@ -1,8 +1,8 @@
 /**
- * What a compaction takes by itself when every model call fails: extracts of all messages, and the block over them.
+ * The time of a compaction when every model call fails: extracts of all messages, and the block over them.
  *
- * The failure comes at once, so that what is measured is the engine's own time. The floor is what nobody can leave out: the
- * same messages read from the database, unpacked and parsed, once, on one thread.
+ * The calls fail at once, so only the engine's own time is measured. The floor is the unavoidable part: reading the same messages from the
+ * database, unpacking and parsing them, once, on one thread.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -27,14 +27,14 @@ export async function run(context) {
   const times = [];
   /** @type {number[]} */
   const floors = [];
-  /** Of the processor: the compaction's, and the floor's. @type {[number[], number[]]} */
+  /** Processor time of the compaction, and of the floor. @type {[number[], number[]]} */
   const [worked, floorWorked] = [[], []];
   let calls = 0;
   let block = 0;
   let bytes = 0;
   for (let round = 0; round < ROUNDS; round++) {
     context.say(`compacting without a model, round ${round + 1} of ${ROUNDS} …`);
-    // A store of its own each time: what was summarized once would be there.
+    // A new store each time: summaries made once would be reused.
     const folder = await copyOf(context, MESSAGES);
     const read = await timed(() => spent(floorWorked, () => readAll(databaseIn(folder))));
     floors.push(read.ms);
@@ -81,7 +81,7 @@ export async function run(context) {
 }
 
 /**
- * What work gives, its time of the processor noted in ms: on a machine that is shared the clock tells more of the others.
+ * Returns the result of `work` and records its processor time in ms: on a shared machine the wall clock mostly measures others.
  * @template T
  * @param {number[]} times
  * @param {() => T | Promise<T>} work

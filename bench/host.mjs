@@ -1,7 +1,7 @@
 /**
- * The extension as Pi runs it, in this process: the real `index.js` and Pi's own session tree, with the rest of Pi played.
+ * The extension as Pi runs it, in this process: the real `index.js` and Pi's own session tree, with a fake rest of Pi.
  *
- * What is measured here is the JavaScript thread, which the real Pi does not let anybody look at from outside.
+ * This measures the JavaScript thread, which the real Pi does not expose.
  */
 import { SessionManager } from "@earendil-works/pi-coding-agent";
 import losslessContext, { loadEngine } from "../index.js";
@@ -12,7 +12,7 @@ import { projectFolder, sessionFile } from "./stores.mjs";
 
 const native = loadEngine();
 
-/** A model whose prices are known, and no other. */
+/** A model with known prices; there is no other. */
 const MODEL = {
   model: { provider: "made", id: "model", contextWindow: 200_000, cost: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 } },
   modelRegistry: { find: () => undefined, getAll: () => [], hasConfiguredAuth: () => false },
@@ -26,9 +26,9 @@ export class Host {
   #shown = () => {};
   /** The session's tree. @type {any} */
   manager;
-  /** How full the context is, as Pi tells it. @type {{ tokens: number, contextWindow: number } | undefined} */
+  /** The context's size as Pi reports it. @type {{ tokens: number, contextWindow: number } | undefined} */
   usage;
-  /** Told of the engine when it is open. @type {(engine: Engine) => void} */
+  /** Called with the engine when it is open. @type {(engine: Engine) => void} */
   onEngine = () => {};
 
   /**
@@ -40,7 +40,7 @@ export class Host {
     process.env.LCM_DB_DIR = folder;
     const cwd = projectFolder();
     this.manager = SessionManager.inMemory(cwd, undefined, /** @type {any[]} */ ([header(session, cwd), ...entries]));
-    // Pi's own file is none of ours, and writing it would be measured too.
+    // Pi's own session file is not part of the extension, and writing it would be measured too.
     this.manager.getSessionFile = () => sessionFile(session);
     this.manager.getSessionDir = () => folder;
     const ui = { notify: () => {}, setStatus: (/** @type {string} */ _key, /** @type {string} */ text) => this.#shown(text) };
@@ -50,7 +50,7 @@ export class Host {
     losslessContext(/** @type {any} */ (pi));
   }
 
-  /** Starts the session. @returns {Promise<Engine>} when its past is handed over and the footer shows it */
+  /** Starts the session. @returns {Promise<Engine>} once its history is handed over and the footer shows it */
   async start() {
     const { Engine } = native;
     const shown = new Promise((resolve) => (this.#shown = resolve));

@@ -1,9 +1,8 @@
 /**
- * How fast a long history is taken in: handed over in slices, as at a session's first start, and imported from its file.
+ * The speed of ingesting a long history: handed over in slices, as at a session's first start, and imported from its file.
  *
- * The floor is `bare_loop.rs`: a loop that inserts the same rows and the same index entries into the same schema, once in the
- * same transactions and once in a single one. The product reads, hashes and compresses beside that, and looks whether a
- * message is there already.
+ * The floor is `bare_loop.rs`: a loop that inserts the same rows and index entries into the same schema, once in the same transactions and
+ * once in a single one. The product also reads, hashes, compresses, and looks up whether a message exists.
  */
 import { readFileSync } from "node:fs";
 import { cargoEnvironment } from "../scripts/build.mjs";
@@ -18,7 +17,7 @@ import { databaseIn, openEngine, sessionFileOf, slices } from "./stores.mjs";
 
 const MESSAGES = 8_000;
 const ROUNDS = 3;
-/** Of the loop's rate. */
+/** The required share of the loop's rate. */
 const SHARE = 0.5;
 
 export const title = `taking in ${number(MESSAGES)} messages at once`;
@@ -83,7 +82,7 @@ async function handOver(folder, inSlices) {
  * @param {string} file
  */
 async function importFile(folder, file) {
-  // What was read from the disk before is in the system's memory.
+  // Puts the file into the system's cache.
   readFileSync(file);
   const engine = await openEngine(folder, 1);
   const { ms, value } = await timed(() => engine.command(JSON.stringify({ line: `import ${file}`, folders: { sessionDir: folder, allSessions: folder } })));

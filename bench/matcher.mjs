@@ -1,8 +1,8 @@
 /**
- * A process that asks a database for the bare part of a search: which passages hold one of these words, unranked, and how
- * long all texts take to be read, packed as they are.
+ * Runs the bare part of a search on a database: which passages contain one of these words, unranked, and the time to read all texts, still
+ * packed.
  *
- * A process of its own: two copies of SQLite in one would take each other's locks away.
+ * It is a separate process: two copies of SQLite in one process would release each other's locks.
  */
 import { DatabaseSync } from "node:sqlite";
 

@@ -1,8 +1,8 @@
 /**
- * Times made into figures, and figures into a table.
+ * Turns times into figures, and figures into a table.
  *
- * A machine is quick or slow, alone or shared; so a figure stands beside its floor, which is what the same machine needs in
- * the same run for the part that nobody can leave out.
+ * Machines differ in speed and load, so each figure is next to its floor: the time that the same machine needs in the same run for the
+ * unavoidable part.
  */
 
 import { setFlagsFromString } from "node:v8";
@@ -13,27 +13,27 @@ import { runInNewContext } from "node:vm";
  * @typedef {object} Figure
  * @property {string} what was measured
  * @property {string} measured
- * @property {string} floor what it is held against; empty where there is nothing
- * @property {string} ratio of the two; empty where there is none
- * @property {string} asked the figure to reach; empty for what is told for the sake of the others
- * @property {boolean} [reached] absent where nothing is asked
+ * @property {string} floor for comparison; may be empty
+ * @property {string} ratio of the two; may be empty
+ * @property {string} asked the goal; empty if the figure is for information
+ * @property {boolean} [reached] absent without a goal
  */
 
 /**
- * What a benchmark gets.
+ * The context of a benchmark.
  * @typedef {object} Context
  * @property {number} messages in the largest store
- * @property {(line: string) => void} say tells how far it is
- * @property {(name: string) => string} folder makes an empty folder that goes when all is measured
+ * @property {(line: string) => void} say prints progress
+ * @property {(name: string) => string} folder makes an empty folder that is deleted at the end
  */
 
 /**
- * What a benchmark is: each file of this folder that ends in `.bench.mjs`.
+ * A benchmark: each file of this folder that ends in `.bench.mjs`.
  * @typedef {{ title: string, run: (context: Context) => Promise<Figure[]> }} Benchmark
  */
 
 /**
- * The value that this part of the values does not exceed.
+ * The smallest value that at least this share of the values does not exceed.
  * @param {number[]} values
  * @param {number} part between 0 and 1
  */
@@ -48,7 +48,7 @@ export const median = (values) => quantile(values, 0.5);
 /** @param {number[]} values */
 export const longest = (values) => values.reduce((one, other) => Math.max(one, other), 0);
 
-/** A time in words. @param {number} ms */
+/** A time as text. @param {number} ms */
 export function time(ms) {
   const size = Math.abs(ms);
   if (size < 1) return `${(ms * 1000).toFixed(size < 0.1 ? 1 : 0)} µs`;
@@ -56,7 +56,7 @@ export function time(ms) {
   return `${(ms / 1000).toFixed(2)} s`;
 }
 
-/** A whole number in words. @param {number} value */
+/** A whole number as text. @param {number} value */
 export const number = (value) => Math.round(value).toLocaleString("en");
 
 /** @param {number} bytes */
@@ -66,7 +66,7 @@ export const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 export const ratio = (value, floor) => `${(value / floor).toFixed(2)} ×`;
 
 /**
- * How long something takes.
+ * Measures the time of `work`.
  * @template T
  * @param {() => T | Promise<T>} work
  * @returns {Promise<{ ms: number, value: T }>}
@@ -77,7 +77,7 @@ export async function timed(work) {
   return { ms: performance.now() - began, value };
 }
 
-/** What a benchmark has left behind would else be collected while something is measured, on the cores that this needs. */
+/** Otherwise garbage of an earlier benchmark would be collected during a measurement, on the same cores. */
 export function collectGarbage() {
   setFlagsFromString("--expose-gc");
   runInNewContext("gc")();
@@ -99,7 +99,7 @@ export function table(figures) {
 }
 
 /**
- * Rows as a table in Markdown, the first being its head; numbers stand to the right.
+ * Rows as a Markdown table; the first is the header, and numbers are right-aligned.
  * @param {string[][]} rows
  */
 export function markdown(rows) {

@@ -1,9 +1,8 @@
 /**
- * Whether anybody has to wait while a long history is taken in: the writer for its index, a reader for the writer, Pi for
- * either.
+ * Whether anyone waits while a long history is ingested: the writer for its index, a reader for the writer, Pi for either.
  *
- * The index is a set of sorted pieces that are merged as they grow in number. A merge that is done at once stalls the
- * transaction it falls into, and the larger the index the longer. The floor of each wait is its own median in the same run.
+ * The index is a set of sorted segments that are merged as their number grows. A merge all at once stalls its transaction, the longer the
+ * larger the index. The floor of each wait is its own median in the same run.
  */
 import { fork } from "node:child_process";
 import { statSync } from "node:fs";
@@ -16,10 +15,10 @@ import { SESSION, copyOf, databaseIn, openEngine, slices } from "./stores.mjs";
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
 const MESSAGES = 20_000;
-/** What nobody notices. */
+/** The limit of what a user notices. */
 const NOTICED_MS = 250;
 const LOG_BYTES = 32e6;
-/** Another session's reader asks this often. */
+/** How often another session's reader queries. */
 const READ_EVERY_MS = 5;
 
 export const title = "the longest wait while messages are taken in";
@@ -60,7 +59,7 @@ async function observed({ say }, folder, session, pieces, how) {
     last = now;
   }, 1);
   for (const { json, entries: count } of pieces) {
-    // Making the messages is not the product's.
+    // Making the messages is not part of the product.
     last = performance.now();
     const before = performance.now();
     const { error } = JSON.parse(engine.handOver(json));
@@ -91,13 +90,13 @@ async function observed({ say }, folder, session, pieces, how) {
 }
 
 /**
- * A process that reads from the database all the while, as another session would.
+ * A process that reads from the database continuously, as another session would.
  * @param {string} database
  */
 function readerOf(database) {
   const reader = fork(path.join(import.meta.dirname, "reader.mjs"), [database, String(READ_EVERY_MS)]);
   return {
-    /** @returns {Promise<number[]>} how long each reading took, in ms */
+    /** @returns {Promise<number[]>} the time of each read, in ms */
     stop: () =>
       new Promise((resolve, reject) => {
         reader.once("message", (times) => resolve(/** @type {number[]} */ (times)));

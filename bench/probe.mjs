@@ -1,7 +1,7 @@
 /**
- * The extension as Pi loads it, with a clock around what Pi waits for: reading `index.js`, wiring it in, `session_start`.
+ * The extension as Pi loads it, with a clock around everything Pi waits for: loading `index.js`, calling it, `session_start`.
  *
- * The times go into the file that `LCM_BENCH_PROBED` names.
+ * The times are written to the file `LCM_BENCH_PROBED`.
  */
 import { writeFileSync } from "node:fs";
 

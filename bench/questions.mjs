@@ -1,9 +1,9 @@
 /**
- * Questions about a session, each with the messages that answer it, made from the session itself.
+ * Questions about a session, each with the messages that answer it, generated from the session itself.
  *
- * What stands in few messages is asked for in the ways an agent asks: as it stands, taken apart, half remembered, with another
- * ending, in other words, misspelt, as a question. A message answers if it holds all that the question is about; `evidence` is
- * what must stand in a snippet so that no second call is needed.
+ * Rare texts are asked for in the ways of an agent: verbatim, split, half remembered, with another ending, in other words, misspelled, as a
+ * question. A message is an answer if it has everything the question is about; `evidence` must be in a snippet so that no second call is
+ * needed.
  */
 import { Dice } from "./corpus.mjs";
 
@@ -15,20 +15,20 @@ import { Dice } from "./corpus.mjs";
  * @property {number[]} answers positions of the messages
  */
 
-/** More messages than this hold it: then it is nothing to look for. */
+/** A text in more messages than this is not worth searching for. */
 const RARE = 3;
-/** The same for runs of ideographs, of which the made sessions have few. */
+/** The same for runs of ideographs, of which the made-up sessions have few. */
 const RARE_RUN = 30;
 const FUNCTION = new Set(
   `a about after all also am an and any are as at be been before but by can could did do does first for from get had has have how i if in into is it
 its just let me more my no not of on one only or our out please should so some still that the their then there these they this to two us use used was we
 were what when where which who why will with would you your`.split(/\s+/),
 );
-/** Two names of one thing that people mix. */
+/** Two names of one thing that people confuse. */
 const SHORT = [["configuration", "config"], ["directory", "dir"], ["database", "db"], ["repository", "repo"], ["function", "fn"], ["parameter", "param"], ["environment", "env"], ["authentication", "auth"], ["document", "doc"], ["migration", "migrate"], ["maximum", "max"], ["decisions", "decided"]];
 const ALIKE = [["error", "failure"], ["remove", "delete"], ["fix", "repair"], ["twice", "duplicate"], ["customer", "client"], ["invoice", "bill"], ["change", "modify"], ["wrong", "incorrect"], ["find", "search"], ["begin", "start"]];
 
-/** What search looks at, as far as this page needs it. @param {any} message @returns {string} */
+/** The text that search covers, as far as needed here. @param {any} message @returns {string} */
 export function textOf(message) {
   /** @type {(value: any) => string[]} */
   const strings = (value) => (typeof value === "string" ? [value] : value && typeof value === "object" ? Object.values(value).flatMap(strings) : []);
@@ -90,7 +90,14 @@ export function questionsAbout(messages, seed, each) {
   const sentences = said.flatMap((text) => text.split(/(?<=[.!?])\s+|\n/)).filter((sentence) => sentence.length > 30 && sentence.length < 400);
   const telling = (/** @type {string} */ text) => (text.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? []).filter((word) => !FUNCTION.has(word) && !/^\p{Script=Han}/u.test(word));
   const some = (/** @type {string} */ text, /** @type {number} */ count) => shuffled(telling(text)).slice(0, count);
-  /** A question in words of one sentence. @param {string} kind @param {string[]} from @param {number} count @param {(words: string[], sentence: string) => string | undefined} ask */
+  /**
+   * A question made of words from one sentence.
+   *
+   * @param {string} kind
+   * @param {string[]} from
+   * @param {number} count
+   * @param {(words: string[], sentence: string) => string | undefined} ask
+   */
   const inWords = (kind, from, count, ask) =>
     add(kind, from, (sentence) => {
       const chosen = some(sentence, count);

@@ -1,7 +1,7 @@
 /**
- * A process that reads a few rows and searches a word of a database again and again, and tells how long each time took.
+ * Reads a few rows and searches for a word in a database continuously, and reports each time.
  *
- * A process of its own: two copies of SQLite in one would take each other's locks away.
+ * It is a separate process: two copies of SQLite in one process would release each other's locks.
  */
 import { DatabaseSync } from "node:sqlite";
 

@@ -1,10 +1,9 @@
 /**
- * Finding: how often what was asked for is among the first results, of which kinds, at what length of the answer.
+ * Recall: how often the answer is among the first results, by kind of question, and the length of the answers.
  *
- * Asked is what the sessions themselves hold (`questions.mjs`). Sessions that search was tuned on are kept apart from those
- * that are reported. Beside it stands a floor: every word must match, the newest message first, as simple searches do; and a
- * textbook ranking of whole messages (BM25). `LCM_BENCH_SESSIONS` names session files to ask about instead, one after the other
- * with `:` between; `LCM_BENCH_HALF=tuned` asks the half for tuning; `LCM_BENCH_MISSES=1` prints what was not found.
+ * The questions come from the sessions (`questions.mjs`). Sessions for tuning are separate from those for reporting. There are two floors:
+ * every word must match, newest message first, like simple searches; and a textbook ranking of whole messages (BM25). `LCM_BENCH_SESSIONS`
+ * names other session files, separated by `:`; `LCM_BENCH_HALF=tuned` uses the tuning half; `LCM_BENCH_MISSES=1` prints misses.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +21,7 @@ import { worklogs } from "./worklog.mjs";
 
 export const title = "how often what was asked for is found, beside every word must match, newest first, and BM25 over whole messages";
 
-/** Questions of one kind about one session. */
+/** Questions per kind and session. */
 const EACH = 12;
 
 /** @param {Context} context @returns {Promise<Figure[]>} */
@@ -90,7 +89,7 @@ async function asked(context, log, n) {
   return outcomes;
 }
 
-/** Two searches as textbooks have them. @param {string[]} texts */
+/** Two textbook searches. @param {string[]} texts */
 function plain(texts) {
   const wordsOf = (/** @type {string} */ text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
   const bags = texts.map((text) => {
@@ -133,5 +132,5 @@ const share = (outcomes, fits) => mean(outcomes.map((outcome) => (fits(outcome) 
 /** @param {number[]} values */
 const mean = (values) => (values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : 0);
 
-/** Half of the interval that holds the true share in 95 of 100 cases. @param {number} share @param {number} count */
+/** Half the width of the 95 % confidence interval of a share. @param {number} share @param {number} count */
 const spread = (share, count) => (1.96 * Math.sqrt((share * (1 - share)) / Math.max(1, count))).toFixed(3);

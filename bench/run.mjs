@@ -1,8 +1,8 @@
 /**
  * The driver behind `npm run bench`: `npm run bench -- [name …] [--messages N]`.
  *
- * Each benchmark is a file `<name>.bench.mjs` that says what it measures. They run one after the other, since two at once
- * would measure each other. The exit code says whether every figure that is asked was reached.
+ * Each benchmark is a file `<name>.bench.mjs` that describes what it measures. They run one after the other, since two at once would
+ * measure each other. The exit code tells whether every goal was reached.
  */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -48,7 +48,7 @@ try {
     figures.push(...found);
     context.say("");
     process.stdout.write(`\n${name}: ${title}\n\n${table(found)}\n(${number((performance.now() - began) / 1000)} s)\n`);
-    // What is not needed any more would be in the next one's way.
+    // Old files would get in the next benchmark's way.
     rmSync(scratch, { recursive: true, force: true });
   }
 } finally {

@@ -1,8 +1,8 @@
 /**
- * How long a search takes, kind by kind of question, in small and large histories; what it takes of memory, and of Pi's thread.
+ * The time of a search, by kind of question, in small and large histories; and its use of memory and of Pi's thread.
  *
- * The questions are made from what the stores hold, the same ones each time. The floor of a search in words is the bare index,
- * asked which passages hold one of its words; the floor of a regular expression is to read all rows without unpacking any.
+ * The questions come from the stores, the same each time. The floor of a word search is the bare index: which passages contain one of the
+ * words; the floor of a regular expression is reading all rows without unpacking them.
  */
 import { fork } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -19,17 +19,17 @@ import { SESSION, copyOf, databaseIn, openEngine } from "./stores.mjs";
 
 export const title = "how long a search takes";
 
-/** Questions of one kind. */
+/** Questions per kind. */
 const EACH = 40;
-/** Of so many the floor is measured. */
+/** The number of questions to measure the floor with. */
 const FLOORS = 6;
-/** Times that each regular expression is looked for. */
+/** Repetitions of each regular expression. */
 const REPEATED = 3;
-/** Messages at the beginning of each session that questions are made from. */
+/** Messages at the beginning of each session that the questions come from. */
 const ASKED_ABOUT = 400;
 const SEARCH_MS = 100;
 const BLOCKED_MS = 2;
-/** So often a search is asked again that seems to hold Pi's thread for longer. */
+/** Repetitions of a search that seems to block Pi's thread too long. */
 const AGAIN = 2;
 const MEMORY_BYTES = 150e6;
 const DENSE_MS = 300;
@@ -45,7 +45,7 @@ export async function run(context) {
   return figures;
 }
 
-/** In a store of that size. @param {Context} context @param {number} size @returns {Promise<Figure[]>} */
+/** Searches in a store of that size. @param {Context} context @param {number} size @returns {Promise<Figure[]>} */
 export async function searched(context, size) {
   const folder = await copyOf(context, size);
   const sessions = Math.max(1, size / SESSION);
@@ -130,23 +130,23 @@ async function matched({ say }, size, ask, floor, regexes, blocked) {
       floor: `${time(read)} to read ${gigabytes.toFixed(2)} GB`,
       ratio: ratio(ms, read),
       asked: goal?.what ?? "",
-      // A small history has nothing to be slow with; what is asked is asked of a gigabyte.
+      // A small history can't be slow; the goals are for a gigabyte.
       ...(goal && gigabytes >= 1 ? { reached: goal.reached } : {}),
     });
   }
   return figures;
 }
 
-/** What is asked of a store of so many sessions. @param {number} sessions */
+/** The questions for a store with this many sessions. @param {number} sessions */
 function asked(sessions) {
   const texts = Array.from({ length: sessions }, (_, session) => [...entries(session, ASKED_ABOUT)].map(({ message }) => textOf(message))).flat();
   const [kinds, regexes] = [questions(texts), patterns(texts)];
-  // Anew: a piece of a text keeps the whole of it.
+  // Copies, since a substring keeps the whole text alive.
   for (const made of [...kinds, ...regexes]) made.queries = structuredClone(made.queries);
   return { kinds, regexes };
 }
 
-/** Only these, where `LCM_BENCH_KINDS` names any. @param {{ kind: string }} of */
+/** Only these kinds, if `LCM_BENCH_KINDS` names any. @param {{ kind: string }} of */
 const wanted = ({ kind }) => (process.env.LCM_BENCH_KINDS ?? "").split(":").some((part) => kind.includes(part));
 
 /** @param {string[]} texts */
@@ -196,7 +196,7 @@ function patterns(texts) {
   const name = texts.join("\n").match(/\b[a-z]{8,}_[a-z]{8,}\b/)?.[0] ?? "";
   const selective = (/** @type {{ ms: number, bytes: number }} */ { ms, bytes }) => ({ what: `≤ ${time(SELECTIVE_MS)} a GB`, reached: ms <= SELECTIVE_MS * (bytes / 1e9) });
   const dense = (/** @type {{ ms: number }} */ { ms }) => ({ what: `≤ ${time(DENSE_MS)}`, reached: ms <= DENSE_MS });
-  // By the time that all cores spent on it: whatever else they do meanwhile, and however many there are.
+  // Measured by the time of all cores, whatever else they do and however many there are.
   const plain = (/** @type {{ cpu: number, bytes: number }} */ { cpu, bytes }) => ({ what: `≥ ${number(BYTES_PER_S / 1e6)} MB/s a core`, reached: bytes / (cpu / 1000) >= BYTES_PER_S });
   return [
     { kind: "dense hits", queries: [String.raw`\d{3}`, "the|and", String.raw`src/\w+`], asked: dense },
@@ -208,8 +208,8 @@ function patterns(texts) {
 }
 
 /**
- * Searches, and measures how long the answer takes and how long Pi's thread was held for it. When this process collects its
- * garbage is not the search's doing; it leaves a few kilobytes.
+ * Searches, and measures the time of the answer and how long Pi's thread was blocked. Garbage collections in this process are not part of
+ * the search, which leaves a few kilobytes.
  * @param {import("../index.d.ts").Engine} engine
  */
 function asking(engine) {
@@ -217,9 +217,9 @@ function asking(engine) {
   let collecting = 0;
   const collections = new PerformanceObserver((list) => list.getEntries().forEach(({ duration }) => (collecting += duration)));
   collections.observe({ entryTypes: ["gc"] });
-  // What was collected is told a moment later.
+  // Garbage collections are reported a moment later.
   const told = () => new Promise((resolve) => setTimeout(resolve, 2));
-  // Linux tells a thread's own time as of its last rest, unless the time of the whole process was asked for right before.
+  // Linux reports a thread's time as of its last switch, unless the process's time was read right before.
   const clocks = () => ({ cpu: process.cpuUsage(), own: process.threadCpuUsage() });
   const once = async (/** @type {string} */ parameters) => {
     await told();
@@ -236,8 +236,8 @@ function asking(engine) {
   return async (/** @type {object} */ parameters) => {
     const json = JSON.stringify(parameters);
     const answer = await once(json);
-    // A thread that does nothing is charged some milliseconds now and then: for collecting in steps that nobody is told of, for another
-    // machine on the same processor. What a search does, it does each time.
+    // An idle thread is sometimes charged a few milliseconds, for unreported incremental collections or another machine on the same
+    // processor. A search's own time is the same each time.
     for (let again = 0; again < AGAIN && answer.blocked > BLOCKED_MS; again++) {
       answer.blocked = Math.min(answer.blocked, (await once(json)).blocked);
     }
@@ -264,7 +264,7 @@ function floorOf(database) {
   };
 }
 
-/** What this process takes, and took at most since this was asked last; nothing where the system does not tell. */
+/** This process's memory, and its peak since the last call; undefined if the system does not report it. */
 function memory() {
   try {
     const status = readFileSync("/proc/self/status", "utf8");

@@ -1,7 +1,7 @@
 /**
- * How long a session's end waits: what is queued has to be stored, and little more.
+ * The time that a session's end waits: the queue has to be stored, and little more.
  *
- * The floor is a flush of the same queue on a store that stays open: what remains is emptying the log and letting go.
+ * The floor is a flush of the same queue on a store that stays open: the rest is truncating the log and closing.
  */
 import { entries } from "./corpus.mjs";
 import { median, number, ratio, time, timed } from "./measure.mjs";
@@ -12,7 +12,7 @@ import { SESSION, copyOf, openEngine } from "./stores.mjs";
 
 const QUEUED = [0, 1, 100, 1000];
 const ROUNDS = 3;
-/** Beyond the flush: the log goes into the database. */
+/** Beyond the flush: the log is moved into the database. */
 const OWN_MS = 100;
 
 export const title = "a session's end, with so many messages queued";
@@ -49,7 +49,7 @@ export async function run(context) {
 }
 
 /**
- * An engine that was given so many messages one by one.
+ * An engine that got this many messages one by one.
  * @param {string} folder
  * @param {number} session
  * @param {number} count

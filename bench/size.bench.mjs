@@ -1,8 +1,8 @@
 /**
- * How large a store is beside the session file it keeps: index, identities and summaries included.
+ * The size of a store relative to its session file, including index, identities and summaries.
  *
- * The floor is the session file itself, which Pi writes anyway. Each session is stored message by message, compacted once, and
- * closed, as in use. `BENCH_SESSION=FILE` measures a session of your own.
+ * The floor is the session file itself, which Pi writes anyway. Each session is stored message by message, compacted once, and closed, as
+ * in use. `BENCH_SESSION=FILE` measures your own session.
  */
 import { readFileSync, statSync } from "node:fs";
 import path from "node:path";
@@ -58,7 +58,7 @@ async function measure(context, name, [header, ...entries], asked) {
   const history = new History({ cwd, id: header.id });
   const prose = entries.flatMap(({ message }) => (message?.role === "assistant" ? message.content : [])).filter(({ type }) => type === "text").map(({ text }) => text).join("\n");
   let summaries = 0;
-  // As long as summaries are, and in the session's own words.
+  // With the length of real summaries, in the session's own words.
   const answer = async () => reply(`Part ${++summaries}\n${prose.slice((summaries * 997) % (prose.length / 2)).slice(0, 1500)}`);
   const host = new FakeHost({ cwd, history, sessionFile: path.join(cwd, "session.jsonl"), answer });
   losslessContext(host.pi);

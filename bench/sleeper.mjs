@@ -1,6 +1,4 @@
-/**
- * A thread that sleeps until it is woken, and then works for as long as it is told: what a writer is to whoever wakes it.
- */
+/** A thread that sleeps until it is woken, and then works for a given time, like a writer. */
 import { workerData } from "node:worker_threads";
 
 const { bell, workMs } = workerData;

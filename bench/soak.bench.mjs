@@ -1,10 +1,9 @@
 /**
- * Many compactions of one session that grows: what a compaction costs must not depend on how much came before it, and
- * the DAG must grow deeper as slowly as a logarithm.
+ * Many compactions of one growing session: the cost of a compaction must not depend on the length of the history, and the depth of the DAG
+ * must only grow logarithmically.
  *
- * The model answers at once, at the length it is asked for. What counts is the processor's time, of all threads: on a machine
- * that is shared the clock tells more of the others. `SOAK=1000` runs more of them, in
- * a few minutes.
+ * The model answers at once, with the requested length. Processor time of all threads counts: on a shared machine the wall clock mostly
+ * measures others. `SOAK=1000` runs more of them, in a few minutes.
  */
 import { entries } from "./corpus.mjs";
 import { longest, median, number, ratio, time } from "./measure.mjs";
@@ -14,25 +13,29 @@ import { openEngine, slices } from "./stores.mjs";
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
 const ROUNDS = Number(process.env.SOAK ?? 100);
-/** How many lines the curve has. */
+/** The number of lines of the curve. */
 const LINES = 10;
-/** New messages between two compactions, and characters of each: some four leaf chunks. */
+/** New messages between two compactions, and characters of each: about four leaf chunks. */
 const [MESSAGES, SIZE] = [40, 1600];
 /** Messages that Pi keeps raw. */
 const KEPT = 6;
-/** The condensing threshold by default. */
+/** The default condensation threshold. */
 const THRESHOLD = 6;
-/** What counts as flat: the last tenth of the compactions to an early one. */
+/** The limit for flat: the last tenth of the compactions relative to an early one. */
 const FLAT = 1.5;
 const SESSION = 20_000;
 
 export const title = `${number(ROUNDS)} compactions of one growing session`;
 
-/** What a compaction came to; ms of the processor's. @typedef {{ ms: number, calls: number, messages: number, summaries: number, depth: number, tokens: number }} Round */
+/**
+ * A compaction's results; `ms` is processor time.
+ *
+ * @typedef {{ ms: number, calls: number, messages: number, summaries: number, depth: number, tokens: number }} Round
+ */
 
 /** @param {Context} context @returns {Promise<Figure[]>} */
 export async function run(context) {
-  // More tokens than an hour allows by default.
+  // More tokens than the default limit per hour.
   const engine = await openEngine(context.folder("soak"), SESSION, { LCM_MODEL_TOKENS_PER_HOUR: "1000000000" });
   const session = new Session(engine);
   /** @type {Round[]} */
@@ -45,7 +48,7 @@ export async function run(context) {
   return [...curve(rounds), ...verdicts(rounds)];
 }
 
-/** A session that goes on and is compacted, as Pi does it. */
+/** A session that grows and is compacted as in Pi. */
 class Session {
   #engine;
   #messages = entries(SESSION, Infinity, SIZE);
@@ -62,7 +65,7 @@ class Session {
     this.#engine = engine;
   }
 
-  /** Some more messages, then a compaction. @returns {Promise<Round>} */
+  /** Adds some messages and compacts. @returns {Promise<Round>} */
   async round() {
     const fresh = [];
     for (let n = 0; n < MESSAGES; n++) fresh.push(this.#below(this.#messages.next().value));
@@ -102,7 +105,7 @@ class Session {
 const FACTS = { model: { provider: "bench", id: "prompt", api: "none" }, auth: { ok: true }, oauth: false, ownStream: true };
 
 /**
- * An answer of about the length that is asked for.
+ * An answer of about the requested length.
  * @param {{ prompt: string }} request
  * @param {number} count
  */

@@ -1,10 +1,10 @@
 /**
- * What a start of Pi on a long session costs beyond Pi alone, and what it hands over.
+ * The cost of starting Pi on a long session beyond Pi alone, and what the start hands over.
  *
- * A user's start must not wait for the store: the engine opens and looks for what it lacks while Pi goes on. So what counts is
- * what Pi does wait for, reading `index.js` and its handler of `session_start`, and that is measured inside the real Pi. The
- * whole start is compared too, in turns with a Pi that has no extension and one that has an empty one (Pi loads its own
- * loader of extensions for the first); but Pi alone takes seconds that differ by more than all of ours.
+ * A start must not wait for the store: the engine opens and finds what it lacks while Pi continues. Pi only waits for loading `index.js`
+ * and its handler of `session_start`, which is measured in the real Pi. The whole start is also compared with a Pi without extensions and
+ * one with an empty one (the first extension makes Pi load its extension loader), in turns; but Pi alone takes seconds that vary by more
+ * than our whole cost.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,13 +22,13 @@ import { SESSION, copyOf, databaseIn, projectFolder, sessionFileOf } from "./sto
 
 const ROUNDS = 5;
 const BEYOND_MS = 30;
-/** Pi's thread may not stand still for longer than this at once, beyond what it does by itself. */
+/** The longest time that Pi's thread may be blocked at once, beyond Pi's own. */
 const BLOCKED_MS = 10;
-/** As long as a start takes, about. */
+/** About the time of a start. */
 const IDLE_MS = 200;
-/** Messages that a crash lost. */
+/** Messages that a crash has lost. */
 const LOST = 37;
-/** Where the fork leaves its parent, and how far it went on its own. */
+/** Where the fork leaves its parent, and how long it is. */
 const FORK = { shared: 90_000, own: 25 };
 
 export const title = "a start on a session of 100,000 messages, beyond Pi alone, and what it hands over";
@@ -44,7 +44,7 @@ async function inPi(context) {
   const store = await copyOf(context, SESSION);
   const agentDir = context.folder("agent");
   const probed = path.join(agentDir, "probed.json");
-  // No model is asked anything.
+  // No model is called.
   writeAgentDir(agentDir, { url: "http://127.0.0.1:9" });
   const start = async (/** @type {string | undefined} */ loaded) => {
     const env = { LCM_DB_DIR: store, LCM_BENCH_PROBED: probed };
@@ -64,7 +64,7 @@ async function inPi(context) {
   const probes = [];
   for (let round = 0; round <= ROUNDS; round++) {
     context.say(`starting Pi, round ${round} of ${ROUNDS} …`);
-    // In turns who is first: what the first one leaves in the caches serves the others.
+    // Take turns in being first: the first one fills the caches for the others.
     for (const [name, loaded] of round % 2 === 0 ? variants : variants.toReversed()) {
       const ms = await start(loaded);
       if (round > 0) times[name].push(ms);
@@ -92,7 +92,7 @@ async function inPi(context) {
 }
 
 /**
- * The median of the differences between two kinds of start, and how far they lie apart.
+ * The median difference between two kinds of start, and their spread.
  * @param {string} what
  * @param {number[]} ours
  * @param {number[]} others
@@ -166,7 +166,7 @@ async function observed(host) {
   let handed = 0;
   let opened = 0;
   let flushed = 0;
-  // What the benchmark itself has left behind is none of the start's.
+  // Garbage of the benchmark itself is not part of the start.
   globalThis.gc?.();
   const before = ticking();
   await pause(IDLE_MS);
@@ -180,7 +180,7 @@ async function observed(host) {
       handed += JSON.parse(json).length;
       return handOver.call(engine, json, orphans);
     };
-    // The footer is asked for when all is handed over.
+    // The footer asks for the status once everything is handed over.
     engine.status = () => {
       flushed ||= performance.now() - began;
       return status.call(engine);
@@ -194,7 +194,7 @@ async function observed(host) {
   return { handed, handler, open: opened, caughtUp: flushed, blocked, idle };
 }
 
-/** Looks how long this thread stands still at most, until it is stopped. */
+/** Measures the longest time that this thread is blocked, until it is stopped. */
 function ticking() {
   /** @type {number[]} */
   const gaps = [];
@@ -210,7 +210,7 @@ function ticking() {
   return { stop };
 }
 
-/** How many messages a store has. @param {string} folder */
+/** The number of messages in a store. @param {string} folder */
 function messagesIn(folder) {
   const database = databaseIn(folder);
   if (!database) return 0;

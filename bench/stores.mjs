@@ -1,7 +1,7 @@
 /**
- * Large stores to measure on, filled by the product's own ingest and kept under `target/bench`, so that a second run is quick.
+ * Large stores for benchmarks, filled by the product's own ingest and kept in `target/bench`, so that a second run is fast.
  *
- * A store is made anew when what decides its bytes has changed. Nothing is measured on a kept store itself: `copyOf` is.
+ * A store is rebuilt when the sources of its bytes change. Benchmarks never use a kept store itself, but a copy (`copyOf`).
  */
 import { createHash } from "node:crypto";
 import {
@@ -19,15 +19,15 @@ import { entries, header, sessionId } from "./corpus.mjs";
 /** Messages of one session; a larger store has several. */
 export const SESSION = 100_000;
 
-/** Characters handed over at once, as at a first start. */
+/** Characters per hand-over, as at a first start. */
 const SLICE = 256 * 1024;
 
-/** What decides a store's bytes. */
+/** The sources that determine a store's bytes. */
 const SOURCES = ["bench/corpus.mjs", "src/model/passages.rs", "src/store/messages/codec.rs", "src/store/db/migrations"];
 
 const kept = path.join(root, "target", "bench");
 
-/** The project that all stores are about. */
+/** The project of all stores. */
 export function projectFolder() {
   const folder = path.join(kept, "project");
   mkdirSync(folder, { recursive: true });
@@ -35,7 +35,7 @@ export function projectFolder() {
 }
 
 /**
- * The session file that goes with a session's number, as far as one is needed; nothing has to stand there.
+ * The session file of a session's number; it need not exist.
  * @param {number} session
  */
 export const sessionFile = (session) => path.join(kept, "sessions", `${sessionId(session)}.jsonl`);
@@ -56,7 +56,7 @@ export async function openEngine(folder, session, environment = {}) {
 }
 
 /**
- * The entries in pieces as they are handed over: JSON arrays.
+ * The entries in slices as they are handed over: JSON arrays.
  * @param {Iterable<object>} all
  */
 export function* slices(all) {
@@ -75,22 +75,22 @@ export function* slices(all) {
   if (slice.length > 0) yield { json: `[${slice.join(",")}]`, entries: slice.length };
 }
 
-/** @param {string} folder @returns {string} empty where there is none */
+/** @param {string} folder @returns {string} empty if there is none */
 export function databaseIn(folder) {
   const name = readdirSync(folder).find((name) => name.endsWith(".db"));
   return name ? path.join(folder, name) : "";
 }
 
 /**
- * A copy of the store of that many messages, in a folder of its own.
+ * A copy of the store with that many messages, in a new folder.
  * @param {Context} context
- * @param {number} messages 0 or a multiple of `SESSION`; smaller ones are one short session
+ * @param {number} messages 0 or a multiple of `SESSION`; smaller stores have one short session
  */
 export async function copyOf(context, messages) {
   const folder = context.folder(`store-${messages}`);
   if (messages === 0) return folder;
   cpSync(await storeOf(context, messages), folder, { recursive: true, mode: constants.COPYFILE_FICLONE });
-  // The first to wait for the disk would wait for the whole copy.
+  // Otherwise the first fsync would wait for the whole copy.
   const copy = openSync(databaseIn(folder), "r+");
   fsyncSync(copy);
   closeSync(copy);
@@ -127,7 +127,7 @@ async function storeOf(context, messages) {
   if (existsSync(folder)) return folder;
   const part = `${folder}.part`;
   rmSync(part, { recursive: true, force: true });
-  // A larger store begins with the smaller one.
+  // A larger store starts with the smaller one.
   if (messages > SESSION) cpSync(await storeOf(context, messages - SESSION), part, { recursive: true });
   const session = messages > SESSION ? messages / SESSION - 1 : 0;
   await fill(context, part, session, Math.min(messages, SESSION));

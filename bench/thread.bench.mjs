@@ -1,9 +1,9 @@
 /**
- * How long Pi stands still for a message that is persisted: the walk through its tree and the hand-over to the engine.
+ * How long Pi is blocked to persist a message: the walk through its tree and the hand-over to the engine.
  *
- * Hashing, indexing and the disk are the writer's business. So what is left must be short, and the same however much is
- * stored. The floor is what handing over cannot do without: writing the entry down as JSON, and waking a thread that works for
- * as long as the writer does. Where cores are few the kernel may give that thread the core of the one that woke it.
+ * The writer hashes, indexes and writes. So the rest must be short, and the same however much is stored. The floor is the unavoidable part
+ * of a hand-over: serializing the entry, and waking a thread that works as long as the writer does. With few cores the kernel may give that
+ * thread the core of the one that woke it.
  */
 import { closeSync, openSync, writeSync } from "node:fs";
 import path from "node:path";
@@ -17,11 +17,11 @@ import { SESSION, copyOf } from "./stores.mjs";
 /** @typedef {import("./measure.mjs").Figure} Figure */
 
 const MESSAGES = 1500;
-/** About what the writer needs for one message. */
+/** About the writer's time for one message. */
 const WORK_MS = 0.4;
 const MEDIAN_MS = 0.05;
 const P99_MS = 1;
-/** What counts as flat: the medians of a full and of an empty store, which differ by chance alone. */
+/** The limit for flat: the medians of a full and an empty store, which only differ by chance. */
 const FLAT = 1.5;
 
 export const title = "the JavaScript thread, for each message of 2 KB that is persisted";
@@ -60,13 +60,13 @@ export async function run(context) {
  */
 async function measure(context, stored) {
   const folder = await copyOf(context, stored);
-  // The long session of the store goes on, so that all of it is known.
+  // Continues the store's long session, all of which is known.
   const host = new Host(folder, 0, stored > 0 ? entries(0, SESSION) : []);
   /** @type {number[]} */
   const handing = [];
   let began = 0;
   const settled = Promise.resolve();
-  // The walk begins with asking for the leaf, and what follows the hand-over in the same breath belongs to it.
+  // The walk starts by reading the leaf; everything until the end of that tick belongs to it.
   const { getLeafId } = host.manager;
   host.manager.getLeafId = () => {
     began = performance.now();
@@ -76,7 +76,7 @@ async function measure(context, stored) {
     const { append } = engine;
     engine.append = (id, entry) => {
       const taken = append.call(engine, id, entry);
-      // Not with queueMicrotask: Node keeps a record of each, which takes longer than the hand-over's own part.
+      // Not with queueMicrotask: Node records each one, which takes longer than the hand-over itself.
       settled.then(() => handing.push(performance.now() - began));
       return taken;
     };
@@ -88,10 +88,10 @@ async function measure(context, stored) {
   /** @type {number[]} */
   const writing = [];
   const file = openSync(path.join(folder, "written.jsonl"), "w");
-  // What Pi does with a new entry in the same breath.
+  // What Pi does with a new entry in the same tick.
   const write = () => writeSync(file, `${JSON.stringify(host.manager.getLeafEntry())}\n`);
   for (const { message } of entries(1_000_000 + stored, MESSAGES)) {
-    // The event comes before the entry; one tick later it is handed over. Then the next one takes its time, as in life.
+    // The event comes before the entry, which is handed over one tick later. Then there is a pause, as in reality.
     const told = host.emit("message_end");
     host.manager.appendMessage(message);
     write();
@@ -108,7 +108,7 @@ async function measure(context, stored) {
   }
   closeSync(file);
   await sleeper.terminate();
-  // A session begins in another way.
+  // A session's start takes another path.
   if (handing.length < MESSAGES - 1) throw new Error(`${MESSAGES - handing.length} messages went another way`);
   await host.stop();
   return { handing, writing };

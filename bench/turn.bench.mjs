@@ -1,8 +1,8 @@
 /**
- * How long Pi stands still at the end of a turn: what is new is handed over, the engine looks at the whole context and decides, and the
- * answer is read. The floor is the JSON of what is said to the engine and of a message.
+ * How long Pi is blocked at the end of a turn: new entries are handed over, the engine looks at the whole context and decides, and the
+ * answer is parsed. The floor is the JSON of the engine's request and of a message.
  *
- * The engine decides on threads of its own. So what is left must be short, and the same however much is stored or shown.
+ * The engine decides on its own threads. So the rest must be short, and the same however much is stored or shown.
  */
 import { performance as nodePerformance } from "node:perf_hooks";
 import { entries } from "./corpus.mjs";
@@ -18,7 +18,7 @@ const NEW_SESSION = 9_000;
 const TURNS = 200;
 const SHOWN = [1_000, 10_000];
 const MEDIAN_MS = 1;
-/** What counts as flat: the medians of a full and of an empty store, which differ by chance alone. */
+/** The limit for flat: the medians of a full and an empty store, which only differ by chance. */
 const FLAT = 1.5;
 const USAGE = { input: 200, output: 100, cacheRead: 90_000, cacheWrite: 2_000 };
 

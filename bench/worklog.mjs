@@ -1,16 +1,15 @@
 /**
- * Sessions as coding agents have them, made up: what people ask, what is read, what tools print, what is decided and why.
+ * Made-up sessions like those of coding agents: requests, files, tool output, decisions and reasons.
  *
- * The other corpus of this folder is words by chance, which is right for size and speed and wrong for finding. Here each session
- * is about one project with names of its own, and each task in it has facts that stand nowhere else. Those for tuning and those
- * that are reported have no project, no name and no fact in common.
+ * The other corpus of this folder is random words, which is fine for size and speed but not for search. Here each session is about one
+ * project with its own names, and each task has unique facts. The tuning and reporting halves share no project, name or fact.
  */
 import { Dice } from "./corpus.mjs";
 
 const START = Date.parse("2026-05-04T07:30:00.000Z");
 
 /**
- * What a project is about.
+ * The subject of a project.
  * @typedef {object} Project
  * @property {string} name
  * @property {"ts" | "rs" | "py" | "go"} language
@@ -190,7 +189,7 @@ function source(language, { ident, helper, constant, thing, quality, n1, n2, dic
 }
 
 /**
- * What tests print while they run.
+ * The output of running tests.
  * @param {Dice} dice
  * @param {Project} project
  * @param {(words: string) => string} camel

@@ -1,10 +1,8 @@
 #!/usr/bin/env node
-/**
- * `pi-lcm`, as npm and npx start it: a module of the older kind, so that any Node reads it and can say what it lacks.
- */
+/** Starts `pi-lcm` for npm and npx. It is a CommonJS module, so that any Node can load it and report what it lacks. */
 (async () => {
   const { emitWarning } = process;
-  // In a source tree Node remarks that modules don't name their kind; in a shell nobody need hear of that.
+  // In a source tree, Node warns about modules without a declared type; that is no concern of the shell's user.
   process.emitWarning = () => {};
   try {
     const { main } = await import("../shim/cli.js");

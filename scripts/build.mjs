@@ -1,7 +1,7 @@
 /**
- * Builds the addon and puts it where `index.js` loads it from.
+ * Builds the addon and copies it to where `index.js` loads it.
  *
- * cargo itself says where the library stands (its JSON messages name it), so a target folder of the user's own is honored.
+ * cargo's JSON messages name the library's path, so a custom target folder works.
  */
 import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
@@ -12,24 +12,23 @@ import { Failure } from "./setup.mjs";
 
 const typeFolder = path.join(root, "target", "type-def");
 
-/** The types that napi's macros saw in the build whose addon stands in place; `index.d.ts` is checked against them. */
+/** The types that napi's macros wrote in the build of the current addon; `index.d.ts` is checked against them. */
 export const typeDefinitions = path.join(root, "target", "type-def.jsonl");
 
-/** The environment for every cargo run: one that differed in this variable would compile the crate anew each time. */
+/** The environment for every cargo run: a difference in this variable would recompile the crate. */
 export const cargoEnvironment = () => ({ ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: typeFolder });
 
 /** Without a target that tests need, cargo would resolve other features, and compile everything that depends on them twice. */
 const FAST = ["build", "--profile", "fast", "--lib", "--bench", "bare_loop"];
 
 /**
- * The builds of the addon: for tests, which compile often and run little; for a tree that is worked with; and as users get it,
- * for benchmarks.
+ * The builds of the addon: for tests, which compile often and run little; for a working tree; and as shipped, for benchmarks.
  * @type {Record<"tests" | "tree" | "shipped", { args: string[], env?: Record<string, string> }>}
  */
 const BUILDS = {
   tests: { args: FAST },
   tree: { args: FAST, env: { CARGO_PROFILE_FAST_OPT_LEVEL: "2" } },
-  // As a library for Rust too, it would be linked without LTO.
+  // With the Rust library as well it would be linked without LTO.
   shipped: { args: ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib"] },
 };
 
@@ -81,8 +80,8 @@ function artifactIn(messages) {
 }
 
 /**
- * The macros write anew whenever the crate is compiled, by clippy and by the tests too, and there several compilers write
- * into one file. So what this build wrote is set aside at once.
+ * Saves the type definitions of this build at once: the macros write them whenever the crate is compiled, also by clippy and the tests,
+ * where several compilers write to one file.
  * @param {boolean} fresh whether this build compiled nothing
  */
 function keepTypeDefinitions(fresh) {
@@ -93,7 +92,7 @@ function keepTypeDefinitions(fresh) {
 }
 
 /**
- * Under a temporary name first: a Pi that runs with the old addon keeps its file.
+ * Copies to a temporary name first: a running Pi keeps the old addon's file.
  * @param {string} library
  */
 function place(library) {

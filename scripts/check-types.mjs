@@ -1,6 +1,6 @@
 /**
- * Holds `index.d.ts` to the engine's own words: its types are made from the Rust signatures and doc comments, which napi's
- * macros write down during the build. Without arguments it compares; with `--write` it writes the file anew.
+ * Checks `index.d.ts` against the engine: its types come from the Rust signatures and doc comments, which napi's macros write during the
+ * build. Without arguments it compares; `--write` writes the file.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -8,11 +8,11 @@ import { typeDefinitions } from "./build.mjs";
 import { root } from "./paths.mjs";
 
 /**
- * One line of what the macros write down.
+ * One line that the macros write.
  * @typedef {{ kind: "fn" | "struct" | "impl", name: string, js_doc: string, def: string }} Definition
  */
 
-/** What `index.js` itself adds to the engine. */
+/** The declarations of `index.js` itself. */
 const HEAD = `/**
  * Types of pi-lossless-context. Everything about the engine is made from its Rust doc comments: change those, build, and run
  * \`node scripts/check-types.mjs --write\`.

@@ -1,9 +1,8 @@
 /**
- * `npm run check -- FILE …`: what the tests nearest to a changed file say, in seconds.
+ * `npm run check -- FILE …`: runs the tests nearest to a changed file, in seconds.
  *
- * A Rust file is judged by its own tests and by those of `src/tests` that bear its name or its folder's, and where there are
- * none by all of its folder; a test file by itself; the shim by its test on the fake host. All JavaScript is judged by its
- * types, beside the tests.
+ * For a Rust file these are its own tests and those in `src/tests` with its name or its folder's, or without any all tests of its folder;
+ * for a test file the file itself; for the shim its test on the fake host. For JavaScript the type check runs too.
  */
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -16,7 +15,7 @@ import { buildViewer } from "./viewer.mjs";
 
 const SHIM_TEST = "__test__/shim.test.mjs";
 
-/** A build that takes longer than this shows itself. */
+/** A build that takes longer than this shows its output. */
 const PATIENCE_MS = 1500;
 
 /** Runs Rust tests of the library. */
@@ -65,7 +64,7 @@ async function runTests(tests) {
   return show(node22, [...node, ...tests], { cwd: root });
 }
 
-/** A file's path from the repository's root. @param {string} arg */
+/** A file's path, relative to the repository's root. @param {string} arg */
 function fromRoot(arg) {
   const file = path.relative(root, path.resolve(process.env.INIT_CWD ?? process.cwd(), arg)).replaceAll(path.sep, "/");
   if (!existsSync(path.join(root, file))) throw new Failure(`There is no file ${arg}.`);
@@ -85,8 +84,8 @@ function testOf(file) {
 }
 
 /**
- * By what the tests nearest to a Rust file are found: the file's module, and modules of `src/tests` with its name or its
- * folder's; or else the module around it that has tests.
+ * Filters for the tests nearest to a Rust file: the file's module, and modules of `src/tests` with its name or its folder's; otherwise the
+ * nearest parent module with tests.
  * @param {string} file
  * @param {string[]} known the names of all tests
  */

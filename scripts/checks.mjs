@@ -1,9 +1,8 @@
 /**
- * What judges a change: the checks behind `npm test`, `npm run test:all` and `npm run check`.
+ * The checks of a change: behind `npm test`, `npm run test:all` and `npm run check`.
  *
- * They run in two lanes. Cargo's checks take turns, because they share a target folder. Node's run beside them: those that
- * need no addon while cargo compiles it, the tests once it is built. A check that fails ends both lanes. The report lists the
- * slowest pieces, so that a change which slows the run is seen.
+ * They run in two lanes. Cargo's checks take turns, because they share a target folder. Node's run in parallel: first those that need no
+ * addon, the tests once it is built. A failing check ends both lanes. The report lists the slowest pieces, so that a slower run is noticed.
  */
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -15,7 +14,7 @@ import { collect, show } from "./proc.mjs";
 import { Failure, needCargo, setUp } from "./setup.mjs";
 import { buildViewer } from "./viewer.mjs";
 
-/** The checks that can be chosen by name; a part of a test file's path chooses that file. */
+/** The checks with a name; a part of a test file's path selects that file. */
 const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
 
 /**
@@ -26,7 +25,7 @@ const CHECKS = /** @type {const} */ (["format", "lints", "rust", "types"]);
  */
 export async function runChecks({ everything, args }) {
   const { names, shard } = read(args);
-  // Rust's tests ask for it too.
+  // The Rust tests read it too.
   process.env.TEST_SUITE = everything ? "all" : "";
   const files = testFiles(names, shard);
   const isWanted = (/** @type {typeof CHECKS[number]} */ name) => (names.length === 0 ? (shard?.index ?? 1) === 1 : names.includes(name));
@@ -68,7 +67,7 @@ function read(args) {
   return { names: args.toSpliced(at, length), shard: { index, total } };
 }
 
-/** The test files, from the repository's root. No deeper: below are the other Pis, with node_modules of their own. */
+/** The test files, relative to the repository's root. Not in deeper folders, which have the other Pis and their node_modules. */
 export function allTestFiles() {
   const inFolder = (/** @type {string} */ folder) => readdirSync(path.join(root, folder), { withFileTypes: true }).map((entry) => ({ entry, file: `${folder}/${entry.name}` }));
   const top = inFolder("__test__");
@@ -90,7 +89,7 @@ function testFiles(names, shard) {
   return shard ? chosen.filter((_, at) => at % shard.total === shard.index - 1) : chosen;
 }
 
-/** One run of the checks: what it took, and whether something failed. */
+/** One run of the checks: its times, and whether something failed. */
 class Run {
   failed = false;
   #started = Date.now();
@@ -99,7 +98,7 @@ class Run {
   #abort = new AbortController();
 
   /**
-   * A step whose output is on the screen.
+   * Runs a step whose output is on the screen.
    * @template T
    * @param {string} name
    * @param {() => Promise<T>} work
@@ -113,7 +112,7 @@ class Run {
   }
 
   /**
-   * A program whose output is of interest only where it fails.
+   * Runs a program whose output is only shown if it fails.
    * @param {string} name
    * @param {string} command
    * @param {string[]} args
@@ -131,7 +130,7 @@ class Run {
     const script = path.join(root, "scripts", "node-tests.mjs");
     const started = Date.now();
     const code = await show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", script, ...files], { cwd: root, signal: this.#abort.signal });
-    // A run that was ended leaves the times of the run before it.
+    // An aborted run keeps the times of the run before it.
     this.#abort.signal.throwIfAborted();
     const times = lastTimes();
     this.#pieces.push(...files.map((name) => ({ name, ms: times[name] ?? 0 })));
@@ -149,7 +148,7 @@ class Run {
     process.stderr.write(`${error.message}\n`);
   }
 
-  /** The slowest ten, and the whole. */
+  /** The ten slowest pieces, and the total. */
   report() {
     const slowest = this.#pieces.toSorted((a, b) => b.ms - a.ms).slice(0, 10);
     process.stdout.write(`\nWhere the time went, the slowest ten:\n${slowest.map(({ name, ms }) => `${seconds(ms).padStart(9)}  ${name}\n`).join("")}`);

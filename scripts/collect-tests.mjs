@@ -1,4 +1,4 @@
-/** Prints as JSON which tests the suite has that TEST_SUITE names, without running one. For `list-tests.mjs`. */
+/** Prints the tests of the suite TEST_SUITE as JSON, without running them. For `list-tests.mjs`. */
 import { registerHooks } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";

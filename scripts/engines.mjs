@@ -1,9 +1,9 @@
 /**
- * Engines to be shipped: built with the profile `dist`, for each platform that this machine can build for.
+ * Builds engines for release: with the profile `dist`, for each platform that this machine can build for.
  *
- * A Linux engine is linked by zig, on whichever Linux: against a glibc as old as Node's own demand, against musl, for another
- * processor. What macOS and Windows engines are linked with comes with those systems only. zig and cargo-zigbuild are Python
- * packages, pinned in `zig-requirements.txt`, and kept in `target/zig`.
+ * zig links Linux engines, on any Linux: against a glibc as old as Node's own minimum, against musl, for another processor. Linking for
+ * macOS and Windows needs those systems. zig and cargo-zigbuild are Python packages, pinned in `zig-requirements.txt`, and kept in
+ * `target/zig`.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -15,13 +15,13 @@ import { Failure, needCargo } from "./setup.mjs";
 
 /** @typedef {import("./platforms.mjs").Platform} Platform */
 
-/** What only comes with the system itself. @type {Partial<Record<NodeJS.Platform, string>>} */
+/** Tools that only come with the system itself. @type {Partial<Record<NodeJS.Platform, string>>} */
 const LINKED_WITH = {
   darwin: "Apple's frameworks, which only macOS has",
   win32: "Microsoft's linker and libraries, which only Windows has",
 };
 
-/** An engine that can't be built here, and why; nothing is wrong with it. */
+/** An engine that can't be built here, with the reason; this is not a failure. */
 export class Unavailable extends Failure {}
 
 const zigFolder = path.join(root, "target", "zig");
@@ -36,7 +36,7 @@ export async function buildEngine(platform) {
   process.stdout.write(`\nThe engine for ${platform.name} …\n`);
   await needCargo();
   await bringStandardLibrary(platform.target);
-  // As a library for Rust too, which Cargo.toml makes it for tests, it would be linked without LTO.
+  // With the Rust library as well, which Cargo.toml adds for tests, it would be linked without LTO.
   const args = ["rustc", "--crate-type", "cdylib", "--profile", "dist", "--lib", "--target"];
   if (platform.os !== "linux") return (await cargoBuild([...args, platform.target])).library;
   const zig = await bringZig();
@@ -59,7 +59,7 @@ async function bringStandardLibrary(target) {
   if (code !== 0) throw new Unavailable(`\`rustup target add ${target}\` failed: ${lastLine(stderr)}`);
 }
 
-/** Fetches zig once. @returns {Promise<{ program: string, env: NodeJS.ProcessEnv }>} how cargo is called through it */
+/** Downloads zig once. @returns {Promise<{ program: string, env: NodeJS.ProcessEnv }>} how to call cargo through it */
 async function bringZig() {
   const pinned = path.join(root, "scripts", "zig-requirements.txt");
   const stamp = path.join(zigFolder, ".complete");
@@ -84,9 +84,9 @@ function lastLine(text) {
 }
 
 /**
- * The glibc that a library asks for, as the names of its versioned symbols tell.
+ * The glibc that a library needs, by the names of its versioned symbols.
  * @param {string} library
- * @returns {string | undefined} such as `2.28`; nothing where it asks for none
+ * @returns {string | undefined} such as `2.28`; undefined if it needs none
  */
 export function glibcOf(library) {
   const names = readFileSync(library, "latin1").matchAll(/\bGLIBC_(\d+)\.(\d+)/g);

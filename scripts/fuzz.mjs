@@ -1,9 +1,9 @@
 /**
- * `npm run fuzz -- TARGET [SECONDS]`: lets libFuzzer look for inputs on which a target of `src/fuzzing.rs` breaks a promise.
+ * `npm run fuzz -- TARGET [SECONDS]`: lets libFuzzer look for inputs on which a target of `src/fuzzing.rs` fails.
  *
- * It needs no nightly compiler: what guides libFuzzer are passes of LLVM that stable Rust has too. Beside the corpus in `fuzz/corpus`
- * it keeps one of its own in `target/fuzz`, with what it found interesting; an input that fails stands there too, to be put into
- * the corpus with the repair, where `npm test` runs it.
+ * It needs no nightly compiler: libFuzzer is guided by LLVM passes that stable Rust has too. Besides the corpus in `fuzz/corpus` it keeps
+ * another in `target/fuzz` with interesting inputs. A failing input is there too: add it to the corpus with the fix, so that `npm test`
+ * runs it.
  */
 import { mkdirSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -12,10 +12,10 @@ import { collect, show } from "./proc.mjs";
 import { Failure, needCargo } from "./setup.mjs";
 
 const SECONDS = 300;
-/** No input is longer, in bytes, and none may take longer, in seconds. */
+/** Limits of an input: length in bytes, time in seconds, memory in MB. */
 const LIMITS = ["-max_len=4096", "-timeout=20", "-rss_limit_mb=4096"];
 
-/** What counts the edges that an input takes, and the values that it is compared with. */
+/** Counts the edges that an input takes, and the values that it is compared with. */
 const COVERAGE = ["level=4", "inline-8bit-counters", "pc-table", "trace-compares"].map((option) => `-Cllvm-args=-sanitizer-coverage-${option}`);
 
 /** @param {string[]} args a target, and for how many seconds */
@@ -36,7 +36,7 @@ async function build() {
   const { stdout } = await collect("rustc", ["-vV"]);
   const host = /^host: (.+)$/m.exec(stdout)?.[1] ?? "";
   const folder = path.join(root, "target", "fuzz", "build");
-  // With a target named, the flags are not those of build scripts and macros, which libFuzzer is no part of.
+  // With an explicit target, the flags do not apply to build scripts and macros, which libFuzzer does not link.
   const args = ["build", "--locked", "--release", "--manifest-path", path.join(root, "fuzz", "Cargo.toml"), "--target-dir", folder, "--target", host];
   const env = { ...process.env, RUSTFLAGS: ["--cfg", "fuzzing", "-Cpasses=sancov-module", ...COVERAGE].join(" ") };
   const code = await show("cargo", args, { cwd: root, env });

@@ -1,8 +1,8 @@
 /**
- * The Pis that the tests run on, each with its Node, and how those that are not npm packages of the repository get here.
+ * The Pis that the tests run on, each with its Node, and how to install those that are not npm packages of the repository.
  *
- * Each has a folder below `__test__/hosts/` whose lock file pins what npm installs there. A stamp beside the packages says
- * what they were made from, so that a second time costs nothing. Runs by itself too: `node scripts/hosts.mjs`.
+ * Each has a folder in `__test__/hosts/` whose lock file pins its packages. A stamp next to the packages records their source, so that a
+ * second run does nothing. Can also run by itself: `node scripts/hosts.mjs`.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,14 +15,14 @@ import { bringTarball } from "./tarballs.mjs";
 const PACKAGE = "@earendil-works/pi-coding-agent";
 
 /**
- * Pi's tarball where it is taken as it comes: its bundle needs nothing but what the folder's lock file names.
+ * Pi's tarball if it is used as it is: its bundle only needs the packages in the folder's lock file.
  * @type {Record<string, string>} the integrity by version
  */
 const TARBALLS = {
   "1.5.2": "sha512-mUWI04rqF1Vd/m1q+Ps1XeWsTXEVvRUnsmRa83I3Dzua0Tx5bYS93imeqtIfrXf7PkkaR6ERz+AuQhIJlom5yA==",
 };
 
-/** The `node_modules` of a Pi that has a folder of its own. @param {string} version */
+/** The `node_modules` of a Pi with its own folder. @param {string} version */
 const modulesOf = (version) => path.join(root, "__test__", "hosts", `pi-${version}`, "node_modules");
 
 /** Pi's script in a `node_modules`. @param {string} modules @param {...string} script */
@@ -45,36 +45,36 @@ export const allHosts = [
   { name: "Pi 1.5.2, Node 22", version: "1.5.2", node: node22, pi: piIn(modulesOf("1.5.2"), "bundle", "cli.js") },
 ];
 
-/** The versions that `TEST_HOSTS` names, such as `0.87.1,1.5.2`; all of them without it. */
+/** The versions in `TEST_HOSTS`, such as `0.87.1,1.5.2`; without it, all of them. */
 const chosen = (process.env.TEST_HOSTS ?? "").split(",").map((version) => version.trim()).filter(Boolean);
 
-/** The hosts that are tested. */
+/** The hosts to test. */
 export const hosts = allHosts.filter(({ version }) => chosen.length === 0 || chosen.includes(version));
 
-/** The newest Pi that npm installs with all it depends on, and the one that users of this repository start. */
+/** The newest Pi that npm can install with all its dependencies; it is also the one that `npm start` runs. */
 export const MAIN = "0.87.1";
 
 /** Whether every behavior runs on every host, as in `npm run test:all`, or on a covering choice, as in `npm test`. */
 export const everything = process.env.TEST_SUITE === "all";
 
-/** One host for each version of Pi, for what does not depend on Node. */
+/** One host for each version of Pi, for tests that do not depend on Node. */
 export const hostsByVersion = [...new Map(hosts.map((host) => [host.version, host])).values()];
 
-/** The host that has a version of Pi, whatever is tested. @param {string} version */
+/** The host with a version of Pi, whether or not it is tested. @param {string} version */
 export const hostOf = (version) => allHosts.findLast((host) => host.version === version);
 
 /**
- * The hosts that a behavior is tested on: all of them in `npm run test:all`, and where TEST_HOSTS names some; in `npm test`
- * the main one, and those that the test names because Pi differs there. `docs/tests.md` shows the choice.
+ * The hosts for a behavior: all of them in `npm run test:all`, or if TEST_HOSTS is set; in `npm test` the main one, and those that the test
+ * names because Pi differs there. `docs/tests.md` shows the choice.
  * @param {Host[]} from
- * @param {...string} also how the names of more hosts begin, such as `Pi 0.74.2` or `Pi 0.74.2, Node 20`
+ * @param {...string} also the beginnings of the names of more hosts, such as `Pi 0.74.2` or `Pi 0.74.2, Node 20`
  */
 export function hostsFor(from, ...also) {
   if (everything || chosen.length > 0) return from;
   return from.filter(({ name, version }) => version === MAIN || also.some((beginning) => name.startsWith(beginning)));
 }
 
-/** Brings the chosen ones that are not there yet. */
+/** Installs the missing ones. */
 export async function bringHosts() {
   const unknown = chosen.filter((version) => !allHosts.some((host) => host.version === version));
   if (unknown.length > 0) throw new Failure(`TEST_HOSTS names ${unknown.join(", ")}, which is not among ${[...new Set(allHosts.map(({ version }) => version))].join(", ")}.`);

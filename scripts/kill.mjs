@@ -1,6 +1,6 @@
 /**
- * `npm run kill -- [100] [seed]`: kills Pi that many times at random moments, several writing to one project, and looks each
- * time whether everything is there afterwards. Says how many kills there were, where they fell, and how it ended.
+ * `npm run kill -- [100] [seed]`: kills Pi that many times at random moments while several write to one project, and checks each time that
+ * nothing is lost. Prints the number of kills, the activities they hit, and the outcome.
  */
 import { killAtRandom } from "../__test__/support/kills.mjs";
 
@@ -11,7 +11,7 @@ if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed)) {
   process.exit(1);
 }
 
-/** How often someone was killed in what. @type {Map<string, number>} */
+/** The number of kills by activity. @type {Map<string, number>} */
 const moments = new Map();
 /** @type {(() => unknown)[]} */
 const cleaning = [];

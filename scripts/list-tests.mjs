@@ -1,9 +1,8 @@
 /**
- * Which suite proves what: lists the tests of `npm test` and of `npm run test:all` without running them, and holds
- * `docs/tests.md` to it.
+ * Lists which suite proves what: the tests of `npm test` and `npm run test:all`, without running them, and checks `docs/tests.md` against
+ * them.
  *
- * `node scripts/list-tests.mjs` prints each behavior with its hosts; `--write` writes the page. A test calls
- * `page()`.
+ * `node scripts/list-tests.mjs` prints each behavior with its hosts; `--write` writes the page. A test calls `page()`.
  */
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +12,7 @@ import { allHosts } from "./hosts.mjs";
 import { node22, root } from "./paths.mjs";
 
 /**
- * A behavior, and what it is tried on in each suite: names of hosts, or nothing but a mark where it runs on the main one alone.
+ * A behavior and its hosts in each suite; a mark instead of a name if it only runs on the main one.
  * @typedef {{ file: string, behavior: string, quick: string[], all: string[] }} Proof
  */
 
@@ -21,12 +20,12 @@ const own = fileURLToPath(import.meta.url);
 const collector = path.join(root, "scripts", "collect-tests.mjs");
 const target = path.join(root, "docs", "tests.md");
 
-/** Where a test that names no host runs. */
+/** Marks a test that names no host. */
 const ONCE = "once";
 
 /**
- * Every behavior that a test file proves. A test that `npm test` skips for another reason than `npm run test:all` counts in the
- * latter alone; a reason that both have is the machine's.
+ * Every behavior that a test file proves. If `npm test` skips a test for another reason than `npm run test:all`, it counts for the latter
+ * only; if the reason is the same, it is the machine's.
  * @returns {Proof[]}
  */
 export function proofs() {
@@ -52,9 +51,9 @@ export function proofs() {
   return [...found.values()];
 }
 
-/** A test's title without the host, and the host. @param {string} title */
+/** A test's title without its host, and the host. @param {string} title */
 function told(title) {
-  // Which npm installs is part of where a thing is tried, and not of what.
+  // The npm is part of a test's host, not of its behavior.
   title = title.replace(/, npm [\d.]+/, "");
   const host = allHosts.find(({ name }) => title.includes(name)) ?? allHosts.findLast(({ version }) => title.includes(version));
   if (!host) return { behavior: title, host: ONCE };
@@ -62,7 +61,7 @@ function told(title) {
   return { behavior, host: host.name };
 }
 
-/** What docs/tests.md must be. @param {Proof[]} all */
+/** The expected content of docs/tests.md. @param {Proof[]} all */
 export function page(all) {
   const files = [...new Set(all.map(({ file }) => file))];
   const rows = files.map((file) => {
@@ -85,14 +84,14 @@ function hostsOf(here, suite) {
   return allHosts.filter(({ name }) => named.has(name)).map(({ name }) => name.replace("Pi ", "").replace(", Node 22", "").replace(", Node ", " on ")).join(", ") || "-";
 }
 
-/** The first sentence of a file's opening comment, or its first part. @param {string} file */
+/** The first sentence of a file's opening comment, or its beginning. @param {string} file */
 function ideaOf(file) {
   const [, comment] = /^\/\*\*([^]*?)\*\//.exec(readFileSync(file, "utf8")) ?? [];
   const text = (comment ?? "").replace(/^\s*\* ?/gm, "").replace(/\s+/g, " ").trim();
   return (/^.*?(?=[.:;]( |$))/.exec(text)?.[0] ?? text).replaceAll("|", "\\|");
 }
 
-/** How many Rust tests there are below each folder of src. */
+/** The number of Rust tests in each folder of src. */
 function rustTests() {
   const folders = readdirSync(path.join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
   return folders.map((folder) => {

@@ -1,8 +1,8 @@
 /**
  * Replaces `node:test` while tests are listed: records their titles and runs nothing. See `collect-tests.mjs`.
  *
- * A test that is skipped is listed too, with the reason: it may be the machine's, and the list has to be the same on all
- * machines. A test without a body is a placeholder for what is left out, and is not listed.
+ * A skipped test is listed too, with its reason: it may depend on the machine, and the list has to be the same everywhere. A test without a
+ * body is a placeholder for skipped ones, and is not listed.
  */
 
 /**

@@ -1,8 +1,8 @@
 /**
- * Runs the JavaScript tests: files side by side, those first that took longest the last time, and their times kept for the
- * report. A program of its own, since the test runner belongs to the Node that the lock file names.
+ * Runs the JavaScript tests: several files at a time, starting with the slowest of the last run, and records their times for the report. It
+ * is a separate program, because the test runner comes with the locked Node.
  *
- * `node scripts/node-tests.mjs FILE…`; `TEST_CONCURRENCY` says how many files at a time.
+ * `node scripts/node-tests.mjs FILE…`; `TEST_CONCURRENCY` is the number of files at a time.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -12,10 +12,10 @@ import { spec } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
 import { root } from "./paths.mjs";
 
-/** How long a file may take: in `npm test` several times what the slowest takes on two busy cores; full runs do far more. */
+/** The timeout of a file: in `npm test` several times the slowest on two busy cores; full runs do far more. */
 const TIMEOUT_MS = process.env.TEST_SUITE === "all" || process.env.INSTALL_MATRIX ? 1_800_000 : 600_000;
 
-/** Milliseconds by file, of the last run of each. */
+/** Milliseconds by file, from the last run of each. */
 const timesFile = path.join(root, "target", "test-times.json");
 
 /** @returns {Record<string, number>} */
@@ -34,7 +34,7 @@ async function main(files) {
   const times = lastTimes();
   const name = (/** @type {string} */ file) => path.relative(root, file);
   const ordered = files.toSorted((a, b) => (times[name(b)] ?? Infinity) - (times[name(a)] ?? Infinity) || a.localeCompare(b));
-  // Most of what a test does is to wait for processes that it has started.
+  // Tests mostly wait for processes that they have started.
   const concurrency = Number(process.env.TEST_CONCURRENCY) || os.availableParallelism() + 1;
   const abort = new AbortController();
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {

@@ -1,9 +1,9 @@
 /**
- * `npm run pack:all`: the tarballs that this machine can build, in `dist/`, ready to be published.
+ * `npm run pack:all`: builds the tarballs that this machine can, in `dist/`, ready to be published.
  *
- * The main package holds neither engine nor viewer: it names their packages as optional dependencies. These names stand in the
- * packed package.json alone: in the repository's own they would have to be in the lock file, and no clone could run `npm ci`
- * before its own version is published. `-- NAME …` packs only these (`main`, `viewer`, or platforms), and fails where one can't be had.
+ * The main package has neither engine nor viewer: it names their packages as optional dependencies. Only the packed package.json has these
+ * names: in the repository's own they would have to be in the lock file, and no clone could run `npm ci` before its version is published.
+ * `-- NAME …` packs only these (`main`, `viewer`, or platforms), and fails if one can't be built.
  */
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,22 +16,22 @@ import { buildViewer } from "./viewer.mjs";
 /** @typedef {import("./platforms.mjs").Platform} Platform */
 
 /**
- * A package that was packed.
+ * A packed package.
  * @typedef {object} Packed
  * @property {Record<string, any>} manifest
  * @property {string} tarball its file
  * @property {number} unpacked bytes
  */
 
-/** What the main package may be, and what users are asked to download for their platform. */
+/** Size limits of the main package, and of the download for a platform. */
 const MAIN_LIMIT = { unpacked: 200_000 };
 const VIEWER_LIMIT = { unpacked: 220_000 };
 const PLATFORM_LIMIT = { packed: 6_000_000 };
 
-/** Where the tarballs come. */
+/** The folder for the tarballs. */
 export const dist = path.join(root, "dist");
 
-/** What every package says of itself alike. */
+/** The fields that every package has. */
 const SHARED = /** @type {const} */ (["version", "license", "engines"]);
 
 /** The package.json of the repository. @returns {Record<string, any>} */
@@ -58,7 +58,7 @@ export async function packAll(names) {
 
 /**
  * @param {Platform} platform
- * @returns {Promise<string | undefined>} why this machine can't
+ * @returns {Promise<string | undefined>} why this machine can't build it
  */
 async function packEngine(platform) {
   try {
@@ -125,13 +125,13 @@ export function manifestOf({ name, os, cpu, libc }) {
   };
 }
 
-/** What every package says alike. */
+/** The shared fields of every package. */
 function shared() {
   const own = ownManifest();
   return { ...Object.fromEntries(SHARED.map((key) => [key, own[key]])), ...repository() };
 }
 
-/** Where the sources are, which npm holds a package with provenance to; only a workflow knows it. */
+/** The sources' address, which npm checks for a package with provenance; only a workflow knows it. */
 function repository() {
   const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
   return server && name ? { repository: { type: "git", url: `git+${server}/${name}.git` } } : {};
@@ -140,7 +140,7 @@ function repository() {
 /**
  * @param {Record<string, any>} manifest
  * @param {string} folder for the tarball
- * @param {(stage: string) => void} fill puts everything else beside it
+ * @param {(stage: string) => void} fill adds all other files
  * @returns {Promise<Packed>}
  */
 async function pack(manifest, folder, fill) {

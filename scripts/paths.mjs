@@ -1,8 +1,8 @@
 /**
- * Where things stand, by absolute path.
+ * Absolute paths.
  *
- * The driver, the demo and the tests start Node 22, Pi and the addon from here and never through PATH: what runs is what
- * the lock file names, whatever the machine has installed. Nothing here looks whether a thing exists; `setup.mjs` does.
+ * The driver, the demo and the tests start Node 22, Pi and the addon from here and never through PATH: the lock file determines what runs,
+ * whatever the machine has installed. Nothing here checks that a file exists; `setup.mjs` does.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -27,7 +27,7 @@ export const inModules = (...parts) => path.join(root, "node_modules", ...parts)
  */
 export const nodeIn = (modules) => path.join(modules, "node", "bin", process.platform === "win32" ? "node.exe" : "node");
 
-/** Node 22, from the npm package `node`; Pi 0.87 needs it, whichever Node runs this. */
+/** Node 22, from the npm package `node`; Pi 0.87 needs it, whichever Node runs this script. */
 export const node22 = nodeIn(inModules());
 
 /**
@@ -44,7 +44,7 @@ export function programOf(name, command) {
 /** Pi's command line. */
 export const piCli = () => programOf("@earendil-works/pi-coding-agent", "pi");
 
-/** The name that platform packages and addons go by, such as `linux-x64-gnu`. */
+/** The name in platform packages and addons, such as `linux-x64-gnu`. */
 export function platformTriple() {
   const { platform, arch } = process;
   if (platform === "win32") return `win32-${arch}-msvc`;
@@ -52,11 +52,11 @@ export function platformTriple() {
   return `linux-${arch}-${isMusl() ? "musl" : "gnu"}`;
 }
 
-/** Whether this Linux runs on musl: only glibc gives its version in Node's report. */
+/** Whether this Linux uses musl: Node's report only has a version for glibc. */
 function isMusl() {
   const report = /** @type {{ header: { glibcVersionRuntime?: string } }} */ (process.report.getReport());
   return !report.header.glibcVersionRuntime;
 }
 
-/** The place where `index.js` looks for the addon in a source tree. */
+/** The path where `index.js` looks for the addon in a source tree. */
 export const addon = () => path.join(root, addonOf(platformTriple()));

@@ -1,15 +1,15 @@
 /**
- * The platforms that there are packages for. Each package holds the engine and nothing else, and npm installs the one whose
- * `os`, `cpu` and `libc` fit: so no user needs a compiler, and none downloads what another platform runs.
+ * The platforms with packages. Each package has only the engine, and npm installs the one that fits by `os`, `cpu` and `libc`: so no user
+ * needs a compiler or downloads another platform's engine.
  */
 
-/** The package that users name. */
+/** The main package. */
 export const PACKAGE = "pi-lossless-context";
 
-/** The package of the page that `/lcm export --html` fills. */
+/** The package with the page for `/lcm export --html`. */
 export const VIEWER = `${PACKAGE}-viewer`;
 
-/** The glibc that Node 20 and 22 need themselves: a Linux on which Pi runs has at least this one. */
+/** The minimum glibc of Node 20 and 22: a Linux that runs Pi has at least this one. */
 export const OLDEST_GLIBC = "2.28";
 
 /**
@@ -34,5 +34,5 @@ export const platforms = [
 /** The npm package of a platform. @param {string} name */
 export const packageOf = (name) => `${PACKAGE}-${name}`;
 
-/** The addon's file in it, and in a source tree. @param {string} name */
+/** The addon's file name in it, and in a source tree. @param {string} name */
 export const addonOf = (name) => `${PACKAGE}.${name}.node`;

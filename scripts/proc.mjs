@@ -1,7 +1,7 @@
 /**
- * Starting other programs, in two manners: with their output shown as it comes, or kept back until it is of interest.
+ * Starts other programs in two ways: with their output shown, or kept until it is needed.
  *
- * Both resolve with the exit code and never throw for a program that fails: what a failure means is the caller's to say.
+ * Both resolve with the exit code and never throw for a failing program: the caller decides what a failure means.
  */
 import { spawn } from "node:child_process";
 
@@ -25,11 +25,12 @@ export async function show(command, args, options = {}) {
 }
 
 /**
- * Runs a program and keeps what it prints.
+ * Runs a program and keeps its output.
  *
- * With `revealAfterMs` a program that takes longer than that is shown after all: its stderr so far, and from then on each
- * piece as it comes. So a step with nothing to do stays silent, and a long one is never a blank screen. With 0 its stderr
- * goes to the screen from the start, where a progress bar can draw itself.
+ * With `revealAfterMs`, a program that takes longer is shown after all: its stderr so far, and then each piece as it comes. So a step with
+ * nothing to do stays silent, and a long one does not leave a blank screen. With 0, stderr goes to the screen from the start, for progress
+ * bars.
+ *
  * @param {string} command
  * @param {string[]} args
  * @param {import("node:child_process").SpawnOptions & { revealAfterMs?: number, title?: string }} [options]

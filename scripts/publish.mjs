@@ -1,8 +1,8 @@
 /**
- * `npm run publish:all`: publishes what lies in `dist/`, which must be all of it.
+ * `npm run publish:all`: publishes the packages in `dist/`, which must be complete.
  *
- * Engines and viewer go first, so that no user gets a main package whose engine is not there yet. What the registry has
- * already is passed over: a run that broke off is started again.
+ * Engines and viewer go first, so that no user gets a main package without its engine. Packages that the registry has are skipped: an
+ * interrupted run can be started again.
  */
 import { existsSync } from "node:fs";
 import path from "node:path";

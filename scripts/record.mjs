@@ -1,8 +1,8 @@
 /**
- * Records `docs/demo.svg`, the moving picture of the README: the demo in a real pseudo-terminal, with typing.
+ * Records `docs/demo.svg`, the README's moving picture: the demo in a real pseudo-terminal, with typing.
  *
- * Each state of the screen is a frame. A row that stays the same over several frames is written once, and CSS shows it for that
- * time. With reduced motion, the last frame shows.
+ * Each state of the screen is a frame. A row that stays the same over several frames is written once, and CSS shows it for that time. With
+ * reduced motion, the last frame shows.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,13 +14,13 @@ import { node22, root } from "./paths.mjs";
 const require = createRequire(import.meta.url);
 
 const SIZE = { cols: 110, rows: 30 };
-/** A character's cell and the margin around all of them, in pixels. */
+/** The size of a character's cell and the margin around the screen, in pixels. */
 const [WIDTH, HEIGHT, MARGIN] = [8, 17, 12];
 const [TEXT, BACKGROUND] = ["#e6edf3", "#0d1117"];
-/** The time between two looks at the screen while somebody types, and while an answer is awaited, in milliseconds. */
+/** The time between two frames while typing, and while waiting for an answer, in milliseconds. */
 const [TYPING, WAITING] = [90, 250];
 
-/** What is typed, what the screen shows once it is answered, and how long that takes to read, in milliseconds. */
+/** The input, the screen's text once it is answered, and the time to read that, in milliseconds. */
 const STEPS = [
   { typed: "", answered: /LCM: 4\d\d msgs/, reading: 2_000 },
   { typed: "/compact", answered: /LCM: \d+ messages in \d+ summaries/, reading: 4_000 },
@@ -47,7 +47,7 @@ async function record() {
   /** @type {Frame[]} */
   const frames = [];
   let now = 0;
-  /** Takes frames for a time, or until an answer is there. @param {number} most @param {RegExp} [answer] */
+  /** Takes frames for a time, or until an answer is shown. @param {number} most @param {RegExp} [answer] */
   const watch = async (most, answer) => {
     const tick = answer ? WAITING : TYPING;
     for (let waited = 0; waited < most; waited += tick) {
@@ -75,7 +75,7 @@ async function record() {
   return [...frames, { at: now, rows: [] }];
 }
 
-/** What one sees: text, and the SVG of each row. @param {import("@xterm/headless").Terminal} screen */
+/** The visible text, and the SVG of each row. @param {import("@xterm/headless").Terminal} screen */
 function look({ buffer: { active }, rows }) {
   const lines = Array.from({ length: rows }, (_, row) => active.getLine(active.baseY + row));
   return { text: lines.map((line) => line?.translateToString(true)).join("\n"), rows: lines.map((line, row) => rowOf(line, MARGIN + row * HEIGHT)) };

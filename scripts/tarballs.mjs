@@ -1,7 +1,4 @@
-/**
- * npm packages that are taken as they come: the tarball, checked against the hash it was pinned by, and unpacked. For those
- * that carry with them what they need.
- */
+/** Installs npm packages from their tarballs, checked against a pinned hash: for packages that bundle their dependencies. */
 import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -23,7 +20,7 @@ export async function bringTarball(spec, integrity, target) {
     const found = integrityOf(readFileSync(path.join(temporary, tarball)));
     if (found !== integrity) throw new Failure(`The tarball of ${spec} is not the one that was pinned: it has ${found}, expected was ${integrity}.`);
     mkdirSync(target, { recursive: true });
-    // By relative names: some tars take the colon of `C:` for another machine's name.
+    // With relative names: some tars take the colon of `C:` for another machine's name.
     const { code, stderr } = await collect("tar", ["-xzf", tarball, "-C", path.relative(temporary, target), "--strip-components=1"], { cwd: temporary });
     if (code === 127) throw new Failure(`The command tar was not found, which unpacks ${spec}: install it and run this again.`);
     if (code !== 0) throw new Failure(`The tarball of ${spec} can't be unpacked: ${stderr.trim()}`);

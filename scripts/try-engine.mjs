@@ -1,8 +1,8 @@
 /**
- * `node scripts/try-engine.mjs NAME …`: loads engines from `dist/` in systems of their kind, and runs the tests that need no Pi.
+ * `node scripts/try-engine.mjs NAME …`: loads engines from `dist/` in their own systems, and runs the tests that need no Pi.
  *
- * The release does this in containers. Here a system is a few Debian packages unpacked into `target/systems`, with a Node of its
- * own; qemu runs it where it is made for another processor. Needs Linux on x64, root, debootstrap and qemu-user-static.
+ * The release does this in containers. Here a system is a few Debian packages unpacked into `target/systems`, with its own Node; qemu runs
+ * it if it is for another processor. Needs Linux on x64, root, debootstrap and qemu-user-static.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -18,13 +18,13 @@ import { bringTarball } from "./tarballs.mjs";
  * @typedef {object} System
  * @property {string} suite Debian's
  * @property {string} arch as Debian calls it
- * @property {string} library the package that Node needs beside the smallest Debian
+ * @property {string} library the package that Node needs on a minimal Debian
  * @property {string} node the program's path in the folder
  * @property {(folder: string) => Promise<unknown>} bringNode
  * @property {string} [qemu] what runs it on this processor
  */
 
-/** Debian 11 is what `node:22-bullseye` is made of; Debian 13 has a musl that can load the Node there is. @type {Record<string, System>} */
+/** `node:22-bullseye` is built from Debian 11; the musl of Debian 13 can load the available Node. @type {Record<string, System>} */
 const systems = {
   "linux-x64-gnu": {
     suite: "bullseye", arch: "amd64", library: "libstdc++6", node: "node/bin/node",
@@ -37,10 +37,10 @@ const systems = {
   },
 };
 
-/** What the tree in a system does without. */
+/** The parts that the tree in a system omits. */
 const LEFT_OUT = new Set([".git", "target", "dist", "node_modules"]);
 
-/** What a Node says of itself. */
+/** Prints the Node's version and platform. */
 const WHO = "const { header } = process.report.getReport(); console.log(`Node ${process.version}, ${header.arch}, ${header.glibcVersionRuntime ? `glibc ${header.glibcVersionRuntime}` : 'musl'}`)";
 
 /** @param {string} name of a platform */
@@ -58,7 +58,7 @@ async function tryEngine(name) {
   if (!tarball) throw new Failure(`There is no engine to try: run \`npm run pack:all -- ${name}\`.`);
   await must("tar", "-xzf", path.join(dist, tarball), "-C", tree, "--strip-components=1", `package/${addonOf(name)}`);
 
-  // Ctrl-C ends neither `unshare` nor the first process of a namespace: both are to end with this program.
+  // Ctrl-C ends neither `unshare` nor the first process of a namespace: these options end both with this program.
   const enter = ["--pdeathsig", "KILL", "unshare", "--kill-child", "--mount", "--pid", "--fork", `--root=${folder}`, "--wd=/tree", "--mount-proc", ...(system.qemu ? [system.qemu] : []), `/${system.node}`];
   const env = { PATH: "/usr/bin:/bin", HOME: "/tmp" };
   await show("setpriv", [...enter, "--eval", WHO], { env });
@@ -76,7 +76,7 @@ async function bringSystem({ suite, arch, library, bringNode, qemu }, folder) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     process.stdout.write(`Fetching Debian ${suite} for ${arch} …\n`);
-    // Nothing of it is configured, which would take an emulated hour: the files are what a program is loaded with.
+    // Nothing is configured, which would take an hour under emulation: the files suffice to load a program.
     await must("debootstrap", "--foreign", "--variant=minbase", `--arch=${arch}`, `--include=${library}`, suite, folder);
     const archives = path.join(folder, "var", "cache", "apt", "archives");
     for (const deb of readdirSync(archives).filter((file) => file.startsWith(`${library}_`))) await must("dpkg-deb", "--extract", path.join(archives, deb), folder);

@@ -1,6 +1,6 @@
 /**
- * Builds `viewer.html`, the page that `/lcm export --html` fills with a session: everything in `viewer/`, with the libraries it uses,
- * in one file that loads nothing. Its content policy allows its own script and style by their hashes, and nothing else.
+ * Builds `viewer.html`, the page that `/lcm export --html` fills with a session: everything in `viewer/` and its libraries, in one file
+ * that loads nothing. Its content policy allows only its own script and style, by their hashes.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
@@ -12,19 +12,19 @@ import { Failure } from "./setup.mjs";
 
 const sources = path.join(root, "viewer");
 
-/** What is built. */
+/** The built page. */
 export const viewerTemplate = path.join(root, "viewer.html");
 
-/** The place for the data. */
+/** The placeholder for the data. */
 export const PLACE = "<!--lcm:data-->";
 
-/** Libraries in the bundle, whose licenses stand in it too. */
+/** Libraries in the bundle; the page has their licenses. */
 export const BUNDLED = ["uplot", "d3-zoom", "d3-selection", "d3-drag", "d3-dispatch", "d3-interpolate", "d3-transition", "d3-color", "d3-ease", "d3-timer"];
 
-/** Are the packages there that it is made with? */
+/** Whether the build's packages are installed. */
 export const canBuildViewer = () => ["esbuild", ...BUNDLED].every((name) => existsSync(inModules(name, "package.json")));
 
-/** Builds the page where what it is made of has changed since. @returns {Promise<string>} the file */
+/** Builds the page if its sources have changed. @returns {Promise<string>} the file */
 export async function buildViewer() {
   if (!isStale()) return viewerTemplate;
   if (!canBuildViewer()) throw new Failure("The page of /lcm export --html can't be made without the npm packages: run `npm ci` and then this again.");
@@ -37,7 +37,7 @@ export async function buildViewer() {
   const style = await bundle("style.css");
   const parts = { "script-hash": hashOf(script), "style-hash": hashOf(style), licenses: licenses(), style, script };
   let page = readFileSync(path.join(sources, "template.html"), "utf8");
-  // A function: in a text `$` would stand for something.
+  // A function, because `$` in a replacement text has a meaning.
   for (const [name, text] of Object.entries(parts)) page = page.replace(`<!--lcm:${name}-->`, () => text);
   if (page.split(PLACE).length !== 2) throw new Failure(`The viewer's page must hold ${PLACE} once.`);
   const temporary = `${viewerTemplate}.tmp-${process.pid}`;
@@ -53,12 +53,12 @@ function isStale() {
   return from.some((file) => statSync(file).mtimeMs > made);
 }
 
-/** As a content policy names what it allows. @param {string} text */
+/** A hash in the format of a content policy. @param {string} text */
 function hashOf(text) {
   return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 }
 
-/** The licenses of what is in the bundle, as a comment. */
+/** The licenses of the bundled libraries, as a comment. */
 function licenses() {
   const texts = BUNDLED.map((name) => {
     const { version } = JSON.parse(readFileSync(inModules(name, "package.json"), "utf8"));

@@ -1,18 +1,18 @@
 /**
- * Files that changed on disk while the session was closed: the engine looks when a session is resumed, and the next prompt tells
- * the model, once.
+ * Detects files that changed on disk while the session was closed: the engine checks them when a session is resumed, and the next prompt
+ * tells the model once.
  */
 
 import { ancestors, timeout, unwrap } from "./pi.js";
 
-/** What Pi calls the message. */
+/** The message's `customType` in Pi. */
 const TYPE = "lcm_changed";
-/** How long a prompt waits for the engine's look at the files, in ms; after that a later prompt tells. */
+/** How long a prompt waits for the check, in ms; after that a later prompt reports it. */
 const PATIENCE_MS = 2_000;
 
 export class ChangedFiles {
   #session;
-  /** What the first prompt is to tell. @type {Promise<string | null> | null} */
+  /** The result for the first prompt. @type {Promise<string | null> | null} */
   #found = null;
 
   /** @param {import("./session.js").Session} session */
@@ -20,7 +20,7 @@ export class ChangedFiles {
     this.#session = session;
   }
 
-  /** Looks at the files that the session has seen, in the background. */
+  /** Checks the session's files in the background. */
   check() {
     const { manager, sync } = this.#session;
     const leaf = manager.getLeafId();
@@ -32,7 +32,7 @@ export class ChangedFiles {
     this.#found = check().catch(() => null);
   }
 
-  /** The message for the prompt that begins now, if any file changed and the model was not told the same before. */
+  /** The message for the prompt that begins now, if any file changed and the model was not told before. */
   async message() {
     const content = await Promise.race([this.#found, timeout(PATIENCE_MS)]);
     if (content === undefined) return undefined;

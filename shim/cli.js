@@ -1,7 +1,7 @@
 /**
- * `pi-lcm`: hands what a shell says to the engine, and writes out what that answers.
+ * `pi-lcm`: passes the shell's arguments to the engine and prints its answer.
  *
- * The engine decides everything else: what the arguments mean, what is opened, how it is worded, how the process ends.
+ * The engine decides everything else: the meaning of the arguments, what to open, the wording, and the exit code.
  */
 
 import { isatty } from "node:tty";
@@ -9,18 +9,17 @@ import { legible } from "./columns.js";
 import { loadEngine, viewerTemplate } from "./loader.js";
 import { agentDir, messageOf, unwrap } from "./pi.js";
 
-/** How a process ends that was interrupted, and one that could not do what it was asked. */
+/** Exit codes of an interrupted and of a failed process. */
 const [INTERRUPTED, FAILED] = [130, 2];
-/** Milliseconds that are left for ending in good order once that is asked for. */
+/** Milliseconds for an orderly exit after an interrupt. */
 const GRACE_MS = 500;
-/** What is written to. */
 const STDOUT = 1;
-/** Columns of a terminal that does not say. */
+/** Columns of a terminal that does not report its width. */
 const COLUMNS = 80;
-/** What of the environment counts. */
+/** The environment variables that matter. */
 const COUNTS = /^(LCM_.*|PI_.*|NO_COLOR|TERM)$/;
 
-/** Answers the arguments of this process, and sets how it ends. */
+/** Answers this process's arguments, and sets its exit code. */
 export async function main() {
   try {
     process.exitCode = await answer();
@@ -30,7 +29,7 @@ export async function main() {
   }
 }
 
-// Neither stream is touched before there is something to write: Node would no longer let a write to a pipe wait, and `pi-lcm mcp`
+// No stream is accessed before there is output: once `process.stdout` exists, Node no longer blocks writes to a pipe, and `pi-lcm mcp`
 // writes to stdout itself.
 
 /** @param {string} sentence */
@@ -42,7 +41,7 @@ function complain(sentence) {
 /** @param {string} output */
 function write(output) {
   process.stdout.on("error", (/** @type {NodeJS.ErrnoException} */ error) => {
-    // Whoever reads may have read enough: `pi-lcm grep … | head`.
+    // The reader may close the pipe early: `pi-lcm grep … | head`.
     if (error.code === "EPIPE") process.exit();
     complain(`pi-lcm: the answer can't be written: ${error.message}`);
     process.exit(FAILED);
@@ -50,7 +49,7 @@ function write(output) {
   process.stdout.write(`${output}\n`);
 }
 
-/** The folder it is said in, which may be gone. */
+/** The current folder, which may no longer exist. */
 function here() {
   try {
     return process.cwd();
@@ -59,17 +58,17 @@ function here() {
   }
 }
 
-/** @returns {Promise<number>} how the process ends */
+/** @returns {Promise<number>} the exit code */
 async function answer() {
   const { Cli } = loadEngine();
   const cli = Cli.begin();
   let interrupted = false;
   const stop = () => {
-    // Who says it twice does not wait for anything.
+    // A second interrupt ends the process at once.
     if (interrupted) process.exit(INTERRUPTED);
     interrupted = true;
     void cli.stop();
-    // A lock may be held and a file may have no end: nobody is to wait for those.
+    // A lock may be held, and a file may have no end: do not wait for those.
     setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
   };
   const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);

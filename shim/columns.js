@@ -1,44 +1,44 @@
 /**
- * Text in so many columns of a terminal. In doubt a character counts as wide: a line may end too early, never too late, for a
- * line that is too wide ends some versions of Pi.
+ * Text in a given number of terminal columns. If in doubt, a character counts as wide: a line may end too early but never too late, since
+ * some versions of Pi exit on a line that is too wide.
  */
 
-/** What is known to take one column. */
+/** Characters that are known to take one column. */
 const NARROW = /^[\u0020-\u007e\u00a1-\u02ff\u0370-\u058f\u1e00-\u1fff\u2010-\u2027\u2030-\u205e\u2190-\u2193\u2500-\u257f\u25cb\u25cf]$/u;
-/** What takes none beside the character it belongs to. */
+/** Characters that take no column next to the one they belong to. */
 const NOTHING = /^[\p{Mn}\u200b-\u200d\ufe00-\ufe0f]$/u;
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** Columns that a text takes at most. @param {string} text */
+/** The maximum number of columns that a text takes. @param {string} text */
 export function columns(text) {
   let sum = 0;
   for (const { segment } of graphemes.segment(text)) sum += columnsOf(segment);
   return sum;
 }
 
-/** The same of a character, as a reader sees it. @param {string} character */
+/** The same for a grapheme. @param {string} character */
 function columnsOf(character) {
   let sum = 0;
   for (const point of character) sum += NARROW.test(point) ? 1 : NOTHING.test(point) && sum > 0 ? 0 : 2;
-  // U+FE0F asks for the picture of a sign: `©️` is wide where `©` is not.
+  // U+FE0F selects the emoji form of a character: `©️` is wide, `©` is not.
   return character.includes("\ufe0f") ? Math.max(sum, 2) : sum;
 }
 
-/** What a terminal obeys instead of showing it: control characters but line feed and tab, and what turns its neighbors around. */
+/** Characters that a terminal obeys instead of showing: control characters except line feed and tab, and bidirectional controls. */
 const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff]/g;
 
-/** `text` as a terminal may have it, with a sign for each character it would obey. @param {string} text */
+/** `text` that is safe for a terminal: each character it would obey is replaced. @param {string} text */
 export function legible(text) {
   return text.replace(/\r\n/g, "\n").replace(OBEYED, "\ufffd");
 }
 
-/** The same of JSON, which says the same. @param {string} json */
+/** The same for JSON, whose value stays the same. @param {string} json */
 export function legibleJson(json) {
   return json.replace(OBEYED, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** The same for a screen whose columns are counted: tabs are replaced too. @param {string} text */
+/** The same for a screen with counted columns: replaces tabs too. @param {string} text */
 export function plain(text) {
   return legible(text).replace(/\t/g, "  ");
 }
@@ -58,7 +58,7 @@ export function fit(text, width) {
 }
 
 /**
- * `text` in lines of at most `width` columns, broken between words where they are short enough.
+ * `text` in lines of at most `width` columns, broken between words if they are short enough.
  *
  * @param {string} text
  * @param {number} width
@@ -74,7 +74,7 @@ function broken(line, width) {
   let [piece, taken] = ["", 0];
   for (const { segment } of graphemes.segment(line)) {
     const more = columnsOf(segment);
-    // What does not fit on a line of its own is left out.
+    // A character that does not fit on a line of its own is left out.
     if (more > width) continue;
     if (taken + more > width) {
       const word = segment === " " ? -1 : piece.lastIndexOf(" ");

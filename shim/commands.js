@@ -1,7 +1,7 @@
 /**
- * `/lcm`: hands a line to the engine and shows what it answers, in whatever way this Pi talks with its user.
+ * `/lcm`: passes a line to the engine and shows its answer in the way of Pi's mode.
  *
- * The engine knows the sub-commands; here is only what needs Pi for it.
+ * The engine knows the subcommands; this file does what needs Pi.
  */
 
 import { legibleJson } from "./columns.js";
@@ -16,33 +16,33 @@ import { isAttended, modeOf, notifyRedrawn, say, uiOf } from "./ui.js";
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionCommandContext} ExtensionCommandContext */
 /** @typedef {import("./session.js").Session} Session */
 
-/** A sub-command. @typedef {{ name: string, help: string, arguments: { value: string, help: string }[], long: boolean }} Spec */
+/** A subcommand. @typedef {{ name: string, help: string, arguments: { value: string, help: string }[], long: boolean }} Spec */
 /**
- * What one answers.
+ * A subcommand's answer.
  *
  * @typedef {object} Answer
  * @property {string} text
  * @property {unknown} answer the same as data
- * @property {{ title: string, message: string, line: string }} [confirm] what the user is to agree to first
- * @property {{ customType: string, content: string, details: unknown }} [told] what is to stand in the session for the model
+ * @property {{ title: string, message: string, line: string }} [confirm] what the user must confirm first
+ * @property {{ customType: string, content: string, details: unknown }} [told] an entry of the session for the model
  */
 
-/** What asks for JSON in place of words, wherever it stands. */
+/** The flag for JSON instead of text, anywhere in a line. */
 const JSON_FLAG = /(^|\s)--json(?=\s|$)/;
 
-/** What is answered without a session too. */
+/** The subcommand that needs no session. */
 const SETTINGS = /^\s*settings(?=\s|$)/;
 
-/** What says something to the model. */
+/** The subcommands that add a message for the model. */
 const ADDS_CONTEXT = /^\s*notes\s+(add|set|remove|clear)(?=\s|$)/;
 
 /** Another name for `/lcm context`. */
 const CONTEXT = "ctx-status";
 
-/** Columns beside a text in Pi's transcript. */
+/** Columns next to a text in Pi's transcript. */
 const MARGIN = 2;
 
-/** What decides whether and where a session is kept, and what the model is shown: it holds for one that is opened afterwards. */
+/** Settings that take effect when a session is opened: whether and where it is stored, and what the model is shown. */
 const NEEDS_RELOAD = /** @type {const} */ (["enabled", "dbDir", "projectIdentity", "notes", "recallOnNew"]);
 
 /** @param {Session} session */
@@ -60,8 +60,8 @@ export function registerCommands(session) {
 }
 
 /**
- * Without a command of that name Pi would take `/lcm …` for something to ask the model. What is switched off by a setting can be
- * switched on by it.
+ * Registers `/lcm` while the extension is off: without a command, Pi would send `/lcm …` to the model. `/lcm settings` can still switch the
+ * extension on.
  *
  * @param {Session} session
  * @param {string} reason
@@ -77,7 +77,7 @@ export function registerOff(session, reason, type) {
 }
 
 /**
- * Says again in the TUI what was said before a reload, which wiped it out.
+ * Shows again an answer in the TUI that a reload erased.
  *
  * @param {import("@earendil-works/pi-coding-agent").ExtensionContext} ctx
  */
@@ -87,7 +87,13 @@ export function repeatAnswer(ctx) {
   if (answer && modeOf(ctx) === "tui") notifyRedrawn(ctx, answer, "info");
 }
 
-/** Says why a command failed, where it did. @param {ExtensionCommandContext} ctx @param {string} line @param {() => Promise<void>} work */
+/**
+ * Runs `work` and shows the reason if it fails.
+ *
+ * @param {ExtensionCommandContext} ctx
+ * @param {string} line
+ * @param {() => Promise<void>} work
+ */
 async function guarded(ctx, line, work) {
   try {
     await work();
@@ -103,15 +109,15 @@ function json(answer) {
   return legibleJson(JSON.stringify(answer, null, 2));
 }
 
-/** The names that begin with what is typed, or behind a name its arguments. @param {Spec[]} specs @param {string} prefix */
+/** The names that begin with `prefix`, or after a name its arguments. @param {Spec[]} specs @param {string} prefix */
 function completions(specs, prefix) {
   const [, before = "", word = ""] = /^(.*\s)?(\S*)$/s.exec(prefix.trimStart()) ?? [];
   const [name, ...given] = before.trim().split(/\s+/);
   const known = name === "help" ? named(specs) : (specs.find((spec) => spec.name === name)?.arguments ?? []);
   const choices = before ? known.filter(({ value }) => !given.includes(value)) : named(specs);
-  // A list that is still open takes the Enter that should send the command.
+  // An open list would take the Enter that sends the command.
   const open = choices.filter(({ value }) => value.startsWith(word) && value !== word);
-  // Before anything of an argument is typed, the Enter is the user's too.
+  // Before the user types an argument, Enter sends the command too.
   if (open.length === 0 || (before && !word)) return null;
   return open.map(({ value, help }) => ({ value: before + value, label: value, description: help }));
 }
@@ -121,7 +127,7 @@ function named(specs) {
   return specs.map(({ name, help }) => ({ value: name, help }));
 }
 
-/** What `/lcm` does while a session is open. */
+/** `/lcm` while a session is open. */
 class Commands {
   #session;
 
@@ -141,28 +147,34 @@ class Commands {
     if (isScreen && line === "search") return this.#search(ctx);
     if (isScreen && line === "settings") return showSettings(this.#session, ctx);
     const done = this.#answer(line, ctx);
-    // The TUI takes nothing else until a command has ended.
+    // The TUI accepts no other input until a command has ended.
     if (!isScreen || !this.specs.find((spec) => spec.name === name)?.long) return done;
     void guarded(ctx, line, () => done);
   }
 
-  /** Pi's own compaction, which asks us. @param {string} focus @param {boolean} asJson @param {ExtensionCommandContext} ctx */
+  /**
+   * Runs Pi's own compaction, which this extension answers.
+   *
+   * @param {string} focus
+   * @param {boolean} asJson
+   * @param {ExtensionCommandContext} ctx
+   */
   async #compact(focus, asJson, ctx) {
     const { compaction } = this.#session;
     const before = compaction.lastReport;
-    // Pi would stop the agent for it; before 0.75 a tool's result would be lost with that.
+    // Pi would abort the agent for the compaction; before 0.75 that loses a tool's result.
     await ctx.waitForIdle();
     await new Promise((resolve, reject) => {
-      // The TUI shows by itself why it did not compact.
+      // The TUI shows itself why it did not compact.
       const onError = (/** @type {Error} */ error) => (modeOf(ctx) === "tui" ? resolve(undefined) : reject(error));
       ctx.compact({ customInstructions: focus || undefined, onComplete: resolve, onError });
     });
     const report = compaction.lastReport;
-    // Pi may have had nothing to compact, or have done it in its own way.
+    // Pi may have had nothing to compact, or have compacted by itself.
     const message = report === before ? undefined : report?.text;
     const answer = { message: message ?? null };
     if (asJson) say(ctx, json(answer), "info", answer);
-    // Elsewhere the notification of `session_compact` has said so.
+    // With a UI, the notification of `session_compact` has shown it.
     else if (message && !ctx.hasUI) say(ctx, message, "info", answer);
   }
 
@@ -177,7 +189,7 @@ class Commands {
   /** @param {string} line @param {ExtensionCommandContext} ctx @returns {Promise<void>} */
   async #answer(line, ctx) {
     if (SETTINGS.test(line)) return answerOfSettings(this.#session, line, ctx);
-    // While the model works, it would be one more turn for it, on what it is not asked.
+    // While the model works, the message would start another turn that nobody asked for.
     if (ADDS_CONTEXT.test(line)) await ctx.waitForIdle();
     const { footer, pi } = this.#session;
     const stop = footer.followImport(await this.#session.ready());
@@ -208,7 +220,7 @@ class Commands {
 }
 
 /**
- * Does the user want what can't be undone? In the TUI Pi's own question stands on Yes, where a second Enter would take it.
+ * Asks the user to confirm an irreversible action. In the TUI, Pi's own question preselects Yes, which a second Enter would confirm.
  *
  * @param {ExtensionCommandContext} ctx
  * @param {{ title: string, message: string }} question
@@ -238,7 +250,7 @@ function answerOfSettings(session, line, ctx) {
 }
 
 /**
- * Sees to it that settings which are changed hold.
+ * Runs `work` and applies the settings that it changes.
  *
  * @param {Session} session
  * @param {ExtensionCommandContext} ctx
@@ -265,7 +277,7 @@ async function changingSettings(session, ctx, work) {
   await ctx.reload();
 }
 
-/** What Pi leaves of the screen for a text. @param {ExtensionCommandContext} ctx */
+/** The columns that Pi leaves for a text. @param {ExtensionCommandContext} ctx */
 function columnsOf(ctx) {
   return modeOf(ctx) === "tui" && process.stdout.columns ? process.stdout.columns - MARGIN : undefined;
 }

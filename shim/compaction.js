@@ -34,7 +34,7 @@ export class Compaction {
     const session = this.#session;
     const { ctx, manager } = session;
     session.repeats = [];
-    // We asked for it; the fold is ready.
+    // This extension requested it, and the fold is ready.
     if (this.requested && this.pending?.draft) return { compaction: compactionOf(this.pending) };
     this.pending = null;
     const { preparation, signal } = event;

@@ -1,15 +1,19 @@
-/** The model's context as Pi knows it: how full it is, how it begins, what it costs. */
+/** The model's context as Pi knows it: its size, its beginning, its cost. */
 
 import { CHARACTERS_PER_TOKEN, ancestors, modelOf, windowOf } from "./pi.js";
 
-/** How full it is. @typedef {ReturnType<import("@earendil-works/pi-coding-agent").ExtensionContext["getContextUsage"]>} Usage */
-/** What it begins with: the first entry that is shown raw after a compaction, the block, and the block's tokens. @typedef {{ from?: string, block?: string, blockTokens: number }} Begin */
+/** The context's size. @typedef {ReturnType<import("@earendil-works/pi-coding-agent").ExtensionContext["getContextUsage"]>} Usage */
+/**
+ * The beginning of the context: the first entry that is shown raw after a compaction, the block, and the block's tokens.
+ *
+ * @typedef {{ from?: string, block?: string, blockTokens: number }} Begin
+ */
 
 const COUNTS = ["input", "output", "cacheRead", "cacheWrite"];
 
 export class Context {
   #session;
-  /** How it began at the last leaf we looked at. @type {Begin & { leafId?: string | null }} */
+  /** The beginning at the last leaf that was checked. @type {Begin & { leafId?: string | null }} */
   #known = { blockTokens: 0 };
 
   /** @param {import("./session.js").Session} session */
@@ -17,7 +21,7 @@ export class Context {
     this.#session = session;
   }
 
-  /** How it begins on this branch. Entries already looked at are not looked at again. @returns {Begin} */
+  /** The beginning on this branch. Entries that were checked before are skipped. @returns {Begin} */
   begin() {
     const { manager } = this.#session;
     /** @type {Begin} */

@@ -1,7 +1,7 @@
 /**
- * The footer: what is stored, and the progress of long operations.
+ * The footer: the size of the history, and the progress of long operations.
  *
- * Pi redraws its screen for every status it gets, so it gets one only when the text has changed.
+ * Pi redraws its screen for every status, so it gets one only when the text changes.
  */
 
 import { unwrap } from "./pi.js";
@@ -9,15 +9,15 @@ import { quietly, uiOf } from "./ui.js";
 
 /** @typedef {import("../index.d.ts").Engine} Engine */
 
-/** How often the footer shows progress. */
+/** Interval between updates of the progress, in ms. */
 const PROGRESS_MS = 200;
 
 export class Footer {
   #session;
-  /** What each line shows: Pi clears it with the session. @type {Map<string, string | undefined>} */
+  /** The text of each line: Pi clears it with the session. @type {Map<string, string | undefined>} */
   #shown = new Map();
   #isCounting = false;
-  /** Whether it has to be counted once more. */
+  /** Whether to count once more. */
   #isStale = false;
   #isCompacting = false;
 
@@ -26,9 +26,9 @@ export class Footer {
     this.#session = session;
   }
 
-  /** Shows what is stored. */
+  /** Shows the size of the history. */
   async update() {
-    // Counting takes its time in a long history, and turns may be short.
+    // Counting is slow in a long history, and turns may be short.
     this.#isStale = true;
     if (this.#isCounting) return;
     this.#isCounting = true;
@@ -49,7 +49,7 @@ export class Footer {
     }
   }
 
-  /** Tells how far a compaction is. @param {Engine} engine @returns {() => void} to be called when it has ended */
+  /** Shows a compaction's progress. @param {Engine} engine @returns {() => void} to be called when it has ended */
   followCompaction(engine) {
     if (!this.#session.settings.status) return () => {};
     this.#isCompacting = true;
@@ -62,7 +62,7 @@ export class Footer {
   }
 
   /**
-   * An import shows its progress in a line of its own even without the footer, since the user waits for it.
+   * An import shows its progress in a separate line even without the footer, since the user waits for it.
    *
    * @param {Engine} engine
    * @returns {() => void} to be called when it has ended
@@ -76,7 +76,7 @@ export class Footer {
   }
 
   /**
-   * Shows again and again what `look` returns. Before it returns a text, the line stays as it is.
+   * Shows the result of `look` repeatedly. Until it returns a text, the line stays unchanged.
    *
    * @param {string} key
    * @param {() => string | null} look
@@ -89,7 +89,7 @@ export class Footer {
     return () => clearInterval(timer);
   }
 
-  /** @param {string} key @param {string | undefined} text nothing takes the line away */
+  /** @param {string} key @param {string | undefined} text undefined removes the line */
   #show(key, text) {
     if (this.#shown.get(key) === text) return;
     quietly(() => {

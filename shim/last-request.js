@@ -1,21 +1,25 @@
 /**
- * Questions to the session's own model within its conversation: the last request that was answered, which its provider most likely has
- * in its cache, with one more message. What is asked about is read at the price of cached tokens. Whether that pays, the engine says.
+ * Asks the session's own model within its conversation: the last answered request, which its provider most likely has cached, with one more
+ * message. The model reads the conversation at the price of cached tokens. The engine decides whether that pays.
  */
 
 import { CHARACTERS_PER_TOKEN, ancestors, isCold } from "./pi.js";
 
 /** @typedef {import("./session.js").Session["manager"]} Manager */
-/** A request as it was sent: of which model, and the first and last entry of its conversation. @typedef {{ payload: any, model: string, from?: string, leafId: string | null }} Sent */
-/** The last request that was answered, when, and its tokens. @typedef {Sent & { timestamp: number, tokens?: number, json?: string }} Answered */
+/**
+ * A request that was sent: its model, and the first and last entry of its conversation.
+ *
+ * @typedef {{ payload: any, model: string, from?: string, leafId: string | null }} Sent
+ */
+/** The last answered request, the time, and its tokens. @typedef {Sent & { timestamp: number, tokens?: number, json?: string }} Answered */
 
-/** The wire formats whose messages end with what the user says. */
+/** The wire formats in which messages end with the user's text. */
 const FORMATS = ["anthropic-messages", "openai-completions"];
 
 export class LastRequest {
-  /** The request that is being answered. @type {Sent | undefined} */
+  /** The request that is waiting for its answer. @type {Sent | undefined} */
   #sent;
-  /** The last one that was. @type {Answered | undefined} */
+  /** The last answered one. @type {Answered | undefined} */
   #answered;
   #manager;
 
@@ -26,7 +30,7 @@ export class LastRequest {
   }
 
   /**
-   * Keeps a request of the agent's that Pi is about to send; others have no tools.
+   * Remembers a request of the agent that Pi is about to send; other requests have no tools.
    *
    * @param {any} payload
    * @param {any} model
@@ -37,20 +41,20 @@ export class LastRequest {
     this.#sent = { payload, model: `${model.provider}/${model.id}`, from, leafId: this.#manager.getLeafId() };
   }
 
-  /** Notes that it was answered: only then the provider has it. @param {any} answer */
+  /** Records that it was answered: only then the provider has it cached. @param {any} answer */
   noteAnswer({ stopReason, timestamp = Date.now(), usage }) {
     if (this.#sent && ["stop", "toolUse"].includes(stopReason)) this.#answered = { ...this.#sent, timestamp, tokens: promptTokens(usage) };
     this.#sent = undefined;
   }
 
-  /** Whether a model most likely has it in its cache, and would answer a question at once. @param {any} model */
+  /** Whether the model most likely has the request cached and would answer a question at once. @param {any} model */
   isCached(model) {
     const answered = this.#answered;
     return isSupported(model) && answered?.model === `${model.provider}/${model.id}` && !thinks(answered.payload) && !isCold(answered);
   }
 
   /**
-   * Its tokens, if it had a range of the conversation and `model` most likely has it cached.
+   * The tokens of the request, if it contained a range of the conversation and `model` most likely has it cached.
    *
    * @param {any} model the session's
    * @param {{ first: string, last: string }} range by its entries
@@ -64,7 +68,7 @@ export class LastRequest {
   }
 
   /**
-   * Options of Pi's model call that ask within the session; nothing where no request was answered.
+   * The options of Pi's model call to ask within the session; undefined if no request was answered.
    *
    * @param {string} prompt
    * @param {number} maxTokens of the answer
@@ -75,7 +79,7 @@ export class LastRequest {
   }
 
   /**
-   * What user and model say in a range, and the ids of their calls, in its order; undefined if the request did not have all of it.
+   * The texts of user and model in a range, and the ids of calls, in order; undefined if the request did not contain all of the range.
    *
    * @param {Sent} sent
    * @param {{ first: string, last: string }} range
@@ -99,7 +103,7 @@ function isSupported(model) {
   return FORMATS.includes(model?.api) && !model.compat?.requiresAssistantAfterToolResult;
 }
 
-/** Whether the model thinks before it answers. What it thinks would cost more than the cache saves. @param {any} payload */
+/** Whether the model thinks before it answers, which would cost more than the cache saves. @param {any} payload */
 function thinks({ thinking, reasoning, reasoning_effort: effort }) {
   return (thinking && thinking.type !== "disabled") || [effort, reasoning?.effort].some((level) => level && level !== "none");
 }
@@ -110,11 +114,11 @@ function promptTokens(usage) {
   return sum > 0 ? sum : undefined;
 }
 
-/** A request with a question at its end. @param {any} payload @param {string} prompt @param {number} maxTokens of the answer */
+/** A request with a question appended. @param {any} payload @param {string} prompt @param {number} maxTokens of the answer */
 function withQuestion(payload, prompt, maxTokens) {
   const last = payload.messages.at(-1);
   const content = [{ type: "text", text: prompt }];
-  // Some providers that speak Anthropic's format take no two messages of the user's in a row.
+  // Some providers with Anthropic's format reject two user messages in a row.
   const isOpen = last?.role === "user" && Array.isArray(last.content);
   const messages = isOpen ? payload.messages.with(-1, { ...last, content: [...last.content, ...content] }) : [...payload.messages, { role: "user", content }];
   const limits = ["max_tokens", "max_completion_tokens"].filter((name) => payload[name] > maxTokens);
@@ -128,7 +132,7 @@ function textsIn({ content }) {
 }
 
 /**
- * Does a request have these texts, one after the other? Another extension may have written something else in their place.
+ * Whether a request contains these texts in order. Another extension may have replaced some.
  *
  * @param {string} json
  * @param {string[] | undefined} texts

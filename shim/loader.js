@@ -2,7 +2,7 @@
  * Finds the native engine for this platform, or says what to do if there is none.
  *
  * A source tree has its own build next to `index.js`; for an installed package, npm has chosen a platform package.
- * Nothing is loaded before it is asked for: a factory that throws keeps Pi from starting.
+ * Nothing is loaded before it is needed: a factory that throws keeps Pi from starting.
  */
 
 import fs from "node:fs";
@@ -14,7 +14,7 @@ import { messageOf } from "./pi.js";
 
 const require = createRequire(import.meta.url);
 
-/** The page that `/lcm export --html` fills: the one built beside `index.js`, or the installed one; undefined without either. */
+/** The page template for `/lcm export --html`: the one built next to `index.js`, or the installed one; undefined without either. */
 export const viewerTemplate = installed("../viewer.html") ?? installed("pi-lossless-context-viewer/viewer.html");
 
 /**
@@ -58,7 +58,7 @@ function installed(name) {
 }
 
 /**
- * What helps here against an engine that is missing or wrong.
+ * The remedy for a missing or unusable engine.
  *
  * @param {{ optionalDependencies?: Record<string, string> }} manifest
  * @param {string} folder
@@ -66,7 +66,7 @@ function installed(name) {
  * @param {string} engine its package
  */
 function remedyFor({ optionalDependencies: engines }, folder, name, engine) {
-  // The engines' packages are named where ours is packed for npm, so this is a source tree.
+  // Only the package on npm names the engines' packages, so this is a source tree.
   if (!engines) return `run \`npm run build\` in ${folder}`;
   if (!engines[engine]) return `there is no package for ${name}: build it from source, as the README describes`;
   return "run `pi install npm:pi-lossless-context` again, with optional packages enabled (npm's setting `omit`)";
@@ -80,7 +80,7 @@ function platform() {
   return `${platform}-${arch}-${libc()}`;
 }
 
-/** The C library that this Node was made for: its file names the loader near its beginning. */
+/** The C library of this Node: the executable names the loader near its beginning. */
 function libc() {
   try {
     const file = fs.openSync(process.execPath, "r");
@@ -90,15 +90,15 @@ function libc() {
     const [, loader] = /\/ld-(musl|linux)/.exec(head.toString("latin1")) ?? [];
     if (loader) return loader === "musl" ? "musl" : "gnu";
   } catch {
-    // A report knows it too.
+    // The report is used instead.
   }
   return libcOfReport();
 }
 
-/** The same where the file does not say, at several milliseconds of the user's start. */
+/** The C library by Node's report, which takes several milliseconds. */
 function libcOfReport() {
   const { report: reporter } = /** @type {any} */ (process);
-  // A report asks the name server about every connection that is open, and Pi would have to wait for that.
+  // A report looks up the host name of every open connection, and Pi would wait for that.
   const before = reporter?.excludeNetwork;
   if (reporter) reporter.excludeNetwork = true;
   const report = reporter?.getReport();

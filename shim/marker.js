@@ -1,33 +1,33 @@
 /**
- * A fourth cache marker for Anthropic's format, where the context has last been changed.
+ * Adds a fourth cache marker for Anthropic's format, at the last change of the context.
  *
- * Anthropic looks for a cached prefix only at places that an earlier request marked, and only within 20 blocks before a marker of
- * this one. Pi marks the tools, the system prompt and the end. When stubs replace results in the middle, the end of the request
- * before is gone from the prompt, and everything behind the system prompt would be written again. So the last stub is marked in each
- * request, or where there is none the block: the next change begins behind it, and finds it.
+ * Anthropic looks for a cached prefix only at places that an earlier request marked, and only within 20 blocks before a marker of this one.
+ * Pi marks the tools, the system prompt and the end. When stubs replace results in the middle, the end of the previous request is gone, and
+ * everything after the system prompt would be written again. So each request marks the last stub, or without stubs the block: the next
+ * change comes after it and finds it.
  */
 
-/** What a stub says, see `pruning/stub.rs`. */
+/** A stub's text, see `pruning/stub.rs`. */
 const STUB = "left out to save context. All of it: lcm_expand";
 
-/** So many markers Anthropic takes, and so many blocks it looks back from one. */
+/** Anthropic's limits: markers per request, and blocks it looks back from one. */
 const [MOST, LOOKBACK] = [4, 20];
 
-/** The name of the block, where that is marked. */
+/** The marker's name if it is on the block. */
 const BLOCK = "block";
 
 /** A place in a request's messages. @typedef {{ message: number, block: number, part: any }} Place */
 
 export class CacheMarker {
-  /** What was marked last. @type {string | undefined} */
+  /** The last marked place. @type {string | undefined} */
   #last;
 
   /**
-   * A request with one more marker.
+   * Returns a request with one more marker.
    *
    * @param {any} payload as Pi is about to send it
    * @param {boolean} isFolded whether the first message is a block
-   * @returns {any} nothing where it stays as it is
+   * @returns {any} undefined if it stays unchanged
    */
   mark(payload, isFolded) {
     const { system, tools = [], messages } = payload ?? {};
@@ -37,7 +37,7 @@ export class CacheMarker {
     const markers = places.filter(({ part }) => part?.cache_control);
     const end = markers.at(-1);
     const marked = [...system, ...tools].filter((part) => part?.cache_control).length + markers.length;
-    // With a login to Anthropic Pi marks two blocks of its system prompt; the second mark covers the first.
+    // With an Anthropic login, Pi marks two blocks of its system prompt; the second marker covers the first.
     const isSpare = marked === MOST && Boolean(system[0]?.cache_control && system[1]?.cache_control);
     if (!end || (marked >= MOST && !isSpare)) return undefined;
     const at = this.#place(places, isFolded);
@@ -50,8 +50,8 @@ export class CacheMarker {
   }
 
   /**
-   * The last stub, or the block. Where that is too far behind what was marked last to find it, the old place once more: the next
-   * request has the new one.
+   * The last stub, or the block. If that is too far after the last marked place, this returns the old place once more; the next request
+   * gets the new one.
    *
    * @param {Place[]} places
    * @param {boolean} isFolded
@@ -68,7 +68,7 @@ export class CacheMarker {
   }
 }
 
-/** Is it a tool's result that has given way? A stub is short. @param {any} part */
+/** Whether it is a stubbed tool result. A stub is short. @param {any} part */
 function isStub(part) {
   if (part?.type !== "tool_result") return false;
   const text = typeof part.content === "string" ? part.content : part.content?.[0]?.text;

@@ -1,4 +1,4 @@
-/** Pi's models, for the engine to ask: every version of Pi has its own way to them. */
+/** Gives the engine access to Pi's models, in each version of Pi. */
 
 import { cheaperModel } from "./cheaper-model.js";
 import { shared } from "./shared.js";
@@ -7,7 +7,7 @@ import { shared } from "./shared.js";
 /** @typedef {import("@earendil-works/pi-ai").Model<any>} Model */
 /** @typedef {import("./session.js").Session} Session */
 
-/** The engine's word for the cheapest suitable model of the session's provider. */
+/** The engine's name for the cheapest suitable model of the session's provider. */
 const CHEAPEST = "cheapest";
 
 /**
@@ -18,7 +18,7 @@ const CHEAPEST = "cheapest";
  * @returns {(call: string) => Promise<string>}
  */
 export function modelsOf(session, abort) {
-  // Taken at once: later the context may be stale.
+  // Read now: later the context may be stale.
   const { model: own, modelRegistry: registry } = session.ctx;
   return async (call) => {
     const { kind, model: name, request } = JSON.parse(call);
@@ -40,8 +40,8 @@ function find(registry, name) {
 }
 
 /**
- * The model that writes summaries: the first of `names` that Pi has a key for, else the cheapest fitting one of the
- * session's provider, else its own. Where no names are given, its own.
+ * The model that writes summaries: the first of `names` that Pi has a key for, else the cheapest suitable one of the session's
+ * provider, else the session's own. Without names, the session's own.
  *
  * @param {ExtensionContext} ctx
  * @param {string[]} names of the setting
@@ -80,21 +80,21 @@ export async function withModels(session, abort, work) {
 }
 
 /**
- * Does another extension bring this model's provider, or the way its wire format is spoken?
+ * Whether another extension provides this model's provider or its wire format.
  *
  * @param {any} registry whose shape differs between versions of Pi
  * @param {Model} model
  */
 function isExtensions(registry, model) {
   if (registry.getRegisteredProviderIds) return registry.getRegisteredProviderIds().includes(model.provider);
-  // Before 0.86 a provider with a call of its own took over its wire format for all others too.
+  // Before 0.86, a provider with its own call replaced its wire format for all others too.
   /** @type {Map<string, any>} */
   const theirs = registry.registeredProviders ?? new Map();
   return theirs.has(model.provider) || [...theirs.values()].some(({ api, streamSimple }) => streamSimple && api === model.api);
 }
 
 /**
- * One question, one assistant message; provider errors are messages too.
+ * Asks one question and returns one assistant message. A provider's error is such a message too.
  *
  * @param {any} registry whose shape differs between versions of Pi
  * @param {Model | undefined} model
@@ -107,18 +107,18 @@ async function askPi(registry, model, request, abort, lastRequest) {
   const content = [{ type: "text", text: request.prompt }];
   const context = { systemPrompt: request.system, messages: [{ role: "user", content, timestamp: Date.now() }] };
   const signal = AbortSignal.any([abort, AbortSignal.timeout(request.timeoutMs)]);
-  // What to try again, and when, the engine decides.
+  // The engine decides about retries.
   const within = request.inSession && lastRequest.askOptions(request.inSession.prompt, request.maxTokens);
   const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: "none" }) };
   if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
-  // Before 0.86 the registry only knew the keys.
+  // Before 0.86 the registry only returned keys.
   const auth = await registry.getApiKeyAndHeaders(model);
   if (!auth.ok) throw new Error(auth.error);
   const { completeSimple } = await hostAi();
   return completeSimple(model, context, { ...options, apiKey: auth.apiKey, headers: auth.headers });
 }
 
-/** Pi's model library, under the name that this Pi gives it. @returns {Promise<any>} */
+/** Pi's model library, by the name it has in this Pi. @returns {Promise<any>} */
 async function hostAi() {
   const names = ["@earendil-works/pi-ai", "@mariozechner/pi-ai"];
   return import(names[0]).catch(() => import(names[1]));

@@ -1,18 +1,16 @@
-/**
- * What the panels in the TUI have in common: Pi's own components, as this Pi brings them, and its theme.
- */
+/** Shared parts of the TUI panels: Pi's own components and its theme. */
 
 /** @typedef {import("@earendil-works/pi-coding-agent").ExtensionContext} ExtensionContext */
 /** @typedef {typeof import("@earendil-works/pi-tui")} Tui */
 /** @typedef {import("@earendil-works/pi-coding-agent").Theme} Theme */
 /** @typedef {{ render(width: number): string[], handleInput(data: string): void, invalidate(): void, dispose?(): void }} Panel */
-/** A panel's way to the screen. @typedef {ReturnType<typeof screenOf>} Screen */
+/** A panel's access to the screen. @typedef {ReturnType<typeof screenOf>} Screen */
 
-/** Lines of the screen that Pi needs next to a panel. */
+/** Lines of the screen that Pi needs besides a panel. */
 const BESIDE = 12;
 const FEWEST = 5;
 
-/** Pi's components, or nothing where this Pi does not lend them. @param {ExtensionContext} ctx @returns {Promise<Tui | undefined>} */
+/** Pi's components; undefined if this Pi does not provide them. @param {ExtensionContext} ctx @returns {Promise<Tui | undefined>} */
 export async function components({ ui }) {
   if (!ui.custom) return undefined;
   for (const name of ["@earendil-works/pi-tui", "@mariozechner/pi-tui"]) {
@@ -20,7 +18,7 @@ export async function components({ ui }) {
       const tui = await import(name);
       if (tui.Input && tui.SettingsList && tui.truncateToWidth && tui.matchesKey) return tui;
     } catch {
-      // The other name, or none.
+      // Try the other name, or return none.
     }
   }
   return undefined;
@@ -39,16 +37,20 @@ function screenOf(tui, theme, keybindings, close) {
   return {
     theme,
     close,
-    /** Redraws. */
     draw: () => tui.requestRender(),
-    /** Lines that a list may take. */
+    /** The lines available for a list. */
     rows: () => Math.max(FEWEST, (tui.terminal?.rows ?? 24) - BESIDE),
-    /** Is it this key, as the user has bound it? @param {string} data @param {"up" | "down" | "confirm" | "cancel" | "pageUp" | "pageDown"} key */
+    /**
+     * Whether it is this key, as bound by the user.
+     *
+     * @param {string} data
+     * @param {"up" | "down" | "confirm" | "cancel" | "pageUp" | "pageDown"} key
+     */
     is: (data, key) => keybindings.matches(data, `tui.select.${key}`),
   };
 }
 
-/** What a panel throws would end Pi. @param {Panel} panel @param {() => void} close */
+/** Catches a panel's exceptions, which would end Pi. @param {Panel} panel @param {() => void} close */
 function guarded(panel, close) {
   const render = panel.render.bind(panel);
   const handleInput = panel.handleInput.bind(panel);

@@ -1,4 +1,4 @@
-/** What is to be known of Pi, whichever version it is, and of the engine's answers. */
+/** Helpers for Pi, in any version, and for the engine's answers. */
 
 import os from "node:os";
 import path from "node:path";
@@ -8,32 +8,36 @@ import { setTimeout as pause } from "node:timers/promises";
 /** @typedef {import("../index.d.ts").Native} Native */
 /** @typedef {import("../index.d.ts").Engine} Engine */
 /** @typedef {import("./session.js").Session} Session */
-/** What of the settings the shim goes by. @typedef {{ enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }} Settings */
+/**
+ * The settings that the shim uses.
+ *
+ * @typedef {{ enabled: boolean, dbDir: string, projectIdentity: string, status: boolean, background: boolean, context: string, compactionModels: string[], notes: boolean, recallOnNew: boolean }} Settings
+ */
 
-/** As Pi guesses. */
+/** Pi's own estimate. */
 export const CHARACTERS_PER_TOKEN = 4;
 
-/** How long a provider's cache keeps a prompt, and how long where Pi asks for more. */
+/** How long a provider's cache keeps a prompt, by default and with Pi's longer retention. */
 const RETENTION_MS = 5 * 60_000;
 const LONG_RETENTION_MS = 60 * 60_000;
 
-/** How long a session's end waits for its past, which may be long. */
+/** How long the end of a session waits for its history, in ms. */
 const PATIENCE_MS = 2000;
 
-/** Has the provider's cache of a request expired? @param {{ timestamp?: number }} request or the answer to it */
+/** Whether the provider's cache of a request has expired. @param {{ timestamp?: number }} request or the answer to it */
 export function isCold({ timestamp }) {
   const retention = process.env.PI_CACHE_RETENTION === "long" ? LONG_RETENTION_MS : RETENTION_MS;
   return timestamp !== undefined && Date.now() - timestamp > retention;
 }
 
-/** Where the settings come from. @param {ExtensionContext} ctx */
+/** The sources of the settings. @param {ExtensionContext} ctx */
 export function sourcesOf(ctx) {
   return {
     agentDir: agentDir(),
     cwd: ctx.cwd,
-    // A Pi that does not ask whether a project is trusted trusts them all.
+    // A Pi that does not ask about trust trusts all projects.
     projectTrusted: ctx.isProjectTrusted?.() ?? true,
-    // A Pi that knows context edits reads them; 0.74 does not.
+    // Only a Pi with context edits has these; 0.74 does not.
     modelOverrides: hasEdits(ctx.sessionManager),
     environment: Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith("LCM_"))),
   };
@@ -44,7 +48,7 @@ export function settingsFor(native, ctx) {
   return unwrap(native.loadSettings(JSON.stringify(sourcesOf(ctx))));
 }
 
-/** Does this host know context edits? @param {any} manager */
+/** Whether this host supports context edits. @param {any} manager */
 export function hasEdits(manager) {
   return typeof manager.buildSessionProjection === "function";
 }
@@ -71,7 +75,7 @@ export async function cancellable(session, engine, signal, call) {
 }
 
 /**
- * What `promise` comes to, or, as soon as `signal` aborts, nothing.
+ * Returns the result of `promise`, or undefined as soon as `signal` aborts.
  *
  * @template T
  * @param {Promise<T>} promise
@@ -95,7 +99,7 @@ export function modelOf({ model }) {
 }
 
 /**
- * The context window in tokens. A virtual model may not know its own; what Pi last talked to does.
+ * The context window in tokens. A virtual model may not know its own; the last model that Pi used does.
  *
  * @param {ExtensionContext} ctx
  * @param {{ contextWindow: number } | undefined} usage as Pi reports it, which takes a while in a long session
@@ -105,7 +109,7 @@ export function windowOf(ctx, usage = ctx.getContextUsage?.()) {
 }
 
 /**
- * The entries of a branch, from its leaf or another entry up to the root.
+ * Yields the entries of a branch, from its leaf or another entry up to the root.
  *
  * @param {ExtensionContext["sessionManager"]} manager
  * @param {string | null} id
@@ -115,7 +119,7 @@ export function* ancestors(manager, id = manager.getLeafId()) {
 }
 
 /**
- * The last message on the branch, of this role where one is asked for.
+ * The last message on the branch, optionally of one role.
  *
  * @param {ExtensionContext["sessionManager"]} manager
  * @param {string} [role]
@@ -126,9 +130,14 @@ export function lastMessage(manager, role) {
   return undefined;
 }
 
-/** What the provider said, if it failed last and nothing was answered since. @param {ExtensionContext["sessionManager"]} manager @returns {string | undefined} */
+/**
+ * The provider's error, if the last request failed and nothing was answered since.
+ *
+ * @param {ExtensionContext["sessionManager"]} manager
+ * @returns {string | undefined}
+ */
 export function failureOf(manager) {
-  // A newer Pi notes behind it that it hides the attempt.
+  // A newer Pi appends that it hides the attempt.
   const last = lastMessage(manager);
   return last?.role === "assistant" && last.stopReason === "error" ? (last.errorMessage ?? "") : undefined;
 }
@@ -137,7 +146,7 @@ export function failureOf(manager) {
  * Estimated tokens before the conversation in each request: system prompt and tools.
  *
  * @param {Session} session
- * @returns {{ promptTokens?: number, ownTokens?: number }} all of it, and what this extension's tools take of it
+ * @returns {{ promptTokens?: number, ownTokens?: number }} all of it, and the share of this extension's tools
  */
 export function promptSizes({ pi, ctx }) {
   try {
@@ -147,24 +156,24 @@ export function promptSizes({ pi, ctx }) {
     const tokens = (/** @type {unknown[]} */ some, more = 0) => Math.ceil((JSON.stringify(some).length + more) / CHARACTERS_PER_TOKEN);
     return { promptTokens: tokens(written, ctx.getSystemPrompt().length), ownTokens: tokens(written.filter(({ name }) => name.startsWith("lcm_"))) };
   } catch {
-    // Then the engine guesses.
+    // The engine estimates them instead.
     return {};
   }
 }
 
-/** Where Pi keeps its sessions. @param {ExtensionContext["sessionManager"]} manager */
+/** Pi's session folders. @param {ExtensionContext["sessionManager"]} manager */
 export function sessionFolders(manager) {
   return { sessionDir: manager.getSessionDir(), allSessions: path.join(agentDir(), "sessions") };
 }
 
-/** Where Pi keeps its settings and sessions. */
+/** Pi's folder of settings and sessions. */
 export function agentDir() {
   const dir = process.env.PI_CODING_AGENT_DIR;
   if (!dir) return path.join(os.homedir(), ".pi", "agent");
   return dir.startsWith("~") ? path.join(os.homedir(), dir.slice(1)) : dir;
 }
 
-/** What the engine answered. @param {string} answer @throws {Error} with the engine's sentence, if it failed */
+/** Returns the result in the engine's answer. @param {string} answer @throws {Error} with the engine's sentence, if it failed */
 export function unwrap(answer) {
   const { ok, error } = JSON.parse(answer);
   if (error) throw Object.assign(new Error(error.message), { code: error.code });
@@ -176,7 +185,7 @@ export function messageOf(error) {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** A while that does not keep Pi from leaving. @returns {Promise<undefined>} */
+/** A timeout that does not keep the process running. @returns {Promise<undefined>} */
 export function timeout(ms = PATIENCE_MS) {
   return pause(ms, undefined, { ref: false });
 }

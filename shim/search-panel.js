@@ -1,6 +1,4 @@
-/**
- * `/lcm search` in the TUI: type, see what fits, open one in full.
- */
+/** `/lcm search` in the TUI: type a query, see the hits, open one. */
 
 import { columns, fit, wrap } from "./columns.js";
 import { showPanel } from "./panel.js";
@@ -14,9 +12,9 @@ import { messageOf } from "./pi.js";
 
 /** Characters that a hit shows before the match. */
 const LEAD = 24;
-/** Columns of the time and the role. */
+/** Columns for the time and the role. */
 const WHO = 26;
-/** Rest after a key before the engine is asked. */
+/** Pause after a key before the engine is asked, in ms. */
 const REST_MS = 120;
 
 /** @param {ExtensionContext} ctx @param {Tui} tui @param {Ask} ask */
@@ -33,12 +31,12 @@ class Search {
   #hits = [];
   #selected = 0;
   #note = "Type words to search for.";
-  /** Do the hits belong to the text in the field? */
+  /** Whether the hits belong to the text in the field. */
   #current = true;
   #project = false;
   /** @type {{ lines: string[], width: number, top: number, text: string } | undefined} */
   #open;
-  /** The last question; answers to others are late. */
+  /** The number of the last question; answers to earlier ones are dropped. */
   #asked = 0;
   /** @type {NodeJS.Timeout | undefined} */
   #timer;
@@ -105,7 +103,7 @@ class Search {
     const head = fit(`${time} ${who}${elsewhere}`, Math.max(0, Math.min(width - 4, 36))).padEnd(Math.min(WHO, width - 4));
     const start = hit.marks[0]?.start ?? 0;
     const snippet = [...hit.snippet];
-    // The match is what one wants to see, from the beginning of a word on.
+    // Show the match, starting at the beginning of a word.
     const from = start > LEAD ? snippet.indexOf(" ", start - LEAD) + 1 : 0;
     const text = `${from > 0 ? "…" : ""}${snippet.slice(from).join("")}`;
     const rest = fit(text, Math.max(0, width - columns(head) - 4));

@@ -1,7 +1,7 @@
 /**
  * A session of Pi and all of its state: created when the session starts, disposed of when it ends.
  *
- * State that serves one purpose is in an object of its own, which the session holds.
+ * State for a single purpose is in a separate object that the session holds.
  */
 
 import { Boundary } from "./boundary.js";
@@ -25,10 +25,10 @@ import { isAttended, modeOf, notify, notifyRedrawn } from "./ui.js";
 /** @typedef {import("../index.d.ts").Native} Native */
 /** @typedef {import("../index.d.ts").Engine} Engine */
 
-/** Rest between two attempts to open a store that can't be opened. */
+/** Pause between two attempts to open the store, in ms. */
 const REST_MS = 1000;
 
-/** The report on a session in which the store can't go by Pi's ids. */
+/** The report on a session in which Pi's ids are ambiguous. */
 const DUPLICATE_IDS = `several entries of this session's file have one id, and Pi shows only the last of them. All are kept and can be found, \
 but Pi compacts this session by itself: repair its file, or continue in a new session`;
 
@@ -39,7 +39,7 @@ export class Session {
   isOpen = false;
   /** Whether no more entries may be handed over. */
   isClosing = false;
-  /** The addon; nothing until it is loaded. @type {Native} */
+  /** The addon; undefined until it is loaded. @type {Native} */
   native = /** @type {any} */ (undefined);
   /** @type {import("./pi.js").Settings} */
   settings = /** @type {any} */ (undefined);
@@ -217,7 +217,7 @@ export class Session {
       .catch(() => {});
   }
 
-  /** Takes in, in the background, what other agents have said here, if the user wants that. */
+  /** Imports new messages of other agents about this project in the background, if the user wants that. */
   async #alsoRead() {
     const read = (await this.engine).alsoRead(JSON.stringify(sessionFolders(this.manager)));
     read.then(unwrap).catch((error) => this.report(error));
@@ -295,7 +295,7 @@ export class Session {
     await this.boundary.beforePrompt();
     this.stubs.show();
     const message = await this.changedFiles.message();
-    // If the run continued after the compaction, the prefix is cached by now, and worth more than these words.
+    // If the run continued after the compaction, the prefix is cached by now, and worth more than this text.
     this.#preamble = this.nextPreamble ?? this.#preamble;
     if (this.#preamble && options?.sections) options.sections.lcm = this.#preamble;
     // If another extension replaces the whole prompt, Pi shows no sections.

@@ -1,8 +1,7 @@
 /**
- * `/lcm settings` in the TUI: every setting with what it means, what holds and why; changed and saved at once.
+ * `/lcm settings` in the TUI: lists every setting with its meaning, value and source; changes are saved at once.
  *
- * What a value may be, and where it is written, the engine knows: here a line of `/lcm settings` is put together and its answer
- * shown.
+ * The engine knows valid values and files: this panel composes a line of `/lcm settings` and shows the answer.
  */
 
 import { fit, plain, wrap } from "./columns.js";
@@ -16,7 +15,7 @@ import { uiOf } from "./ui.js";
 /** @typedef {import("./panel.js").Tui} Tui */
 /** @typedef {(line: string) => Promise<import("./commands.js").Answer>} Ask */
 
-/** Columns of the names. */
+/** Columns for the names. */
 const BESIDE_VALUES = 32;
 
 /** A setting as the engine describes it. @typedef {{ name: string, help: string, takes: string, kind: string, default: unknown, value: unknown, source: string, variable: string }} Setting */
@@ -28,11 +27,11 @@ export async function settingsPanel(ctx, tui, ask) {
 }
 
 /**
- * The same one question after the other, for a Pi that does not lend its components.
+ * The same as a series of questions, for a Pi without TUI components.
  *
  * @param {ExtensionContext} ctx
  * @param {Ask} ask
- * @returns {Promise<string | undefined>} what came of it
+ * @returns {Promise<string | undefined>} the outcome
  */
 export async function settingsDialogs(ctx, ask) {
   const ui = uiOf(ctx);
@@ -52,7 +51,7 @@ async function listed(ask) {
   return /** @type {any} */ ((await ask("settings")).answer).settings;
 }
 
-/** A value as one would type it. @param {unknown} value */
+/** A value as the user would type it. @param {unknown} value */
 function written(value) {
   if (Array.isArray(value)) return value.join(", ");
   return value && typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -102,7 +101,7 @@ class Settings {
   render(width) {
     const { theme } = this.#screen;
     const where = this.#scope === "--global" ? "global settings, for all projects" : "this project's .pi/settings.json";
-    // Of a long value the end may go, but not where it comes from.
+    // The end of a long value may be cut off, but not its source.
     for (const [item, setting] of this.#items) item.currentValue = shown(setting, width - BESIDE_VALUES);
     const list = this.#list.render(Math.max(40, width)).map((line) => this.#tui.truncateToWidth(line, width));
     return [
@@ -124,7 +123,7 @@ class Settings {
   /** @param {Setting} setting @returns {SettingItem} */
   #item(setting) {
     const { name, help, takes, kind, value, source, variable } = setting;
-    // On a narrow screen the list has no room for a long one.
+    // On a narrow screen the list has no room for a long value.
     const description = plain(`Now: ${written(value) || "none"} (${source}). ${help} Takes ${takes}. Default: ${written(setting.default) || "none"}. Environment: ${variable}.`);
     /** @type {SettingItem} */
     const item = { id: name, label: name, currentValue: "", description };
@@ -136,7 +135,7 @@ class Settings {
     this.#note = "";
     const save = async (/** @type {string} */ text) => {
       const failure = await this.#save(setting.name, text);
-      // It is told where the value is typed.
+      // The value's own panel shows the failure.
       if (failure) this.#note = "";
       return failure;
     };
@@ -145,7 +144,7 @@ class Settings {
 
   /**
    * @param {string} name
-   * @param {string} value nothing takes the setting out again
+   * @param {string} value an empty one removes the setting
    * @returns {Promise<string | undefined>} why it was not saved
    */
   async #save(name, value) {
@@ -159,7 +158,7 @@ class Settings {
       this.#note = failure;
     }
     this.#failed = failure !== undefined;
-    // Whatever was saved or not, what holds is shown.
+    // Show the effective values, saved or not.
     for (const setting of await listed(this.#ask).catch(() => [])) {
       const item = [...this.#items.keys()].find(({ id }) => id === setting.name);
       if (item) this.#items.set(Object.assign(item, this.#item(setting)), setting);
@@ -169,7 +168,7 @@ class Settings {
   }
 }
 
-/** One value, typed. */
+/** A panel to type one value. */
 class Value {
   #screen;
   #setting;
@@ -186,7 +185,7 @@ class Value {
     this.#done = done;
     this.#input = new tui.Input();
     this.#input.setValue(plain(written(setting.value)));
-    // The end of a value is where one goes on.
+    // Move the cursor to the end of the value.
     this.#input.handleInput("\u0005");
     this.#input.focused = true;
   }

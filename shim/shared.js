@@ -1,9 +1,8 @@
 /** State that outlives a session. It is global because some versions of Pi evaluate the extension again for each session. */
 
 /**
- * `closings`: stores of sessions that were left, which are writing their last and being closed. `reported`: what the user has heard of how
- * the extension is set up, which need not be said again at each `/new`. `answer`: what a command said that made Pi load its extensions
- * anew.
+ * `closings`: stores of former sessions that are being closed. `reported`: reports on the extension's setup, which are not repeated at
+ * each `/new`. `answer`: the answer of the command that made Pi reload its extensions.
  *
  * @type {{ closings: Set<Promise<void>>, reported: Set<string>, answer?: string }}
  */

@@ -1,6 +1,6 @@
 /**
- * Puts stubs into requests where Pi does not: they are stored in entries of our own. A Pi with context edits needs this only for
- * stubs that were made before a prompt, where it takes no entries.
+ * Puts stubs into requests if Pi does not: they are stored in our own entries. A Pi with context edits needs this only for stubs made
+ * before a prompt, where it takes no entries.
  */
 
 import { hasEdits } from "./pi.js";
@@ -8,12 +8,12 @@ import { quietly } from "./ui.js";
 
 /** @typedef {{ content: any, lcm?: { hides?: number } } | null} Replacement */
 
-/** The entries that hold a stub where Pi has no context edits. */
+/** The type of entries that hold a stub if Pi has no context edits. */
 const STUB = "lcm_stub";
 
 export class Stubs {
   #session;
-  /** Whether the session has stubs that Pi does not show by itself. */
+  /** Whether the session has stubs that Pi does not apply itself. */
   #areThere = false;
   #isSubscribed = false;
 
@@ -30,7 +30,7 @@ export class Stubs {
     this.show();
   }
 
-  /** Puts stubs into requests if there are any. Pi copies all messages for a handler, so there is none until then. */
+  /** Puts stubs into requests if there are any. Pi copies all messages for each handler, so none is registered before. */
   show() {
     const session = this.#session;
     if (this.#isSubscribed || !this.#areThere) return;
@@ -45,7 +45,7 @@ export class Stubs {
   append(drafts) {
     const { id, manager, pi, sync } = this.#session;
     const stubs = drafts.filter(({ type }) => type === "context_edit");
-    // The branch may be another one by now, or the session.
+    // The branch or the session may have changed by now.
     if (stubs.length === 0 || manager.getSessionId() !== id) return;
     const branch = new Set(manager.getBranch().map(({ id }) => id));
     if (!stubs.every(({ targetId }) => branch.has(targetId ?? ""))) return;
@@ -95,16 +95,16 @@ function isMarked(entry) {
 }
 
 /**
- * What is shown of the entries of a branch that were pruned, by their ids: nothing for null.
+ * The stubs of a branch, by the ids of the entries they replace; null removes an entry.
  *
  * @param {any[]} branch
- * @param {boolean} editsCount whether context edits do what they say by themselves
+ * @param {boolean} editsCount whether Pi applies context edits itself
  * @returns {Map<string, Replacement>}
  */
 function stubsOf(branch, editsCount) {
   /** @type {Map<string, Replacement>} */
   const stubs = new Map();
-  /** How many of the next edits hide the rest of a turn; a removal cannot carry that mark itself. */
+  /** How many of the next edits hide the rest of a turn; a removal can't carry that mark itself. */
   let hides = 0;
   for (const entry of branch) {
     const below = hides;
@@ -124,8 +124,8 @@ function stubsOf(branch, editsCount) {
 }
 
 /**
- * Maps the messages of a request that belong to pruned entries to their replacements. A request names no entries, but has their
- * messages in the same order.
+ * Maps the messages of a request that belong to pruned entries to their replacements. A request has no entry ids, but has the messages in
+ * the same order.
  *
  * @param {any[]} entries from the first that is shown
  * @param {any[]} messages
@@ -149,7 +149,7 @@ function matched(entries, messages, stubs) {
   return found;
 }
 
-/** What identifies a message. An extension's message has another timestamp in its entry. @param {any} message */
+/** The identity of a message. An extension's message has another timestamp in its entry. @param {any} message */
 function keyOf({ role, timestamp, toolCallId, customType, content }) {
   return JSON.stringify(role === "custom" ? [role, customType, content] : [role, timestamp, toolCallId]);
 }

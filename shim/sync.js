@@ -1,8 +1,8 @@
 /**
  * Hands over entries from Pi's session tree to the engine: new ones in order, and those that failed earlier.
  *
- * Entries are handed over, not events: an event comes before its entry, and not every entry has one. The walk from the leaf to
- * what is known costs the length of what is new, whatever made it new.
+ * Entries are handed over, not events: an event comes before its entry, and not every entry has one. The walk from the leaf to the first
+ * known entry takes time in proportion to the new entries, wherever they come from.
  */
 
 import { setImmediate as pause } from "node:timers/promises";
@@ -13,15 +13,14 @@ import { unwrap } from "./pi.js";
 /** @typedef {import("./session.js").Session} Session */
 
 /**
- * Characters of JSON handed over at once when a session is seen for the first time, and entries asked about; between slices
- * Pi's own work goes on.
+ * The size of a slice when a session is handed over for the first time: characters of JSON, and ids per query. Pi continues between slices.
  */
 const SLICE = { characters: 256 * 1024, entries: 2000 };
 
 export class Sync {
-  /** Whether the past is handed over, so that entries may follow one by one. */
+  /** Whether the history is handed over, so that single entries may follow. */
   isLive = false;
-  /** When the past is handed over. @type {Promise<void>} */
+  /** Resolves when the history is handed over. @type {Promise<void>} */
   caughtUp = Promise.resolve();
 
   #session;
@@ -29,7 +28,7 @@ export class Sync {
   /** @type {Engine} */
   #engine = /** @type {any} */ (undefined);
   #isCatchingUp = false;
-  /** The leaf that was looked at last. @type {string | null} */
+  /** The leaf of the last walk. @type {string | null} */
   #last = null;
   /** Ids that several entries have. @type {Set<string>} */
   #duplicates = new Set();
@@ -42,34 +41,37 @@ export class Sync {
     this.#manager = session.manager;
   }
 
-  /** Whether several entries have one id. Of those Pi shows the last; in the store the first has it, and the others are kept beside it. */
+  /**
+   * Whether several entries have one id. Pi shows the last of them; in the store the first has the id, and the others are stored under ids
+   * of their own.
+   */
   get hasDuplicates() {
     return this.#duplicates.size > 0;
   }
 
-  /** Whether the store lacks something of the session that is not on its way. */
+  /** Whether the store lacks entries of the session that are not queued. */
   get isBehind() {
     return this.#engine.known() < this.#manager.getEntries().length - this.#surplus;
   }
 
-  /** Hands over the past to an engine that was just opened. @param {Engine} engine */
+  /** Hands over the history to an engine that was just opened. @param {Engine} engine */
   start(engine) {
     this.#engine = engine;
     return this.#catchUp();
   }
 
-  /** Goes on where handing over the past was broken off, once the store takes something again. */
+  /** Continues an interrupted hand-over of the history, once the store accepts entries again. */
   resume() {
     if (this.isLive || this.#isCatchingUp || this.#session.isClosing || !this.#engine.accepts()) return undefined;
     return (this.caughtUp = this.#catchUp());
   }
 
   /**
-   * Hands over again what the store lost on its way, on whatever branch, even while it is given a rest. At the end of a run, so
-   * that what was said since the store takes something again does not wait for the next one.
+   * Hands over lost entries again, on any branch, even during the store's pause. It runs at the end of a run, so that entries do not wait
+   * for the next run once the store accepts them.
    */
   async retry() {
-    // What is on its way counts as known until it has failed.
+    // Queued entries count as known until they fail.
     await this.#engine.flush();
     if (!this.#isCatchingUp && !this.#session.isClosing && this.isBehind) await (this.caughtUp = this.#catchUp());
   }
@@ -81,12 +83,12 @@ export class Sync {
     });
   }
 
-  /** Hands over the entries between the leaf and what the engine knows. */
+  /** Hands over the entries between the leaf and the first known one. */
   walk() {
-    // While the past is being handed over, the end of the branch still hangs in the air.
+    // While the history is being handed over, the parents of the branch's end are not stored yet.
     if (!this.isLive || this.#manager.getSessionId() !== this.#session.id) return;
     let id = this.#manager.getLeafId();
-    // Mostly the session went on by one entry. Pi stands still for this, so that is one call and nothing else.
+    // Mostly there is one new entry. Pi waits for this, so that case is a single call.
     const next = id && id !== this.#last ? this.#manager.getEntry(id) : undefined;
     const goesOn = next?.parentId && next.parentId === this.#last;
     this.#last = id;
@@ -103,8 +105,8 @@ export class Sync {
   }
 
   /**
-   * The end of the branch as far as the store has it, and whether the user has sent a request since: what it can't take does not
-   * keep the rest from being asked.
+   * The last stored entry of the branch, and whether the user has sent a request since: entries that can't be stored do not block questions
+   * about the rest.
    */
   storedLeaf() {
     let id = this.#manager.getLeafId();
@@ -118,8 +120,8 @@ export class Sync {
   }
 
   /**
-   * Hands over what the session has beyond what is stored of it, all branches, in slices, each while the one before is being
-   * stored. What the store would not take is left for the next time.
+   * Hands over the entries of all branches that are not stored yet, in slices, each while the one before is being stored. Entries that the
+   * store rejects are left for the next time.
    */
   async #catchUp() {
     this.isLive = false;
@@ -152,18 +154,17 @@ export class Sync {
   }
 
   /**
-   * Pi appends, so that parents come first; in a file that was merged or edited by hand they may not, and to Pi it is all the
-   * same.
+   * Pi appends, so parents come first. A merged or hand-edited file may have another order, which Pi accepts.
    *
    * @param {SessionEntry[]} entries
-   * @returns {SessionEntry[]} the same, each behind its parent
+   * @returns {SessionEntry[]} the same, each after its parent
    */
   #parentsFirst(entries) {
     /** @type {Set<SessionEntry>} */
     const ordered = new Set();
     const ids = new Set();
     for (const entry of entries) {
-      // It may be as long as the session.
+      // The chain of parents may be as long as the session.
       /** @type {Set<SessionEntry>} */
       const chain = new Set();
       for (let next = /** @type {SessionEntry | undefined} */ (entry); next && !ordered.has(next) && !chain.has(next); ) {
@@ -186,7 +187,7 @@ export class Sync {
     /** @type {string[]} */
     let texts = [];
     let characters = 0;
-    // The next slice is made ready while one is written; more than these two are never on their way.
+    // The next slice is prepared while one is written; at most two are in memory.
     /** @type {Promise<unknown>} */
     let stored = pause();
     for (const entry of entries) {
@@ -211,9 +212,9 @@ export class Sync {
     return this.#session.isClosing || !this.#engine.accepts();
   }
 
-  /** @param {SessionEntry[]} entries parents before children @param {string} json the same, written down */
+  /** @param {SessionEntry[]} entries parents before children @param {string} json the same as JSON */
   #handOver(entries, json = JSON.stringify(entries)) {
-    // Of an entry whose parent is nowhere Pi makes a root. Any other that lacks its parent in the store must wait for it.
+    // Pi treats an entry whose parent does not exist as a root. Others wait for their parent in the store.
     const orphans = entries.filter(({ parentId }) => parentId && !this.#manager.getEntry(parentId)).map(({ id }) => id);
     unwrap(this.#engine.handOver(json, orphans));
   }

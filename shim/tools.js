@@ -1,7 +1,7 @@
 /**
- * The tools as Pi registers them: the engine's specs, its answers, and a call on the screen in a line or two.
+ * The tools as Pi registers them: the engine's specs, its answers, and short lines for the screen.
  *
- * What a renderer throws would end Pi, so what is drawn is plain lines that were cut to the width, and nothing can fail.
+ * A renderer's exception would end Pi, so renderers only return plain lines cut to the width.
  */
 
 import { columns, fit, wrap } from "./columns.js";
@@ -9,7 +9,7 @@ import { cancellable, unlessAborted, unwrap } from "./pi.js";
 
 /** @typedef {{ fg(color: string, text: string): string, bold(text: string): string }} Theme */
 
-/** Lines of an answer that are shown unless the user wants all. */
+/** Lines of an answer that are shown by default. */
 const PREVIEW = 3;
 /** The beginning of a hit. */
 const HIT = /^[ms]-[0-9a-f]{10}\b/gm;
@@ -37,8 +37,8 @@ export function registerTools(session) {
 }
 
 /**
- * What an answer names, for other extensions and exports: the ids in it, each once, and how many lines begin with one, which are hits
- * in a search.
+ * The ids in an answer, each once, and the number of lines that begin with one, which are hits in a search. For other extensions and
+ * exports.
  *
  * @param {{ type: string, text?: string }[]} content
  */
@@ -49,7 +49,7 @@ function detailsOf(content) {
 
 /** @param {(width: number) => string[]} draw */
 function drawn(draw) {
-  /** Pi asks for every line of the session at every key. @type {{ width: number, lines: string[] } | undefined} */
+  /** Pi renders every line of the session at every key. @type {{ width: number, lines: string[] } | undefined} */
   let last;
   return {
     render: (/** @type {number} */ width) => {
@@ -93,7 +93,7 @@ function callLine(spec, args, theme, width) {
 function resultLines({ name }, { content = [] }, { expanded, isPartial }, theme, width) {
   if (isPartial) return [theme.fg("muted", fit("…", width))];
   const text = content.map((block) => (block.type === "text" ? (block.text ?? "") : `[${block.mimeType ?? block.type}]`)).join("\n").trimEnd();
-  // Which summary stands over a hit is not what a glimpse is for.
+  // A preview needs no headings with summaries.
   const lines = text.split("\n").filter((line) => expanded || (line.trim() && !/^In s-[0-9a-f]+:$/.test(line)));
   if (expanded) return lines.flatMap((line) => wrap(line, width)).map((line) => theme.fg("toolOutput", line));
   const hits = name === "lcm_grep" ? detailsOf(content).hits : 0;

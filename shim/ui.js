@@ -8,14 +8,14 @@ import { legible, legibleJson, plain } from "./columns.js";
 
 const STDOUT = 1;
 
-/** Pause before stdout is tried again when its reader is slow, in ms. */
+/** Pause before writing to stdout again if its reader is slow, in ms. */
 const FULL_PIPE_MS = 5;
 
 /** In the TUI, Pi redraws its transcript after a compaction or a reload, which erases earlier messages. */
 const REDRAWN_MS = 200;
 
 /**
- * How Pi talks with its user. Before 0.78 it does not say; then its arguments do.
+ * Pi's mode. Before 0.78, Pi's arguments tell it.
  *
  * @param {ExtensionContext} ctx
  * @returns {"tui" | "rpc" | "json" | "print"}
@@ -27,7 +27,7 @@ export function modeOf(ctx) {
   return asked === "json" ? "json" : "print";
 }
 
-/** Whether somebody is there who reads and answers. @param {ExtensionContext} ctx */
+/** Whether a user is there to read and answer. @param {ExtensionContext} ctx */
 export function isAttended(ctx) {
   try {
     return ["tui", "rpc"].includes(modeOf(ctx));
@@ -49,8 +49,7 @@ export function notifyRedrawn(ctx, text, type) {
 }
 
 /**
- * Shows what a command answers: on stdout in print mode, where that is the only way, and in json mode, as an event of its own;
- * else through Pi's UI.
+ * Shows a command's answer: on stdout in print mode, as an event on stdout in json mode, otherwise through Pi's UI.
  *
  * @param {ExtensionContext} ctx
  * @param {string} text
@@ -60,7 +59,7 @@ export function notifyRedrawn(ctx, text, type) {
 export function say(ctx, text, type = "info", answer = undefined) {
   quietly(() => {
     const mode = modeOf(ctx);
-    // Output that goes to no terminal stays byte for byte.
+    // Output that does not go to a terminal stays byte for byte.
     if (mode === "print") write(`${tty.isatty(STDOUT) ? legible(text) : text}\n`);
     else if (mode === "json") write(`${legibleJson(JSON.stringify({ type: "lcm", level: type, text, answer }))}\n`);
     else notify(ctx, text, type);
@@ -68,7 +67,7 @@ export function say(ctx, text, type = "info", answer = undefined) {
 }
 
 /**
- * Pi's UI. What it is given may hold what others have written, names of files among it, so all of it is made legible here.
+ * Pi's UI. Texts for it may contain untrusted parts, such as file names, so all of them are made legible here.
  *
  * @param {ExtensionContext} ctx
  */
@@ -94,8 +93,7 @@ export function uiOf(ctx) {
 }
 
 /**
- * Writes to stdout. Pi moves `process.stdout` to stderr in print mode; the file descriptor itself is still stdout. Whoever reads it
- * may be slow.
+ * Writes to stdout. In print mode Pi redirects `process.stdout` to stderr; the file descriptor is still stdout. Its reader may be slow.
  *
  * @param {string} text
  */
@@ -116,6 +114,6 @@ export function quietly(action) {
   try {
     action();
   } catch {
-    // The session it belonged to is gone, and its screen with it.
+    // The session is gone, and its screen too.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `pi-lcm` in a shell, on a store filled by the real Pi: what it answers, on which stream, how it ends; while Pi has the
- * project open, where nothing may be written, and on files that are not what they should be.
+ * `pi-lcm` in a shell, on a store filled by the real Pi: its answers, streams and exit codes; while Pi has the project open, on read-only
+ * disks, and on invalid files.
  */
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
@@ -24,14 +24,14 @@ import { noTerminal } from "../support/terminal.mjs";
 
 const require = createRequire(import.meta.url);
 
-/** Exchanges that take so long to export that it can be interrupted: half a second or more. */
+/** Enough exchanges to interrupt their export, which takes half a second or more. */
 const EXPORTED = 4000;
 
-/** A project in which something was said. @type {Project} */
+/** A project with a session. @type {Project} */
 let project;
-/** What its Pi said of it at the end. @type {any} */
+/** Pi's own answer at the end. @type {any} */
 let inPi;
-/** What is asked, and stays as that Pi has left it. @type {Shell & { storeDir: string }} */
+/** A shell on the project's store, which stays as Pi left it. @type {Shell & { storeDir: string }} */
 let shell;
 
 before(async (t) => {
@@ -45,7 +45,7 @@ before(async (t) => {
   shell = ownStore(context);
 });
 
-/** A shell in the project, with a store of its own. @param {import("node:test").TestContext} t */
+/** A shell in the project with its own store. @param {import("node:test").TestContext} t */
 function ownStore(t) {
   const { cwd, agentDir, sessionDir } = project;
   const storeDir = temporaryFolder(t);
@@ -56,7 +56,7 @@ function ownStore(t) {
 /** All bytes in a folder. @param {string} folder */
 const bytesIn = (folder) => Object.fromEntries(readdirSync(folder).sort().map((name) => [name, readFileSync(path.join(folder, name), "base64")]));
 
-test("a shell is answered on stdout, told on stderr, and knows by the exit code", async () => {
+test("answers go to stdout, errors to stderr, and the exit code tells them apart", async () => {
   const before = bytesIn(shell.storeDir);
   const stats = await lcm(shell, "stats");
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
@@ -82,17 +82,17 @@ test("a shell is answered on stdout, told on stderr, and knows by the exit code"
   assert.deepEqual([doctor.code, doctor.stdout.split("\n").at(-2)], [0, "Everything is in order."]);
   const { sessions } = await ask(shell, "sessions");
   assert.deepEqual(sessions.map((/** @type {any} */ { id, messages, current }) => [id, messages, current]), [[(await project.session()).id, 26, true]]);
-  assert.deepEqual(bytesIn(shell.storeDir), before, "asking writes nothing");
+  assert.deepEqual(bytesIn(shell.storeDir), before, "a query writes nothing");
 });
 
-test("the same is answered as in Pi", async () => {
+test("the answers are those of /lcm in Pi", async () => {
   const { background, requests, ...answered } = inPi;
   const outside = await ask(project, "stats");
   assert.deepEqual({ ...answered, background: { ...background, state: "unknown" }, requests: null }, { ...outside, background: outside.background });
   assert.ok(requests.requests > 0);
 });
 
-test("where nothing can be written everything can be asked", { skip: noDisk }, async (t) => {
+test("every query works on a read-only disk", { skip: noDisk }, async (t) => {
   const disk = aDisk(t);
   cpSync(shell.storeDir, disk.folder, { recursive: true });
   disk.setWritable(false);
@@ -110,13 +110,13 @@ test("where nothing can be written everything can be asked", { skip: noDisk }, a
   assert.match(stderr, /^pi-lcm: \S+\.db can't be written/);
 });
 
-describe("a file that is not what it should be is named in one sentence, and left as it is", { concurrency: 4 }, () => {
+describe("an invalid file is named in one sentence and left unchanged", { concurrency: 4 }, () => {
   /** @type {[string, (file: string) => void, RegExp][]} */
   const cases = [
     ["another program's", (file) => change(file, "PRAGMA application_id = 1"), /\.db belongs to another program, or another program has changed it\n$/],
     ["a newer version's", (file) => change(file, "PRAGMA user_version = 99"), /\.db was written by a newer version of pi-lossless-context \(format 99, this version reads \d+\)\n$/],
-    ["no database at all", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is not a database, or is damaged: file is not a database\n$/],
-    ["cut short", (file) => truncateSync(file, 4096), /\.db is damaged: .*malformed\n$/],
+    ["not a database", (file) => writeFileSync(file, "something else, and a lot of it\n".repeat(200)), /\.db is not a database, or is damaged: file is not a database\n$/],
+    ["truncated", (file) => truncateSync(file, 4096), /\.db is damaged: .*malformed\n$/],
   ];
   for (const [what, spoil, told] of cases) {
     test(what, async (t) => {
@@ -134,7 +134,7 @@ describe("a file that is not what it should be is named in one sentence, and lef
     });
   }
 
-  test("one page of it: what can be read is, and the doctor says what is wrong", async (t) => {
+  test("one damaged page: the rest is readable, and the doctor reports the damage", async (t) => {
     const own = ownStore(t);
     const file = databaseFile(own);
     const database = new DatabaseSync(file, { readOnly: true });
@@ -150,7 +150,7 @@ describe("a file that is not what it should be is named in one sentence, and lef
   });
 });
 
-test("a folder without a history, and a home without a Pi, are told apart from an empty answer", async (t) => {
+test("a folder without a history and a home without Pi differ from an empty answer", async (t) => {
   const { agentDir, storeDir } = shell;
   const folder = temporaryFolder(t);
   const none = await answer({ agentDir, storeDir, cwd: folder }, "stats");
@@ -166,10 +166,10 @@ test("a folder without a history, and a home without a Pi, are told apart from a
   const homeless = await lcm({ agentDir, cwd: folder, env }, "sessions", "--json");
   assert.equal(homeless.code, 2);
   assert.match(JSON.parse(homeless.stdout).error.message, / has no history in /);
-  assert.deepEqual(readdirSync(folder), [], "asking makes nothing");
+  assert.deepEqual(readdirSync(folder), [], "a query creates nothing");
 });
 
-test("the project is the one that Pi's settings make it", async (t) => {
+test("Pi's settings determine the project", async (t) => {
   const { cwd, storeDir } = ownStore(t);
   const own = { cwd, agentDir: temporaryFolder(t) };
   assert.equal((await lcm(own, "stats")).code, 2);
@@ -177,14 +177,14 @@ test("the project is the one that Pi's settings make it", async (t) => {
   assert.equal(JSON.parse((await lcm(own, "stats", "--json")).stdout).database.path, databaseFile({ cwd, storeDir }));
 });
 
-test("whoever has read enough may leave", { skip: process.platform === "win32" && "cmd has no head" }, async () => {
+test("a reader may close the pipe early", { skip: process.platform === "win32" && "cmd has no head" }, async () => {
   const line = `"${node22}" "${program}" show "$1" --raw | head -c 1; "${node22}" "${program}" sessions --json | true; exit "\${PIPESTATUS[0]}"`;
   const [{ id }] = (await ask(shell, "grep", "fox")).hits;
   const { stdout, stderr } = await collect("bash", ["-c", line, "bash", id], { cwd: project.cwd, env: environmentOf(shell) });
   assert.deepEqual([stdout, stderr], ["m", ""]);
 });
 
-test("an export that is interrupted leaves nothing half-written", { skip: process.platform === "win32" && "there are no signals on Windows" }, async (t) => {
+test("an interrupted export leaves no partial file", { skip: process.platform === "win32" && "there are no signals on Windows" }, async (t) => {
   const own = anEmptyShell(t);
   const history = new History(own);
   history.talk(EXPORTED);
@@ -201,7 +201,7 @@ test("an export that is interrupted leaves nothing half-written", { skip: proces
   assert.deepEqual(readdirSync(out), []);
 });
 
-test("at a terminal there are colors, and nothing that was said can move the cursor", { skip: noTerminal }, async (t) => {
+test("a terminal gets colors, and no stored text can move the cursor", { skip: noTerminal }, async (t) => {
   const own = anEmptyShell(t);
   const history = new History(own);
   history.user("a \u001b[2Jtrap and a fox");
@@ -227,7 +227,7 @@ test("at a terminal there are colors, and nothing that was said can move the cur
   assert.equal((await answered({}, "grep", "fox")).trim(), inColors.replaceAll("\r", "").trim());
   assert.doesNotMatch(await answered({ TERM: "dumb" }, "grep", "fox"), /\u001b/);
   assert.doesNotMatch(await answered({}, "grep", "fox", "--color=never"), /\u001b/);
-  assert.ok((await lcm(own, "show", id)).stdout.includes("\u001b[2Jtrap"), "elsewhere it is the text that came");
+  assert.ok((await lcm(own, "show", id)).stdout.includes("\u001b[2Jtrap"), "elsewhere the text is unchanged");
   assert.match((await answer(own, "grep", "fox", "--color", "always")).stdout, /\u001b\[1;31mfox/);
 });
 
@@ -240,7 +240,7 @@ describe("completions", { concurrency: 3 }, () => {
     writeFileSync(script, (await answer({ cwd: folder, agentDir: folder }, "completions", "bash")).stdout);
     writeFileSync(path.join(folder, "a file.db"), "");
     const complete = async (/** @type {string[]} */ ...words) => {
-      // As readline calls it, and offers files where nothing else is left.
+      // As readline calls it; it offers files if no word is left.
       const line = `compopt() { :; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(( $# - 1 )); set -- $(complete -p pi-lcm)
         while [ "$1" != -F ]; do [ "$2" = default ] && files=1; shift; done
         "$2" pi-lcm "\${COMP_WORDS[COMP_CWORD]}" "\${COMP_WORDS[COMP_CWORD - 1]}"
@@ -265,7 +265,7 @@ describe("completions", { concurrency: 3 }, () => {
   });
 
   for (const shell of ["zsh", "fish"]) {
-    test(`${shell} takes them`, { skip: lacks(shell) }, async (t) => {
+    test(`${shell} accepts the completions`, { skip: lacks(shell) }, async (t) => {
       const folder = temporaryFolder(t);
       const script = path.join(folder, "completions");
       writeFileSync(script, (await answer({ cwd: folder, agentDir: folder }, "completions", shell)).stdout);
@@ -276,7 +276,7 @@ describe("completions", { concurrency: 3 }, () => {
   }
 });
 
-test("help tells of every command and option, and names the version", async (t) => {
+test("help lists every command and option, and the version", async (t) => {
   const nobody = anEmptyShell(t);
   const all = await lcm(nobody, "--help");
   assert.deepEqual([all.code, all.stderr], [0, ""]);
@@ -290,15 +290,15 @@ test("help tells of every command and option, and names the version", async (t) 
   }
   const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
   assert.equal((await lcm(nobody, "--version")).stdout, `${version}\n`);
-  assert.ok(statSync(program).mode & 0o100 || process.platform === "win32", "it can be started");
+  assert.ok(statSync(program).mode & 0o100 || process.platform === "win32", "it is executable");
 });
 
-test("a Pi that works in the project is not disturbed, what it says is seen at once, and the log of one that was killed is left as it is", async (t) => {
+test("queries do not disturb a running Pi, see its messages at once, and leave the log of a killed one unchanged", async (t) => {
   const pi = project.startPi(["--continue"]);
   await talk(project, pi, "while it runs");
   await eventually(async () => assert.equal((await ask(project, "grep", "while it runs", "--role", "user")).hits.length, 1));
 
-  // What a Pi leaves that is killed now.
+  // The files of a Pi that is killed now.
   const killed = { ...shell, storeDir: temporaryFolder(t) };
   const copy = databaseFile(killed);
   await eventually(() => {
@@ -320,7 +320,7 @@ test("a Pi that works in the project is not disturbed, what it says is seen at o
   assert.deepEqual(readdirSync(project.storeDir).filter((name) => /-wal|-shm/.test(name)), []);
 });
 
-/** A shell in a project in which nothing was said. @param {import("node:test").TestContext} t */
+/** A shell in a project without messages. @param {import("node:test").TestContext} t */
 function anEmptyShell(t) {
   const folder = temporaryFolder(t);
   const [cwd, agentDir, storeDir, sessionDir] = ["project", "agent", "store", "sessions"].map((name) => path.join(folder, name));

@@ -1,7 +1,4 @@
-/**
- * How `pi-lcm` ends: at the first signal, also where what it does has no end, and by itself where it is sent to a pipe or a
- * device.
- */
+/** How `pi-lcm` ends: at the first signal, even if its work has no end, and by itself when it is given a pipe or a device. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync } from "node:fs";
@@ -14,12 +11,12 @@ import { History } from "../support/history.mjs";
 import { eventually, temporaryFolder } from "../support/project.mjs";
 import { databasesIn, DatabaseSync } from "../support/store.mjs";
 
-/** To read so many bytes takes minutes, and they take no room: all but the first are holes. */
+/** Reading so many bytes takes minutes; as a sparse file they take no space. */
 const ENDLESS = 2 ** 41;
 
 const noProc = process.platform === "linux" ? undefined : "which files a process has open is seen on Linux alone";
 
-/** A shell in a project that has one session. @param {import("node:test").TestContext} t */
+/** A shell in a project with one session. @param {import("node:test").TestContext} t */
 async function aShell(t) {
   const folder = temporaryFolder(t);
   const [cwd, agentDir, sessionDir, storeDir, out] = ["project", "agent", "sessions", "store", "out"].map((name) => path.join(folder, name));
@@ -34,7 +31,7 @@ async function aShell(t) {
 
 const noPipes = process.platform === "win32" ? "Windows has no such pipes" : undefined;
 
-test("a pipe or a device where a file is expected is not read", { skip: noPipes, timeout: 60_000 }, async (t) => {
+test("a pipe or a device in place of a file is not read", { skip: noPipes, timeout: 60_000 }, async (t) => {
   const { shell, cwd, agentDir, sessionDir, storeDir, file, out } = await aShell(t);
   const pipe = (/** @type {string} */ at) => {
     rmSync(at, { force: true });
@@ -59,7 +56,7 @@ test("a pipe or a device where a file is expected is not read", { skip: noPipes,
   }
 });
 
-test("a command that would take for ever ends at the first signal, and leaves nothing half-written", { skip: noProc, timeout: 240_000 }, async (t) => {
+test("an endless command ends at the first signal and leaves no partial file", { skip: noProc, timeout: 240_000 }, async (t) => {
   const { shell, cwd, sessionDir, storeDir, file, out } = await aShell(t);
   const other = new History({ cwd, id: "other" });
   other.talk(1);
@@ -96,7 +93,7 @@ function openedBy(pid) {
     try {
       return readlinkSync(path.join(fds, fd));
     } catch {
-      // Closed meanwhile.
+      // Closed in the meantime.
       return "";
     }
   });

@@ -1,6 +1,6 @@
 /**
- * Moving a project's history to another machine: exported there with what the real Pi left, taken in here under another name,
- * and the same to the last byte; and a session that was exported, which every Pi opens as its own.
+ * Moving a project's history to another machine: exported after work in the real Pi and imported under another name, it is identical; and
+ * every Pi opens an exported session as its own.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
-/** What a store holds, whatever its rows are numbered and its files are called. @param {string} dir */
+/** A store's content, independent of row ids and file names. @param {string} dir */
 function digest(dir) {
   const store = new Store(dir);
   const sessions = store.rows("SELECT session_id FROM conversations ORDER BY session_id").map(({ session_id }) => session_id);
@@ -49,7 +49,7 @@ async function workedOn(project) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`a project goes to another machine and is the same there, on ${host.name}`, async (t) => {
+  test(`a project is identical on another machine, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     await workedOn(project);
     const here = digest(project.storeDir);
@@ -69,7 +69,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.equal((await answer(there, "doctor")).code, 0);
     assert.ok((await ask(there, "grep", "你好")).hits.length > 0);
 
-    // From there back again, without the files that came.
+    // And back again, without the exported files.
     rmSync(out, { recursive: true });
     const back = path.join(machine, "back");
     await ask(there, "export", "--jsonl", "--all", back);
@@ -78,7 +78,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.deepEqual(digest(third.storeDir), here);
   });
 
-  test(`a session that was exported with summaries of its own line is Pi's as before, on ${host.name}`, async (t) => {
+  test(`Pi opens a session that was exported with its summaries, on ${host.name}`, async (t) => {
     const lcmSettings = { compactionModels: ["demo/demo-model"], leafChunkTokens: 4000 };
     const project = await aProject(t, { host, contextWindow: 60_000, settings: { compaction: { reserveTokens: 10_000, keepRecentTokens: 3_000 }, lcm: lcmSettings } });
     const history = project.history();
@@ -89,19 +89,19 @@ for (const host of hostsFor(hostsByVersion)) {
     await pi.request("new_session");
     const session = await project.session();
     const ahead = uncarried(project);
-    // Pi takes session files that lie in its own folder for those of its first versions, and moves them.
+    // Pi takes session files in its own folder for those of its first versions, and moves them.
     const out = path.join(path.dirname(project.agentDir), "out.jsonl");
     assert.equal((await lcm(project, "export", "--jsonl", out)).code, 0);
     const lines = readFileSync(out, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line));
     assert.deepEqual([lines.at(-1).type, lines.at(-1).id], ["session", session.id]);
-    // One that was being written may have come meanwhile.
+    // One that was being written may have been added.
     const { length } = lines.at(-1).summaries;
     assert.ok(length >= ahead && length <= uncarried(project), `${length} of ${ahead} summaries`);
 
     await pi.request("switch_session", { sessionPath: out });
     const said = session.entries.filter(({ type, message }) => type === "message" && message.role !== "system").length;
     await pi.prompt("and it goes on");
-    assert.equal(project.lastTurn.messages.length, said + 1, "the model sees all that was said");
+    assert.equal(project.lastTurn.messages.length, said + 1, "the model sees all messages");
     const { sessionId } = await pi.request("get_state");
     assert.equal(sessionId, session.id);
     await pi.stop();
@@ -111,7 +111,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.equal(last.message.role, "assistant");
     let depth = 0;
     for (let entry = last; entry; entry = above.get(entry.parentId)) depth++;
-    assert.ok(depth > said, "what is said hangs below what was exported");
+    assert.ok(depth > said, "new messages are below the exported ones");
 
     const machine = realpathSync(temporaryFolder(t));
     const there = { cwd: machine, agentDir: machine, storeDir: path.join(machine, "store") };
@@ -122,7 +122,7 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-/** Summaries that were written ahead, and stand in no session file yet. @param {Project} project @returns {number} */
+/** Summaries that were made ahead, and are in no session file yet. @param {Project} project @returns {number} */
 function uncarried(project) {
   return project.inStore((store) => store.rows("SELECT count(*) AS n FROM summaries s WHERE NOT EXISTS (SELECT 1 FROM carried c WHERE c.summary_id = s.id)")[0].n);
 }

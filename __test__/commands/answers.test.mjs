@@ -1,6 +1,6 @@
 /**
- * `/lcm` without a screen: on stdout in print mode, as an event in json mode, as a notification in rpc mode; in words, and with
- * `--json` as JSON.
+ * `/lcm` without a screen: on stdout in print mode, as an event in json mode, as a notification in rpc mode; as text, and with `--json` as
+ * JSON.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { filler } from "../support/history.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { inSession, SessionFile, sessionOf } from "./asking.mjs";
 
-/** What each command's JSON has. @type {Record<string, string[]>} */
+/** The fields of each command's JSON. @type {Record<string, string[]>} */
 const SHAPES = {
   "": ["commands", "database"],
   "help tree": ["name", "help", "usage"],
@@ -27,7 +27,7 @@ const SHAPES = {
 };
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`in print mode each command answers on stdout, in words and as JSON, and whole where that is read slowly, on ${host.name}`, async (t) => {
+  test(`in print mode each command answers on stdout, as text and as JSON, and completely even to a slow reader, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const history = project.history();
     const long = filler("slowly", 80_000);
@@ -40,14 +40,14 @@ for (const host of hostsFor(hostsByVersion)) {
     const [short, longest] = [await idOf("mark0003x"), await idOf("long")];
     const lines = [...Object.keys(SHAPES).map((line) => `${line} --json`), "stats", "stat", `show ${short}`, `show ${longest}`];
     const printed = await inSession(project, file, ["-p", ...lines.map((line) => `/lcm ${line}`)], {
-      // Nothing is taken before there is more than the pipe holds.
+      // Nothing is read before there is more than the pipe holds.
       onStart: ({ stdout: pipe }) => {
         const isFull = () => assert.ok(pipe && pipe.readableLength >= pipe.readableHighWaterMark);
         eventually(isFull).finally(() => pipe?.resume());
         pipe?.pause();
       },
     });
-    // Each is an object that begins and ends a line.
+    // Each is an object whose braces are on lines of their own.
     const answers = printed.match(/^\{$[^]*?^\}$/gm) ?? [];
     const shapes = Object.keys(SHAPES).map((line, at) => [line, Object.keys(JSON.parse(answers[at]))]);
     assert.deepEqual(Object.fromEntries(shapes), SHAPES);
@@ -60,7 +60,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.equal(project.turns.length, 0);
   });
 
-  test(`an exported session is a session of Pi's, and comes back whole; in json mode an answer is an event of its own, on ${host.name}`, async (t) => {
+  test(`an exported session is a session of Pi's and can be imported completely; in json mode an answer is an event, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const pi = project.startPi(["--session", sessionOf(project, 40)]);
     await pi.prompt("one more");
@@ -75,7 +75,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.match((await told("export --jsonl out.jsonl")).message, /^84 messages written to .*out\.jsonl, /);
     const session = await project.session(pi);
     const exported = new SessionFile(path.join(project.cwd, "out.jsonl"));
-    assert.deepEqual(exported.entries, session.entries, "what Pi wrote is what is exported");
+    assert.deepEqual(exported.entries, session.entries, "the export equals Pi's file");
     const refused = await told("export --jsonl out.jsonl");
     assert.match(refused.message, /out\.jsonl already exists: choose another name, or add --force/);
     assert.match((await told("export")).message, /^84 messages written to .*\.md, /);
@@ -98,14 +98,14 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-test("what was purged is exported neither from the store nor from the session file that has it still", async (t) => {
+test("a purged message is exported neither from the store nor from the session file that still has it", async (t) => {
   const project = await aProject(t);
   const secret = "zanzibar9x";
   const history = project.history();
   history.user(`the word is ${secret}`);
   history.talk(30);
   const file = history.write(project.sessionDir);
-  // What stands in place of what was compacted may say it too.
+  // The summary may repeat it too.
   project.script.summary = ({ raw }) => ({ text: raw.includes(secret) ? `Of ${secret}\nIt was said: ${secret}.` : "Talk\nMuch was said." });
   const pi = project.startPi(["--session", file]);
   await pi.request("compact");

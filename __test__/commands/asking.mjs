@@ -1,4 +1,4 @@
-/** Sessions to ask about, and asking. */
+/** Sessions for tests of `/lcm`, and its answers. */
 import { SessionFile } from "../support/session-file.mjs";
 
 export { SessionFile };
@@ -7,7 +7,7 @@ export { SessionFile };
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 
 /**
- * A session file with so many questions and answers.
+ * A session file with `turns` questions and answers.
  * @param {Project} project
  * @param {number} turns
  */
@@ -18,7 +18,7 @@ export function sessionOf(project, turns) {
 }
 
 /**
- * Runs Pi in a session; what it printed, but for the session's last answer, which Pi adds in print mode.
+ * Runs Pi in a session. Returns its output without the session's last answer, which Pi appends in print mode.
  * @param {Project} project
  * @param {string} file
  * @param {string[]} args
@@ -32,7 +32,7 @@ export async function inSession(project, file, args, options) {
 }
 
 /**
- * What a command answers as data.
+ * A command's answer as data.
  * @param {Pi} pi
  * @param {string} line
  */

@@ -1,6 +1,4 @@
-/**
- * No line is wider than the terminal, as Pi counts columns: a line that is too wide ends some versions of it.
- */
+/** No line is wider than the terminal, as Pi counts columns: some versions of Pi exit on a line that is too wide. */
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -10,16 +8,16 @@ import { everything } from "../../scripts/hosts.mjs";
 import { inModules, root } from "../../scripts/paths.mjs";
 import { columns, fit, wrap } from "../../shim/columns.js";
 
-/** Where each Pi has its own idea of a text's width. @type {[string, string][]} */
+/** Each Pi measures a text's width in its own way. @type {[string, string][]} */
 const PIS = [
   ["0.87.1", inModules()],
   ["0.74.2", path.join(root, "__test__", "hosts", "pi-0.74.2", "node_modules")],
 ];
 
-/** Pieces that are of an odd width, or of none. */
+/** Pieces of unusual width, or of none. */
 const PIECES = ["a", " ", "Word", "請", "ｆ", "か\u3099", "e\u0301", "🦀", "👩‍👩‍👧‍👦", "🇩🇪", "❤️", "‼️", "⁉️", "©️", "®️", "1️⃣", "ไทย", "ำ", "﷽", "한", "\u1112\u1161\u11ab", "\t", "\u001b[31m", "\u200b", "\u00ad", "…", "→", "─", "●", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "\u{1f3fd}", "☎", "¡", "नि", "\u{20000}", "ﬃ", "\u{e000}", "\ud800"];
 
-/** Texts that are the same each time. */
+/** Random texts, the same each time. */
 function* texts() {
   let seed = 7;
   const next = () => (seed = (seed * 48_271) % 2_147_483_647);
@@ -28,7 +26,7 @@ function* texts() {
 
 for (const [version, modules] of PIS) {
   const file = path.join(modules, "@earendil-works", "pi-tui", "dist", "index.js");
-  test(`no line is wider than it may be, as Pi ${version} counts`, { skip: existsSync(file) ? false : `Pi ${version} was not brought` }, async () => {
+  test(`no line is wider than allowed, as Pi ${version} counts`, { skip: existsSync(file) ? false : `Pi ${version} was not brought` }, async () => {
     const { visibleWidth } = await import(pathToFileURL(file).href);
     for (const text of texts()) {
       assert.ok(visibleWidth(fit(text, 1000)) <= columns(fit(text, 1000)), JSON.stringify(text));
@@ -41,7 +39,7 @@ for (const [version, modules] of PIS) {
   });
 }
 
-test("texts are broken between words, and nothing of them is lost", () => {
+test("text is broken between words and nothing is lost", () => {
   assert.deepEqual(wrap("one two three four", 9), ["one two", "three", "four"]);
   assert.deepEqual(wrap("請求書はどこですか", 8), ["請求書は", "どこです", "か"]);
   assert.deepEqual(wrap("a\n\nb", 8), ["a", "", "b"]);

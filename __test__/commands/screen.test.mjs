@@ -1,7 +1,6 @@
 /**
- * The TUI in terminals of different widths: the panels, the tools' calls and the tree in a terminal that is narrow, and then
- * made wider, with characters of every width. A line that is too wide ends some versions of Pi, so that it goes on is half of
- * each test.
+ * The TUI in terminals of different widths: panels, tool calls and the tree in a narrow terminal that is then made wider, with characters
+ * of every width. Some versions of Pi exit on a line that is too wide, so each step also checks that Pi continues.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -11,11 +10,11 @@ import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 import { noTerminal } from "../support/terminal.mjs";
 
-/** Columns, and the setting that is made there. */
+/** Columns, and the setting to change at that width. */
 const WIDTHS = [{ cols: 60, depth: 7 }, { cols: 100, depth: 8 }, { cols: 160, depth: 6 }];
 const WIDE = "請求書はどこですか 👩‍👩‍👧‍👦 🦀 e\u0301 ｆｕｌｌ ไทย ﷽";
 
-/** Opens what tools have answered, or folds it up again. */
+/** Opens and closes tools' answers. */
 const FOLD = "\u000f";
 
 for (const host of hostsFor(hostsByVersion)) {
@@ -27,7 +26,7 @@ for (const host of hostsFor(hostsByVersion)) {
     const terminal = project.openTerminal(["--session", history.write(project.sessionDir)], { cols: WIDTHS[0].cols, rows: 40 });
     await terminal.waitFor((screen) => screen.includes("LCM: 17 msgs"), "the footer");
 
-    await t.test("a call of a tool is a line and a glimpse, and opens", async () => {
+    await t.test("a tool call is a line with a preview, and opens", async () => {
       project.script.turns = [
         { toolCalls: [{ name: "lcm_grep", arguments: { query: `invoice ${WIDE}`, limit: 10 } }] },
         { toolCalls: [{ name: "lcm_describe", arguments: {} }] },
@@ -53,12 +52,12 @@ for (const host of hostsFor(hostsByVersion)) {
         await terminal.waitFor(() => !terminal.everything.includes("To read one in full"), "a glimpse");
       });
 
-      await t.test(`settings are looked through, refused and saved in ${cols} columns`, async () => {
+      await t.test(`settings are searched, refused and saved in ${cols} columns`, async () => {
         const before = at > 0 ? `${WIDTHS[at - 1].depth} \\(global\\)` : "5 \\(default\\)";
         await terminal.send("/lcm settings");
         await terminal.waitFor((screen) => /> enabled +true \(default\)/.test(screen), "the panel");
         terminal.type("maxDepth");
-        await terminal.waitFor((screen) => new RegExp(`> maxDepth +${before}`).test(screen), "the one that is looked for");
+        await terminal.waitFor((screen) => new RegExp(`> maxDepth +${before}`).test(screen), "the setting that is searched for");
         terminal.press("enter");
         await terminal.waitFor((screen) => screen.includes("enter: save"), "its value");
         terminal.type("9");
@@ -68,20 +67,20 @@ for (const host of hostsFor(hostsByVersion)) {
         terminal.type(`\u007f\u007f${depth}`);
         await terminal.waitFor((screen) => screen.includes(`> ${depth}`), "another value");
         terminal.press("enter");
-        await terminal.waitFor((screen) => new RegExp(`> maxDepth +${depth} \\(global\\)`).test(screen), "what holds now");
+        await terminal.waitFor((screen) => new RegExp(`> maxDepth +${depth} \\(global\\)`).test(screen), "the new value");
         terminal.press("escape");
         await terminal.waitFor((screen) => !screen.includes("Settings of pi-lossless-context"), "the editor");
         const { lcm } = JSON.parse(readFileSync(path.join(project.agentDir, "settings.json"), "utf8"));
         assert.deepEqual(lcm, { maxDepth: depth });
       });
 
-      await t.test(`a search shows hits, and one in full in ${cols} columns`, async () => {
+      await t.test(`a search shows hits and opens one in ${cols} columns`, async () => {
         await terminal.send("/lcm search");
         await terminal.waitFor((screen) => screen.includes("Search this session"), "the panel");
         terminal.type("role:user 請求書");
         await terminal.waitFor((screen) => screen.includes("1 found"), "the hit");
         terminal.press("enter");
-        // Its last line too: an escape that comes before all is drawn may be one of two at once, which is another key.
+        // Wait for its last line too: an Escape before everything is drawn could combine with another key.
         await terminal.waitFor((screen) => /m-[0-9a-f]{10} · user · .*UTC/.test(screen) && screen.includes("esc: back") && !screen.includes("1 found"), "the message");
         terminal.press("down", "escape");
         await terminal.waitFor((screen) => screen.includes("Search this session") && screen.includes("1 found"), "the hits again");
@@ -97,16 +96,16 @@ for (const host of hostsFor(hostsByVersion)) {
       });
     }
 
-    await t.test("what makes Pi load its extensions anew is answered all the same", async () => {
+    await t.test("a setting that makes Pi reload its extensions is still answered", async () => {
       const answered = (/** @type {string} */ screen, /** @type {boolean} */ value) => new RegExp(`enabled\\s+= ${value}\\s+\\(global\\)`).test(screen);
       await terminal.send("/lcm settings enabled=false");
-      // The store is closed while Pi loads anew, and until that is done what is typed is lost.
+      // The store is closed while Pi reloads; until then, typed input is lost.
       await eventually(() => assert.deepEqual(readdirSync(project.storeDir).filter((name) => !name.endsWith(".db")), []));
       await eventually(() => {
         terminal.type("z");
         assert.match(terminal.screen, /^z/m);
       });
-      // By now Pi has said that it has loaded, which must not take the answer's place.
+      // By now Pi has reported the reload, which must not replace the answer.
       await terminal.waitFor((screen) => answered(screen, false) && !screen.includes("LCM: "), "the answer, with the footer gone");
       terminal.press("ctrl+c");
       await terminal.waitFor((screen) => !/^z/m.test(screen), "the empty editor");

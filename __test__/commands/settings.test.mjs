@@ -1,6 +1,6 @@
 /**
- * Changing settings with `/lcm settings`: saved in Pi's own files beside whatever else stands there, and in force at once, in
- * rpc and print mode.
+ * Changing settings with `/lcm settings`: saved in Pi's own files without changing their other content, and effective at once, in rpc and
+ * print mode.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { aPlace } from "../settings/starting.mjs";
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`a setting is saved beside what else stands in the file, and holds at once, on ${host.name}`, async (t) => {
+  test(`a setting is saved without changing the rest of the file, and is effective at once, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host);
     const file = path.join(place.project.agentDir, "settings.json");
     const before = readFileSync(file, "utf8");
@@ -38,7 +38,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(readFileSync(file, "utf8"), "{ broken");
       writeFileSync(file, before);
 
-      await t.test("and switches off and on again within a session", async () => {
+      await t.test("the extension is switched off and on within a session", async () => {
         const said = () => pi.ui("notify").map(({ message }) => message);
         await pi.prompt("/lcm settings enabled=false");
         await pi.prompt("/lcm stats");

@@ -1,7 +1,4 @@
-/**
- * The system clock goes back, between two starts and while Pi runs: what is stored keeps its order, which is the tree's and not
- * the time's.
- */
+/** The system clock goes back, between two starts and while Pi runs: the stored order follows the tree and not the time. */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -16,7 +13,7 @@ import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 const YEAR = 365 * 24 * 60 * 60;
 
 /**
- * A clock for Pi, or why there can be none.
+ * A clock for Pi, or the reason why there is none.
  * @param {import("node:test").TestContext} t
  */
 function aClock(t) {
@@ -50,7 +47,7 @@ describe("the clock goes back", { skip: noClock, concurrency: 3 }, () => {
       await pi.request("compact");
       await talk(project, pi, "after a compaction");
       await eventually(() => assertAgreement(project));
-      assert.ok(project.summaryCalls.length > 0, "we have compacted");
+      assert.ok(project.summaryCalls.length > 0, "the extension compacted");
       const { file } = await project.session(pi);
       await leave(pi);
       assert.deepEqual(warnings(pi), []);

@@ -1,6 +1,6 @@
 /**
- * Damage in the database or the files beside it: found at a start, found while Pi runs, or never to be found since SQLite makes
- * these files anew. The damaged database is kept, the user hears of it once, and Pi goes on.
+ * Damage in the database or the files beside it: found at a start, found while Pi runs, or never, since SQLite rebuilds these files. The
+ * damaged database is kept, the user is told once, and Pi continues.
  */
 import assert from "node:assert/strict";
 import { existsSync, openSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
@@ -12,7 +12,7 @@ import { aProject, eventually } from "../support/project.mjs";
 import { DatabaseSync } from "../support/store.mjs";
 
 /**
- * Overwrites pages of the database, each as a whole.
+ * Overwrites whole pages of the database.
  * @param {string} file
  * @param {string} where a condition on SQLite's table of pages, `dbstat`
  */
@@ -28,7 +28,7 @@ function spoil(file, where) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: a damaged page of the database is told of once, and Pi goes on`, async (t) => {
+  test(`Pi ${host.version}: a damaged page of the database is reported once, and Pi continues`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const history = project.history();
     history.talk(150, { words: 60 });
@@ -39,7 +39,7 @@ for (const host of hostsFor(hostsByVersion)) {
     await pause(project, pi);
     const bringBack = keep(project);
 
-    await t.test("one that a session's start reads: the history goes on beside it", async () => {
+    await t.test("one that a session's start reads: the history continues in a new file", async () => {
       spoil(file, "name LIKE '%entries%' AND pagetype = 'leaf'");
       const before = readFileSync(file);
       const name = databaseOf(project, "-2");
@@ -48,11 +48,11 @@ for (const host of hostsFor(hostsByVersion)) {
         await assertWholeIn(project, pi, { name, told, from: await goOn(project, pi) });
         await pause(project, pi);
         assertSound(project, name);
-        assert.ok(before.equals(readFileSync(file)), "it is left as it is");
+        assert.ok(before.equals(readFileSync(file)), "it is unchanged");
       }
     });
 
-    await t.test("one that is met when the model asks for it: the model and the user hear of it", async () => {
+    await t.test("one that a tool call reads: the model and the user are told", async () => {
       bringBack();
       const from = await goOn(project, pi);
       await talk(project, pi, "at first");
@@ -68,7 +68,7 @@ for (const host of hostsFor(hostsByVersion)) {
       await pause(project, pi);
     });
 
-    await t.test("one that is met when something is stored: the user hears what helps, and it helps", async () => {
+    await t.test("one that a write needs: the user is told a remedy, and it works", async () => {
       bringBack();
       spoil(file, "name = 'messages' AND pagetype = 'leaf'");
       const from = await goOn(project, pi);
@@ -85,7 +85,7 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-/** @type {Record<string, (log: string, index: string) => void>} what happens to the log and to the index of it */
+/** @type {Record<string, (log: string, index: string) => void>} how the log and its index are damaged */
 const accidents = {
   "the log is cut in the middle": (log) => truncateSync(log, Math.floor(readFileSync(log).length / 2)),
   "the log is garbage from the middle on": (log) => change(log, (bytes) => bytes.fill(0x5a, bytes.length / 2)),
@@ -97,7 +97,7 @@ const accidents = {
 };
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: Pi was killed, something befell what lies beside the database, and the next start makes up for it`, async (t) => {
+  test(`Pi ${host.version}: after Pi was killed and the files beside the database were damaged, the next start recovers`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const file = databaseFile(project);
     const killed = project.startPi();
@@ -109,7 +109,7 @@ for (const host of hostsFor(hostsByVersion)) {
     await killed.kill("SIGKILL");
     const bringBack = keep(project);
 
-    /** The first finds a Pi that starts, the others a session that does. @type {import("../support/project.mjs").Pi | undefined} */
+    /** The first damage affects a Pi that starts, the others a new session. @type {import("../support/project.mjs").Pi | undefined} */
     let pi;
     for (const [what, befall] of Object.entries(accidents)) {
       await t.test(what, async () => {

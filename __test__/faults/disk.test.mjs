@@ -1,6 +1,6 @@
 /**
- * Full and read-only disks: Pi goes on, the user hears why nothing is stored, and what was missed is stored as soon as there is
- * room again, in the same session or at the next start.
+ * Full and read-only disks: Pi continues, the user is told why nothing is stored, and missed messages are stored as soon as there is room
+ * again, in the same session or at the next start.
  */
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -16,7 +16,7 @@ import { aProject, eventually } from "../support/project.mjs";
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: on a full disk Pi goes on, and what was missed is stored when there is room`, { skip: noDisk }, async (t) => {
+  test(`Pi ${host.version}: on a full disk Pi continues, and missed messages are stored when there is room`, { skip: noDisk }, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const disk = aDisk(t);
     project.storeDir = disk.folder;
@@ -32,7 +32,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assertToldOnce(pi, /no space left/);
     });
 
-    await t.test("while something is stored; then there is room again", async () => {
+    await t.test("during a write; then there is room again", async () => {
       const from = await goOn(project, pi);
       await assertWholeIn(project, pi, { from });
       const before = storedIn(project);
@@ -49,7 +49,7 @@ for (const host of hostsFor(hostsByVersion)) {
       await leave(pi);
     });
 
-    await t.test("when Pi starts, with a history: that can be asked; then there is room again", async () => {
+    await t.test("when Pi starts with a history, which stays searchable; then there is room again", async () => {
       const before = storedIn(project);
       putAway(project);
       disk.fill();
@@ -76,7 +76,7 @@ for (const host of hostsFor(hostsByVersion)) {
 }
 
 /**
- * What was said is found by the person and by the model.
+ * Asserts that the user and the model find a message.
  * @param {Project} project
  * @param {Pi} pi
  * @param {string} said
@@ -92,7 +92,7 @@ async function assertAnswers(project, pi, said) {
 
 const noLimit = process.platform === "win32" ? "Windows knows no limit to a file's size" : undefined;
 
-test("a file may not grow any more: the user hears of it, and the next start makes up for it", { skip: noLimit }, async (t) => {
+test("a file reaches its size limit: the user is told, and the next start recovers", { skip: noLimit }, async (t) => {
   const usual = hostOf(MAIN);
   assert.ok(usual);
   const project = await aProject(t, { host: { ...usual, node: path.join(root, "__test__", "support", "small-files.sh") }, script: { otherwise: echo } });
@@ -109,20 +109,20 @@ test("a file may not grow any more: the user hears of it, and the next start mak
 
 /** @type {[string, string | undefined, (t: import("node:test").TestContext) => { folder: string, setWritable: (writable: boolean) => void }][]} */
 const guarded = [
-  ["a disk that may only be read", noDisk, aDisk],
-  ["a folder that may only be read", noPermissions, aFolder],
+  ["a read-only disk", noDisk, aDisk],
+  ["a read-only folder", noPermissions, aFolder],
 ];
 
 for (const [what, skip, make] of guarded) {
   for (const host of hostsFor(hostsByVersion)) {
-    test(`Pi ${host.version}: on ${what} Pi goes on, and what was missed is stored when that may be written`, { skip }, async (t) => {
+    test(`Pi ${host.version}: on ${what} Pi continues, and missed messages are stored when it is writable`, { skip }, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const folder = make(t);
       project.storeDir = folder.folder;
       folder.setWritable(false);
       const pi = project.startPi();
 
-      await t.test("from a project's first start on; then it may be written", async () => {
+      await t.test("from a project's first start; then it is writable", async () => {
         await talk(project, pi, "without a store");
         await toldSomething(pi);
         assertToldOnce(pi, /failed to create \S+\.db \(make it writable, or set dbDir to another folder\): .*\. Until this is fixed, nothing is stored and Pi compacts by itself\.$/);
@@ -131,18 +131,18 @@ for (const [what, skip, make] of guarded) {
         assertToldOnce(pi, /failed to create/);
       });
 
-      await t.test("with a history in it: that can be asked, and what was missed is stored when it may be written", async () => {
+      await t.test("with a history, which stays searchable; missed messages are stored when it is writable", async () => {
         await pause(project, pi);
         const before = storedIn(project);
         putAway(project);
-        // The system may let go of a file a moment after SQLite has.
+        // The system may release a file a moment after SQLite has.
         await eventually(() => folder.setWritable(false));
         const from = await goOn(project, pi);
         await talk(project, pi, "meanwhile");
         await toldSomething(pi, from);
         await talk(project, pi, "and on");
         await assertAnswers(project, pi, "without a store");
-        // The last request that is stored, too.
+        // The last stored request too.
         await assertAnswers(project, pi, "and now");
         assertToldOnce(pi, /the history could not be stored and will be retried: \S+\.db can't be written \(make it writable, or set dbDir to another folder\): /, from);
         folder.setWritable(true);

@@ -1,6 +1,4 @@
-/**
- * A session that ends under load: what was said in it is on the disk when the process has ended, however busy the writer is.
- */
+/** A session that ends under load: its messages are on the disk when the process has ended, however busy the writer is. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
@@ -11,18 +9,18 @@ import { filler } from "../support/history.mjs";
 import { aProject } from "../support/project.mjs";
 import { DatabaseSync, slowed } from "../support/store.mjs";
 
-/** Ten commands at once, whose output takes a while to be indexed. */
+/** Ten commands at once, whose output takes a while to index. */
 const busy = {
   toolCalls: Array.from({ length: 10 }, (_, n) => ({ id: `call_${n}`, name: "bash", arguments: { command: `seq ${n}00000 ${n}09000` } })),
 };
 
-/** How long the lock is kept from a Pi that is about to end. */
+/** How long a lock delays a Pi that is about to end. */
 const HELD_MS = 800;
 
-/** Exchanges of a long past: several slices, of which the lock lets through the first at most. */
+/** Exchanges of a long history: several slices, of which the lock lets through at most the first. */
 const LONG = 400;
 
-/** How long it is then kept, unless the test lets it go: longer than Pi takes to end. */
+/** How long the lock is then held, unless the test releases it: longer than Pi takes to end. */
 const LOCKED_MS = 120_000;
 
 describe("Pi ends", { concurrency: 2 }, () => {
@@ -49,7 +47,7 @@ describe("Pi ends", { concurrency: 2 }, () => {
     });
   }
 
-  test("a long past, for which Pi waits only so long, is complete with the next start, and what was said last when Pi has ended", async (t) => {
+  test("a long history is complete after the next start, and the last messages when Pi has ended", async (t) => {
     const project = await leftWithAPast(t);
     const pi = project.startPi(["--continue"]);
     await assertWholeIn(project, pi);
@@ -63,7 +61,7 @@ describe("Pi ends", { concurrency: 2 }, () => {
 });
 
 /**
- * A project whose last Pi ended before all of a long past was stored. On a busy machine the lock may come too late for that.
+ * A project whose last Pi ended before all of a long history was stored. On a busy machine the lock may come too late for that.
  * @param {import("node:test").TestContext} t
  */
 async function leftWithAPast(t) {

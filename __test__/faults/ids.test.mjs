@@ -1,6 +1,6 @@
 /**
- * A session file that uses an id twice, which Pi itself never writes: nothing of it is lost, the user hears of it, and no
- * compaction goes by what the store takes for the branch.
+ * A session file that uses an id twice, which Pi itself never writes: nothing is lost, the user is told, and no compaction uses the store's
+ * branch.
  */
 import assert from "node:assert/strict";
 import { appendFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf } from "../support/session-file.mjs";
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: an id that is used again is told of, and costs nothing`, async (t) => {
+  test(`Pi ${host.version}: a repeated id is reported and loses nothing`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const history = project.history();
     history.talk(12);

@@ -9,7 +9,7 @@ import { killAtRandom } from "../support/kills.mjs";
 const KILLED = everything ? [["0.74.2", 3, 2], [MAIN, 1, 6], ["1.5.2", 2, 2]] : [[MAIN, 1, 2]];
 
 for (const [version, seed, kills] of KILLED) {
-  test(`Pi ${version}: what is killed has everything afterwards`, async (t) => {
+  test(`Pi ${version}: nothing is lost when Pi is killed`, async (t) => {
     await killAtRandom(t, { kills, seed, host: hostOf(version), onKill: (kill, number) => t.diagnostic(`kill ${number}: ${kill.join("; ")}`) });
   });
 }

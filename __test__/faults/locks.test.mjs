@@ -1,6 +1,6 @@
 /**
- * Other programs and other Pis at the same database: a program that reads on and on, one that keeps the lock for writing, and
- * several Pis that start at the same instant.
+ * Other programs and other Pis with the same database: a program with a long read, one that keeps the write lock, and several Pis that
+ * start at the same moment.
  */
 import assert from "node:assert/strict";
 import { existsSync, statSync } from "node:fs";
@@ -17,7 +17,7 @@ import { DatabaseSync } from "../support/store.mjs";
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
 /**
- * Another program with the database open: this one.
+ * Opens the database as another program: this process.
  * @param {import("node:test").TestContext} t
  * @param {Project} project
  * @param {...string} statements
@@ -32,31 +32,31 @@ function intrude(t, project, ...statements) {
 /** How often several Pis start. */
 const ROUNDS = everything ? 3 : 1;
 
-// Most of them wait for a lock.
+// Most of the time they wait for a lock.
 describe("at the same database", { concurrency: 3 }, () => {
   for (const host of hostsFor(hostsByVersion)) {
-    test(`Pi ${host.version}: Pi goes on beside another program that has the database open`, async (t) => {
+    test(`Pi ${host.version}: Pi continues while another program has the database open`, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const pi = project.startPi();
       await talk(project, pi, "before");
       await eventually(() => assertAgreement(project));
       const log = `${databaseFile(project)}-wal`;
 
-      await t.test("it reads on and on: the log grows and is put away when nobody reads any more, and nothing else happens", async () => {
+      await t.test("a long read: the log grows until the read ends, and nothing else happens", async () => {
         const reader = intrude(t, project, "BEGIN", "SELECT count(*) FROM messages");
-        // More than SQLite lets the log grow to when nobody reads.
+        // More than SQLite's limit for the log without readers.
         const limit = 257 * 8192;
         for (let n = 0; statSync(log).size <= limit && n < 200; n++) await talk(project, pi, `meanwhile ${n} ${filler(`read${n}`, 1500)}`);
-        assert.ok(statSync(log).size > limit, "the log could not be put away");
+        assert.ok(statSync(log).size > limit, "the log could not be truncated");
         await eventually(() => assertAgreement(project));
         await goOn(project, pi);
-        assert.ok(statSync(log).size > limit, "it lies there as long as somebody reads");
+        assert.ok(statSync(log).size > limit, "it stays during the read");
         await assertWholeIn(project, pi);
         reader.close();
         await pause(project, pi);
       });
 
-      await t.test("it keeps the lock for writing: the user hears of it, and then all is stored", async () => {
+      await t.test("a held write lock: the user is told, and then everything is stored", async () => {
         await goOn(project, pi);
         await talk(project, pi, "back");
         await eventually(() => assertAgreement(project));
@@ -75,19 +75,19 @@ describe("at the same database", { concurrency: 3 }, () => {
       await leave(pi);
     });
 
-    test(`Pi ${host.version}: Pi ends and starts while another program keeps the lock for writing`, async (t) => {
+    test(`Pi ${host.version}: Pi ends and starts while another program keeps the write lock`, async (t) => {
       const project = await aProject(t, { host, script: { otherwise: echo } });
       const pi = project.startPi();
       await talk(project, pi, "before");
       await eventually(() => assertAgreement(project));
       const writer = intrude(t, project, "BEGIN IMMEDIATE");
 
-      await t.test("it ends all the same", async () => {
+      await t.test("it still ends", async () => {
         for (const text of ["one", "two", "three", "four"]) await talk(project, pi, text);
         await leave(pi);
       });
 
-      await t.test("it starts, the user hears of it, and then all is stored, also what was said before", async () => {
+      await t.test("it starts, the user is told, and then everything is stored, including earlier messages", async () => {
         const next = project.startPi(["--continue"]);
         await talk(project, next, "meanwhile");
         await toldSomething(next);
@@ -100,14 +100,14 @@ describe("at the same database", { concurrency: 3 }, () => {
       });
     });
 
-    test(`Pi ${host.version}: three Pis start a project at the same instant, and each stores its session`, async (t) => {
+    test(`Pi ${host.version}: three Pis start in a project at the same moment, and each stores its session`, async (t) => {
       for (let round = 0; round < ROUNDS; round++) {
         const project = await aProject(t, { host, script: { otherwise: echo } });
         const runs = await Promise.all(["one", "two", "three"].map((text) => project.runPi(["-p", text])));
         assert.deepEqual(runs.map(({ code, stdout }) => ({ code, stdout })), ["one", "two", "three"].map((text) => ({ code: 0, stdout: `Heard: ${text}\n` })));
         assert.equal(project.sessions().length, 3);
         assertAgreement(project);
-        assert.ok(!existsSync(`${databaseFile(project)}-wal`) || statSync(`${databaseFile(project)}-wal`).size === 0, "the log is put away");
+        assert.ok(!existsSync(`${databaseFile(project)}-wal`) || statSync(`${databaseFile(project)}-wal`).size === 0, "the log is truncated");
         const { code, stdout } = await lcm(project, "doctor");
         assert.deepEqual({ code, ends: stdout.slice(stdout.lastIndexOf("\n\n")) }, { code: 0, ends: "\n\nEverything is in order.\n" });
       }

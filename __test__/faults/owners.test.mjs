@@ -1,7 +1,4 @@
-/**
- * Database folders that other users own or can write to: what another user owns or may write to is not used, and the user hears
- * what helps.
- */
+/** Database folders that other users own or can write to: they are not used, and the user is told a remedy. */
 import assert from "node:assert/strict";
 import { chmodSync, lchownSync, lstatSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +9,7 @@ import { lcm } from "../support/cli.mjs";
 import { assertToldOnce, databaseFile, echo, leave, talk, toldSomething } from "../support/faults.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
-/** Another user, who need not have a name. */
+/** Another user, who needs no name. */
 const OTHER = 4321;
 
 /**
@@ -26,7 +23,7 @@ const OTHER = 4321;
 
 /** @type {(what: string, at: (file: string) => string, make: (at: string) => void) => Case} */
 const given = (what, at, make) => ({
-  what: `${what} is another user's`,
+  what: `${what} belongs to another user`,
   lay: (file) => {
     make(at(file));
     lchownSync(at(file), OTHER, OTHER);
@@ -62,19 +59,19 @@ const cases = [
     empty(`${file}.elsewhere`);
     symlinkSync(`${file}.elsewhere`, file);
   }),
-  given("what a link leads to", (file) => `${file}.elsewhere`, (elsewhere) => {
+  given("a link's target", (file) => `${file}.elsewhere`, (elsewhere) => {
     empty(elsewhere);
     symlinkSync(elsewhere, elsewhere.replace(".elsewhere", ""));
   }),
-  open("everybody may write to the folder", 0o777, path.dirname, () => {}),
-  open("a group may write to the database", 0o660, itself, empty),
+  open("everyone can write to the folder", 0o777, path.dirname, () => {}),
+  open("a group can write to the database", 0o660, itself, empty),
 ];
 
 const noOwners = process.platform === "win32" ? "Windows has other means to say who may write" : undefined;
 const notRoot = process.getuid?.() === 0 ? undefined : "only root can give a file to another user";
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: what other users own or may write to is not used`, { skip: noOwners }, async (t) => {
+  test(`Pi ${host.version}: files that other users own or can write to are not used`, { skip: noOwners }, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     project.storeIn("unused");
     const pi = project.startPi();
@@ -92,7 +89,7 @@ for (const host of hostsFor(hostsByVersion)) {
         await talk(project, pi, "without a store");
         await toldSomething(pi, from);
         assertToldOnce(pi, told, from);
-        assert.deepEqual(seen(), before, "nothing is written there");
+        assert.deepEqual(seen(), before, "nothing was written there");
         const { code, stderr } = await lcm(project, "stats");
         assert.deepEqual([code, told.test(stderr.replace("\n", ". Until this is fixed, nothing is stored"))], [2, true], stderr);
 
@@ -107,7 +104,7 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-test("what is made is for its owner alone, whatever the umask", { skip: noOwners }, async (t) => {
+test("new files are for their owner only, whatever the umask", { skip: noOwners }, async (t) => {
   const project = await aProject(t, { script: { otherwise: echo } });
   const before = process.umask(0);
   t.after(() => process.umask(before));

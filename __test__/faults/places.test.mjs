@@ -1,6 +1,6 @@
 /**
- * Other things where the database belongs: a damaged one, a newer version's, another program's, a folder, a link that leads
- * nowhere. None of it is touched; the history goes on beside it.
+ * Other files in the database's place: a damaged one, a newer version's, another program's, a folder, a dangling link. None is touched; the
+ * history continues in another file.
  */
 import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
@@ -71,7 +71,7 @@ const cases = [
     told: /is a folder; the history goes to \S+-2\.db instead$/,
   },
   {
-    what: "a link that leads to itself",
+    what: "a link to itself",
     lay: (file) => {
       renameSync(file, `${file}.away`);
       symlinkSync(path.basename(file), file);
@@ -80,7 +80,7 @@ const cases = [
     always: true,
   },
   {
-    what: "a link to a file that is not there",
+    what: "a link to a missing file",
     lay: (file) => {
       renameSync(file, `${file}.away`);
       symlinkSync(path.join("elsewhere", "gone.db"), file);
@@ -93,7 +93,7 @@ const cases = [
 const noLinks = process.platform === "win32" ? "making links needs a privilege on Windows" : undefined;
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: what lies where the database belongs is left as it is, and the history goes on beside it`, async (t) => {
+  test(`Pi ${host.version}: a foreign file in the database's place is unchanged, and the history continues beside it`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const [file, name] = [databaseFile(project), databaseOf(project, "-2")];
     const pi = project.startPi();
@@ -150,7 +150,7 @@ function inDatabase(file, sql) {
   database.close();
 }
 
-/** What one sees of a file, whatever it is. @param {string} file */
+/** The observable state of a file of any kind. @param {string} file */
 function seen(file) {
   const kind = lstatSync(file);
   if (kind.isSymbolicLink()) return { link: readlinkSync(file) };

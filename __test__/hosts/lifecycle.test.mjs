@@ -1,6 +1,6 @@
 /**
- * Each step of a session's life, in every mode, on every supported Pi: after each of them the store holds exactly what Pi's
- * session files hold, and nobody was disturbed by us. The table of it goes to `target/hosts-matrix.md`.
+ * Each step of a session's life, in every mode, on every supported Pi: after each step the store holds exactly the content of Pi's session
+ * files, and nothing disturbed the user. `target/hosts-matrix.md` has the results as a table.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ const COLUMNS = /** @type {const} */ ([
 
 /** @typedef {typeof COLUMNS[number]} Column */
 
-/** Processes are waited for more than they compute. */
+/** The tests mostly wait for processes. */
 const AT_ONCE = 3;
 
 const matrix = new Matrix(COLUMNS);
@@ -38,21 +38,21 @@ const matrix = new Matrix(COLUMNS);
 /** @param {Host} host @param {Mode} mode */
 const rowOf = (host, mode) => `${host.name}, ${mode}`;
 
-/** What is lived in one start of Pi. @type {readonly Column[]} */
+/** The steps within one start of Pi. @type {readonly Column[]} */
 const SHORT = ["start", "switch", "compact", "lcm_grep", "quit"];
 
-/** Pi handles neither signal, so its mode makes no difference here. @type {readonly Column[]} */
+/** Pi handles neither signal, so the mode makes no difference here. @type {readonly Column[]} */
 const SUDDEN = ["SIGINT", "crash"];
 
 /**
- * The moments of a row. `npm test` lives every moment on the main Pi in rpc mode, and in print mode and the TUI those that they
- * can change; json is print mode with another output. Its other rows are short, and pair each Pi and each Node with each mode.
+ * The steps of a row. `npm test` runs every step on the main Pi in rpc mode, and in print mode and the TUI those that the mode can change;
+ * json is print mode with another output. Its other rows are short, and pair each Pi and each Node with each mode.
  * @param {Host} host @param {Mode} mode
  * @returns {readonly Column[]}
  */
 function momentsOf({ name, version }, mode) {
   if (everything) return COLUMNS;
-  // Other tests run on this pair, and each half of it has its rows.
+  // Other tests run on this pair, and each of its two versions has rows.
   if (name === "Pi 0.74.2, Node 22") return [];
   if (version !== MAIN || mode === "json") return SHORT;
   return mode === "rpc" ? COLUMNS : COLUMNS.filter((column) => !SUDDEN.includes(column));
@@ -97,34 +97,34 @@ after(() => {
 });
 
 /**
- * A test of one or more moments.
+ * Runs a test of one or more steps.
  * @typedef {(columns: Column[], body: () => Promise<void>) => Promise<void>} Cell
  */
 
 /**
- * What a row is lived with.
+ * The context of a row.
  * @typedef {{ seat: Seat, project: Project, moments: readonly Column[], cell: Cell }} Life
  */
 
 /**
- * A moment that Pi outlives.
+ * A step that Pi survives.
  * @typedef {object} Moment
  * @property {Column} column
  * @property {() => Step[]} steps
- * @property {() => void} check what the session files show of it, then and as long as they live
+ * @property {() => void} check what the session files show of it, from then on
  */
 
-/** All that happens in one start of Pi. @param {Life} life */
+/** Runs all steps within one start of Pi. @param {Life} life */
 async function stay({ seat, project, moments, cell }) {
   const inside = momentsOfAStay(project).filter(({ column }) => moments.includes(column));
   await seat.begin([]);
   for (const { column, steps, check } of inside) {
     await cell([column], async () => {
       if (seat.interactive) await seat.do(...steps());
-      // Print and json mode do everything in one run, and it is looked at afterwards.
+      // Print and json mode do everything in one run, which is checked afterwards.
       else if (column === "start") await seat.do(...inside.flatMap(({ steps }) => steps()));
       check();
-      // The interactive modes write on while we look, the others have ended.
+      // The interactive modes are still writing, the others have ended.
       if (seat.interactive) await eventually(() => assertAgreement(project));
     });
   }
@@ -136,7 +136,7 @@ async function stay({ seat, project, moments, cell }) {
 
 /**
  * @param {Project} project
- * @returns {Moment[]} each goes on where the one before it ended
+ * @returns {Moment[]} each continues where the one before it ended
  */
 function momentsOfAStay(project) {
   const saying = (/** @type {string} */ text) => sessionSaying(project, text);
@@ -171,7 +171,7 @@ function momentsOfAStay(project) {
     },
     {
       column: "tree",
-      // The search waits until everything said so far is stored. Without it, the order of the branches would depend on timing.
+      // The search waits until everything so far is stored. Without it, the order of the branches would depend on timing.
       steps: () => [{ say: "search the clone" }, { act: "tree", which: heard("the first") }, { say: "on another branch" }],
       check: () => {
         const grown = saying("in the clone");
@@ -186,7 +186,7 @@ function momentsOfAStay(project) {
         assert.deepEqual(conversation(session, "with a summary"), exchanges("the first", "with a summary"));
         const summary = session.branch().find(({ type }) => type === "branch_summary");
         assert.ok(summary, "the summary is on the branch");
-        assert.ok(turnAfter(project, "with a summary").messages.some(({ text }) => text.includes(summary.summary)), "the model was shown it");
+        assert.ok(turnAfter(project, "with a summary").messages.some(({ text }) => text.includes(summary.summary)), "the model got it");
       },
     },
     {
@@ -228,7 +228,7 @@ function momentsOfAStay(project) {
   ];
 }
 
-/** The session that is switched to. */
+/** The session to switch to. */
 const PAST = "019a4f3c-0000-7000-8000-000000000001";
 
 /** @param {Project} project */
@@ -241,7 +241,7 @@ function aPast(project) {
   return new SessionFile(past.write(project.sessionDir));
 }
 
-/** Starts Pi with a session, and ends Pi in ways that the session must survive. @param {Life} life */
+/** Starts Pi with a session, and ends it in ways that the session must survive. @param {Life} life */
 async function comeBack({ seat, project, moments, cell }) {
   const history = project.history("019a4f3c-0000-7000-8000-000000000002");
   history.talk(3);
@@ -275,24 +275,24 @@ async function comeBack({ seat, project, moments, cell }) {
   });
 }
 
-/** Repeats what the user said, and looks for something when told to. @param {import("../support/project.mjs").Received} request */
+/** Repeats the user's words, and searches when told to. @param {import("../support/project.mjs").Received} request */
 function reply({ messages }) {
   const said = messages.findLast(({ role }) => role === "user")?.text ?? "";
   if (said.startsWith("search ") && messages.at(-1)?.role === "user") return { toolCalls: [{ name: "lcm_grep", arguments: { query: "mark0000x" } }] };
   return { text: heard(said) };
 }
 
-/** The request that ends with what the user said. @param {Project} project @param {string} text */
+/** The request that ends with the user's text. @param {Project} project @param {string} text */
 function turnAfter(project, text) {
   const turn = project.turns.find(({ messages }) => messages.at(-1)?.text === text);
   assert.ok(turn, `the model was asked "${text}"`);
   return turn;
 }
 
-/** What was said, and what the model answered. @param {...string} texts */
+/** The user's texts with the model's answers. @param {...string} texts */
 const exchanges = (...texts) => texts.flatMap((text) => [text, heard(text)]);
 
-/** What was said on the branch that ends with the answer to this. @param {SessionFile} session @param {string} last */
+/** The messages of the branch that ends with the answer to `last`. @param {SessionFile} session @param {string} last */
 function conversation(session, last) {
   const end = session.entries.find((entry) => saidBy(entry, "assistant") === heard(last));
   return session.branch(end?.id).map((entry) => saidBy(entry, "user") ?? saidBy(entry, "assistant")).filter((text) => text !== undefined);

@@ -1,6 +1,6 @@
 /**
- * Pitfalls of Pi, on each version that has them: events that come twice, late or never, entries that nobody announces, files
- * that are not there yet or of an older format, and failures of our own.
+ * Pitfalls of Pi, on each version that has them: events that come twice, late or never, entries without an event, files that do not exist
+ * yet or have an older format, and failures of the extension.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -28,20 +28,20 @@ import { noTerminal } from "../support/terminal.mjs";
 const inSupport = (/** @type {string} */ name) => path.join(root, "__test__", "support", name);
 const acting = inSupport("acting.mjs");
 
-/** Processes are waited for more than they compute. */
+/** The tests mostly wait for processes. */
 const AT_ONCE = 3;
 
-/** What one host has and another lacks, so that each is held to what it is. @param {import("../../scripts/hosts.mjs").Host} host */
+/** How hosts differ, which determines what each test expects. @param {import("../../scripts/hosts.mjs").Host} host */
 const traitsOf = ({ version }) => ({
-  /** Prompt and tools are noted in the session, attempts that failed are hidden by an entry, and rpc's abort reaches a compaction. */
+  /** The session stores prompt and tools, an entry hides failed attempts, and rpc's abort reaches a compaction. */
   modern: version !== "0.74.2",
-  /** A section of the prompt stays there in every run. */
+  /** A section of the prompt stays in every run. */
   keepsSections: version !== "0.87.1",
-  /** The session file is there as soon as the user has said something. */
+  /** The session file exists as soon as the user has sent a message. */
   writesAtOnce: version === "1.5.2",
 });
 
-/** Where a trap is tried beside the main host in `npm test`: where Pi is not like the main one, see `traitsOf`. */
+/** The hosts of a pitfall besides the main one in `npm test`: those that differ from it, see `traitsOf`. */
 const [OLD, NEW] = ["Pi 0.74.2, Node 22", "Pi 1.5.2"];
 
 for (const host of hosts) {
@@ -49,7 +49,7 @@ for (const host of hosts) {
   /** @param {import("node:test").TestContext} t @param {import("../support/project.mjs").ProjectOptions} [options] */
   const projectHere = (t, options) => aProject(t, { host, extensions: [extension, acting], ...options });
   /**
-   * A test of one trap.
+   * A test of one pitfall.
    * @param {string[]} also
    * @param {string} title
    * @param {[Body] | [{ skip?: string }, Body]} rest as of `test`
@@ -65,10 +65,10 @@ for (const host of hosts) {
     const shared = new OnePi({ host, extensions: [extension, acting], settings: { retry: { enabled: true, maxRetries: 2, baseDelayMs: 10 } } });
 
     trap([OLD, NEW], "the prompt's prefix stays the same between compactions", async (t) => {
-      // The first of all: the word about the summaries stands wherever the project has other sessions.
+      // The first test: the sentence about the summaries appears whenever the project has other sessions.
       const { project, pi } = await shared.sit(await shared.past(40));
       const look = () => ({ toolCalls: [{ name: "bash", arguments: { command: "echo looked" } }] });
-      /** The requests of the user's own runs, and of one that an extension starts; both with a tool call. */
+      /** The requests of the user's runs, and of one that an extension starts; both with a tool call. */
       const talk = async () => {
         const from = project.turns.length;
         project.script.turns = [look(), { text: "There." }, { text: "Gladly." }, look(), { text: "Noted." }, { text: "Bye." }];
@@ -77,7 +77,7 @@ for (const host of hosts) {
         const runs = () => pi.events.filter(({ type }) => type === "agent_end").length;
         const before = runs();
         await pi.prompt("/act trigger a note");
-        // The command's end is not that of the run it starts.
+        // The command ends before the run that it starts.
         await eventually(async () => {
           assert.deepEqual([project.turns.length, runs()], [from + 5, before + 1]);
           assert.equal((await pi.request("get_state")).isStreaming, false);
@@ -93,7 +93,7 @@ for (const host of hosts) {
       await agreed(project);
 
       await t.test("before the first one", () => assertConstant(before));
-      await t.test("after it, with a word about the summaries, once", () => {
+      await t.test("after it, with one sentence about the summaries", () => {
         const told = keepsSections ? after : after.toSpliced(AFTER_A_TOOL_IN_A_STARTED_RUN, 1);
         assertConstant(told);
         assert.equal(new Set(told.map(({ system }) => system)).size, 1);
@@ -102,12 +102,12 @@ for (const host of hosts) {
         assert.equal(after[0].system.split("Older parts of this conversation").length, 2);
       });
       if (keepsSections) return;
-      await t.test("but this Pi forgets that word after the first tool call of a run that an extension started", () => {
+      await t.test("but this Pi drops that sentence after the first tool call of a run that an extension started", () => {
         assert.equal(after[AFTER_A_TOOL_IN_A_STARTED_RUN].system, before[0].system);
       });
     });
 
-    trap([OLD], "events that come late, even after the session's end, lose nothing and break nothing", async () => {
+    trap([OLD], "late events, even after the session's end, lose nothing and break nothing", async () => {
       const project = await shared.project();
       project.script.turns = [{ toolCalls: [{ name: "bash", arguments: { command: "echo late" } }] }];
       const { code, stdout } = await project.runPi(["-e", inSupport("slow.mjs"), "-p", "hello, slowly"]);
@@ -121,7 +121,7 @@ for (const host of hosts) {
       await agreed(project);
     });
 
-    trap([], "a session in which nothing is said is none", async () => {
+    trap([], "a session without messages is not stored", async () => {
       const { project, pi } = await shared.sit();
       const { sessionId } = await pi.request("get_state");
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 0 msgs"));
@@ -142,16 +142,16 @@ for (const host of hosts) {
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
     });
 
-    trap([OLD], "what Pi notes of its prompt and tools is stored and counted nowhere", async () => {
+    trap([OLD], "Pi's entries for its prompt and tools are stored but not counted", async () => {
       const { project, pi } = await shared.sit();
       await pi.prompt("hello");
       await agreed(project);
       const noted = (await project.session(pi)).entries.filter(({ message }) => message?.role === "system");
-      assert.equal(noted.length > 0, modern, "only newer Pis note it");
+      assert.equal(noted.length > 0, modern, "only newer Pis store it");
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
     });
 
-    trap([], "choosing a user message in /tree goes on above it, at the first one with a second root", async () => {
+    trap([], "choosing a user message in /tree continues above it; choosing the first one adds a second root", async () => {
       const { project, pi } = await shared.sit();
       await pi.prompt("the first");
       await pi.prompt("the second");
@@ -168,7 +168,7 @@ for (const host of hosts) {
       assert.equal(new Set(ids).size, ids.length);
     });
 
-    trap([OLD], "an answer that failed and was asked for again is stored, and the model sees the second", async () => {
+    trap([OLD], "a failed and retried answer is stored, and the model sees the second", async () => {
       const { project, pi } = await shared.sit();
       project.script.turns = [{ status: 400, errorBody: "overloaded_error: 529, please retry" }, { text: "The second attempt." }];
       await pi.prompt("try");
@@ -176,16 +176,16 @@ for (const host of hosts) {
       await pi.prompt("go on");
       await agreed(project);
       const { entries } = await project.session(pi);
-      assert.ok(entries.some(({ message }) => message?.stopReason === "error"), "the failed attempt stands in the session");
+      assert.ok(entries.some(({ message }) => message?.stopReason === "error"), "the failed attempt is in the session");
       assert.equal(entries.some(({ type }) => type === "context_edit"), modern, "only newer Pis hide it by an entry");
     });
 
     for (const version of [1, 2]) {
-      trap([], `a session file of version ${version}, which Pi rewrites, is stored as it is afterwards`, async () => {
+      trap([], `a session file of version ${version}, which Pi rewrites, is stored as rewritten`, async () => {
         const history = await shared.past(6);
         if (version === 2) history.message({ role: "hookMessage", customType: "note", content: "from a hook", display: true });
         const lines = history.entries.length;
-        // The first one had neither a number nor a tree.
+        // Version 1 had neither a number nor a tree.
         Object.assign(history.header, { version: version === 1 ? undefined : version });
         if (version === 1) history.entries = history.entries.map(({ id: _id, parentId: _parentId, ...entry }) => entry);
         const { project, pi } = await shared.sit(history);
@@ -201,7 +201,7 @@ for (const host of hosts) {
       });
     }
 
-    trap([], "a context that overflows is compacted by us, and the turn is asked again", async () => {
+    trap([], "an overflowing context is compacted by the extension, and the turn is sent again", async () => {
       const { project, pi } = await shared.sit(await shared.past(120));
       const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
       project.script.turns = [{ status: 400, errorBody }, { text: "Now it fits." }];
@@ -213,8 +213,8 @@ for (const host of hosts) {
       await agreed(project);
     });
 
-    // The older one's abort does not reach a compaction.
-    if (modern) trap([], "rpc's abort stops a compaction, and the session goes on", async () => {
+    // In the older one, abort does not reach a compaction.
+    if (modern) trap([], "rpc's abort stops a compaction, and the session continues", async () => {
       const { project, pi } = await shared.sit(await shared.past(40));
       project.script.summary = () => ({ hang: true });
       const compacting = assert.rejects(pi.request("compact"), /cancelled|aborted/i);
@@ -245,7 +245,7 @@ for (const host of hosts) {
       await agreed(project);
     });
 
-    trap([NEW], "what was said before there was a session file is kept", async () => {
+    trap([NEW], "messages from before the session file exists are kept", async () => {
       const { project, pi } = await shared.sit();
       const { sessionFile, sessionId } = await pi.request("get_state");
       const asked = project.turns.length;
@@ -262,7 +262,7 @@ for (const host of hosts) {
       assert.equal(said(), 1);
     });
 
-    trap([], "entries that no event announces are stored when Pi quits", async () => {
+    trap([], "entries without an event are stored when Pi quits", async () => {
       const { project, pi } = await shared.sit();
       await pi.prompt("the question");
       await pi.request("bash", { command: "echo seen" });
@@ -271,8 +271,8 @@ for (const host of hosts) {
       for (const line of ["note a note", "remember a fact", "label the question"]) await pi.prompt(`/act ${line}`);
       await pi.stop();
       shared.gone();
-      // The last one who closes a database puts its journal away.
-      assert.ok(!readdirSync(project.storeDir).some((name) => name.endsWith("-wal")), "nobody has the store open any more");
+      // The last process that closes a database deletes its journal.
+      assert.ok(!readdirSync(project.storeDir).some((name) => name.endsWith("-wal")), "no process has the store open");
       const session = sessionSaying(project, "the question");
       const kinds = new Set(session.entries.map(({ type, message }) => message?.role ?? type));
       for (const kind of ["bashExecution", "session_info", "custom_message", "custom", "label"]) assert.ok(kinds.has(kind), kind);
@@ -282,9 +282,9 @@ for (const host of hosts) {
 
   describe(host.name, { concurrency: AT_ONCE }, () => {
     for (const engine of /** @type {const} */ (["missing", "broken"])) {
-      trap([], `an engine that is ${engine} is told, and Pi goes on in every mode`, async (t) => {
+      trap([], `an engine that is ${engine} is reported, and Pi continues in every mode`, async (t) => {
         const project = await projectHere(t, { extensions: [copyWithoutEngine(temporaryFolder(t), engine)] });
-        // Between them the two are tried in each mode, but for json, which is print mode with another output.
+        // Together the two cover each mode except json, which is print mode with another output.
         if (engine === "missing" || everything) {
           const { code, stdout } = await project.runPi(["-p", "hello"]);
           assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
@@ -301,7 +301,7 @@ for (const host of hosts) {
           await pi.prompt("hello");
           await pi.prompt("/lcm stats");
           const told = pi.ui("notify").map(({ message }) => message);
-          assert.equal(told.length, 2, "once at the start, and once when it was asked for");
+          assert.equal(told.length, 2, "once at the start, and once on request");
           for (const message of told) assert.match(message, /pi-lossless-context is off: .*\.node/);
         }
 
@@ -315,7 +315,7 @@ for (const host of hosts) {
       });
     }
 
-    trap([], "a session that is not to be kept leaves no database", async (t) => {
+    trap([], "a session without a file leaves no database", async (t) => {
       const project = await projectHere(t);
       const { code, stdout } = await project.runPi(["--no-session", "-p", "keep this to yourself", "/lcm stats"]);
       assert.equal(code, 0);
@@ -324,7 +324,7 @@ for (const host of hosts) {
       assert.deepEqual(project.sessions(), []);
     });
 
-    trap([], "Escape in the TUI stops a compaction, and the session goes on", { skip: noTerminal }, async (t) => {
+    trap([], "Escape in the TUI stops a compaction, and the session continues", { skip: noTerminal }, async (t) => {
       const project = await projectHere(t, { script: { summary: () => ({ hang: true }) } });
       const history = project.history();
       history.talk(40);
@@ -335,7 +335,7 @@ for (const host of hosts) {
       await eventually(() => assert.ok(project.summaryCalls.length > 0));
       terminal.press("escape");
       await eventually(() => assert.ok(project.summaryCalls.every(({ abandoned }) => abandoned)));
-      await terminal.waitFor((screen) => /Compaction cancelled/i.test(screen), "that it was cancelled");
+      await terminal.waitFor((screen) => /Compaction cancelled/i.test(screen), "the cancellation");
       await terminal.send("after that");
       await terminal.waitFor((screen) => screen.includes("LCM: 82 msgs"), "two more messages");
       assert.equal(new SessionFile(file).lastCompaction, undefined);
@@ -343,7 +343,7 @@ for (const host of hosts) {
       await agreed(project);
     });
 
-    trap([], "without a store Pi compacts in its own way, and says why once", async (t) => {
+    trap([], "without a store Pi compacts by itself, and the user is told why once", async (t) => {
       const project = await projectHere(t, { script: { otherwise: () => ({ text: "Pi's own words." }) } });
       writeFileSync(project.storeDir, "a file where the folder should be");
       const history = project.history();
@@ -359,7 +359,7 @@ for (const host of hosts) {
       assert.equal(told.length, 1, told.join("\n"));
       assert.ok(told[0].includes(project.storeDir), told[0]);
       assert.equal(project.summaryCalls.length, 0);
-      // Where nothing can be told: as with an engine that is missing.
+      // Nothing can be shown here, as with a missing engine.
       if (!everything) return;
       const { code, stdout } = await project.runPi(["--session", file, "-p", "in print mode"]);
       assert.deepEqual({ code, stdout }, { code: 0, stdout: "Pi's own words.\n" });
@@ -367,10 +367,10 @@ for (const host of hosts) {
   });
 }
 
-/** Which of the requests that is, of those which the test of the prefix makes. */
+/** The index of that request among those of the prefix test. */
 const AFTER_A_TOOL_IN_A_STARTED_RUN = 4;
 
-/** Each request is the one before and more. @param {import("../../demo/model-server.mjs").Received[]} requests */
+/** Asserts that each request extends the one before. @param {import("../../demo/model-server.mjs").Received[]} requests */
 function assertConstant(requests) {
   assertGrowing(requests);
   assert.equal(new Set(requests.map(({ body }) => JSON.stringify(body.tools))).size, 1, "the same tools");

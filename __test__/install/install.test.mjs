@@ -1,9 +1,9 @@
 /**
- * Installing the package with the real Pi and the real npm: install, update, remove, try it without installing, install a
- * folder. The registry is one on loopback, and has what `npm run pack:all` makes.
+ * Installing the package with the real Pi and the real npm: install, update, remove, try it without installing, install a folder. The
+ * registry runs on loopback and has the output of `npm run pack:all`.
  *
- * The main Pi is tried with one npm; in `npm run test:all` each Pi with one, and each npm with one Pi. With INSTALL_MATRIX=full
- * each is tried with each.
+ * `npm test` runs the main Pi with one npm; `npm run test:all` runs each Pi with one npm, and each npm with one Pi. INSTALL_MATRIX=full
+ * runs all pairs.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -32,7 +32,7 @@ const NEXT = "99.0.0";
 const inFull = process.env.INSTALL_MATRIX === "full";
 const pairs = (inFull ? hosts : hostsFor(hosts)).flatMap((host) => npms.map((npm) => ({ host, npm })));
 const possible = pairs.filter(({ host, npm }) => runsOn(npm, host));
-/** Of the Pis the one on its oldest Node, with the npm of its time. */
+/** For each Pi, the host with its oldest Node, and the npm of its time. */
 const versions = [...new Set(allHosts.map(({ version }) => version))];
 const chosen = possible.filter(({ host, npm }) => {
   const oldest = allHosts.find(({ version }) => version === host.version);
@@ -43,7 +43,7 @@ const chosen = possible.filter(({ host, npm }) => {
 let release;
 /** @type {Release} */
 let later;
-/** The engine of the first release, where nobody asks what is in it. @type {Packed} */
+/** The first release's engine, for tests that do not care about its content. @type {Packed} */
 let borrowed;
 
 before(async (t) => {
@@ -63,7 +63,7 @@ if (chosen.length < possible.length) {
 
 for (const { host, npm } of chosen) {
   describe(`${host.name}, npm ${npm}`, { concurrency: 2 }, () => {
-    test("the history outlives an update, a removal and an engine that is missing; of that the user is told, and what is told helps", async (t) => {
+    test("the history survives an update, a removal and a missing engine, whose remedy works", async (t) => {
       const registry = await aRegistry(t);
       registry.add(release.main);
       const { project, pi, npmrc } = await aUser(t, { host, npm, registry, usual: "installed" });
@@ -87,14 +87,14 @@ for (const { host, npm } of chosen) {
       await pi("remove", SOURCE);
       assert.deepEqual([packagesOf(project), existsSync(place)], [[], false]);
 
-      // The oldest Pi lets npm install globally, where npm leaves nothing out.
+      // The oldest Pi lets npm install globally, where npm omits nothing.
       if (host.version !== "0.74.2") {
         npmrc("omit=optional\n");
         await pi("install", SOURCE);
-        assert.ok(existsSync(place) && !existsSync(engineBeside(place)), "npm has left the engine out");
+        assert.ok(existsSync(place) && !existsSync(engineBeside(place)), "npm has omitted the engine");
       }
       await say(project, "third", "--continue");
-      assert.equal(digest(databaseFile(project)), kept, "what has no engine touches no history");
+      assert.equal(digest(databaseFile(project)), kept, "without an engine the history is unchanged");
 
       npmrc("");
       await pi("install", SOURCE);
@@ -102,7 +102,7 @@ for (const { host, npm } of chosen) {
       await eventually(() => assertAgreement(project));
     });
 
-    test("it can be tried without being installed", async (t) => {
+    test("the package can be tried without installing it", async (t) => {
       const registry = await aRegistry(t);
       registry.add(borrowed, release.main);
       const { project, npmrc } = await aUser(t, { host, npm, registry, usual: "tried" });
@@ -112,7 +112,7 @@ for (const { host, npm } of chosen) {
       assert.deepEqual(packagesOf(project), []);
     });
 
-    test("sources are installed as they are: a folder with its engine, and from git without one, which tells how to build it", async (t) => {
+    test("sources are installed as they are: a folder with its engine, and from git without one, with build instructions", async (t) => {
       const folder = path.join(temporaryFolder(t), "sources");
       mkdirSync(folder);
       copyWithoutEngine(folder);
@@ -126,7 +126,7 @@ for (const { host, npm } of chosen) {
       await eventually(() => assertAgreement(project));
       writeFileSync(settingsOf(project), without);
 
-      // Pi clones from addresses of servers only: git finds the folder at one.
+      // Pi clones from server addresses only: git maps one to the folder.
       const address = `git.invalid/someone/${PACKAGE}`;
       writeFileSync(path.join(home, ".gitconfig"), `[url "file://${folder}"]\n\tinsteadOf = https://${address}\n`);
       await pi("install", `git:${address}`);
@@ -136,7 +136,7 @@ for (const { host, npm } of chosen) {
 }
 
 /**
- * Says something in print mode and hears the answer; in between nothing may go wrong.
+ * Sends a message in print mode and checks the answer; nothing may fail in between.
  * @param {Project} project
  * @param {string} text
  * @param {...string} args
@@ -147,7 +147,7 @@ async function say(project, text, ...args) {
 }
 
 /**
- * The user is told once, and Pi works.
+ * Asserts that the user is told once, and that Pi works.
  * @param {Project} project
  * @param {RegExp} sentence
  */
@@ -159,16 +159,16 @@ async function assertOff(project, sentence) {
   await pi.stop();
 }
 
-/** Where Pi keeps what its user has chosen. @param {Project} project */
+/** The file of Pi's settings. @param {Project} project */
 const settingsOf = ({ agentDir }) => path.join(agentDir, "settings.json");
 
-/** What is installed, as Pi has noted it. @param {Project} project @returns {string[]} */
+/** The installed packages in Pi's settings. @param {Project} project @returns {string[]} */
 const packagesOf = (project) => JSON.parse(readFileSync(settingsOf(project), "utf8")).packages ?? [];
 
 /** @param {string} place a package's folder */
 const versionAt = (place) => JSON.parse(readFileSync(path.join(place, "package.json"), "utf8")).version;
 
-/** Makes a repository of a folder. @param {string} folder */
+/** Makes a git repository of a folder. @param {string} folder */
 async function commitAll(folder) {
   const identity = ["-c", "user.name=Somebody", "-c", "user.email=somebody@git.invalid"];
   for (const args of [["init", "--quiet"], ["add", "--all"], [...identity, "commit", "--quiet", "--message=All of it"]]) {

@@ -1,6 +1,6 @@
 /**
- * What `npm run pack:all` builds and `npm run publish:all` publishes; and that the workflow which does both for a release names
- * the same platforms, and calls what there is.
+ * The packages of `npm run pack:all` and `npm run publish:all`; and that the release workflow has the same platforms and calls existing
+ * scripts.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, readdirSync, renameSync, writeFileSync } from "node:fs";
@@ -21,17 +21,17 @@ import { aRegistry } from "../support/registry.mjs";
 const own = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
 const license = path.join(root, "LICENSE");
 
-/** Whose packages are made: one that names a libc and one that does not, or all. The others differ in what `manifestOf` says. */
+/** The platforms to pack: one that names a libc and one that does not, or all. The others differ only in `manifestOf`. */
 const tried = everything ? platforms : [platforms[0], platforms[platforms.length - 1]];
 const others = platforms.filter((platform) => !tried.includes(platform));
 
-/** Where the tarballs are. @type {string} */
+/** The tarballs' folder. @type {string} */
 let folder;
 /** @type {Packed} */
 let main;
 /** @type {Packed} */
 let viewer;
-/** In the order of the platforms that are tried. @type {Packed[]} */
+/** In the order of `tried`. @type {Packed[]} */
 let engines;
 
 before(async (t) => {
@@ -39,7 +39,7 @@ before(async (t) => {
   [main, viewer, ...engines] = await Promise.all([packMain(folder), packViewer(folder), ...tried.map((platform) => packPlatform(platform, license, folder))]);
 });
 
-test("the main package holds neither engine nor viewer, names their packages, and is small", async () => {
+test("the main package has neither engine nor viewer, names their packages, and is small", async () => {
   const { manifest, tarball, unpacked } = main;
   const { files, packed } = await contentsOf(tarball);
   assert.deepEqual(packed, manifest);
@@ -50,14 +50,14 @@ test("the main package holds neither engine nor viewer, names their packages, an
   assert.ok(unpacked <= 200_000, `${unpacked} bytes`);
 });
 
-test("the viewer's package holds the page and nothing else", async () => {
+test("the viewer's package has only the page", async () => {
   const { files, packed } = await contentsOf(viewer.tarball);
   assert.deepEqual(packed, viewer.manifest);
   assert.deepEqual([packed.name, packed.version], [VIEWER, own.version]);
   assert.deepEqual(files.sort(), ["LICENSE", "package.json", "viewer.html"]);
 });
 
-test("an engine's package is installed on its platform only, and holds nothing else", async () => {
+test("an engine's package is for its platform only and has only the engine", async () => {
   for (const platform of platforms) {
     /** @type {Record<string, any>} */
     const { name, version, main, os, cpu, libc } = manifestOf(platform);
@@ -71,15 +71,15 @@ test("an engine's package is installed on its platform only, and holds nothing e
   }
 });
 
-test("the glibc that an engine asks for is read off it", { skip: process.platform !== "linux" && "engines of this system ask for none" }, () => {
+test("the required glibc is read from the engine", { skip: process.platform !== "linux" && "engines of this system ask for none" }, () => {
   const found = glibcOf(addon());
   assert.match(found ?? "", /^2\.\d+$/);
   assert.equal(glibcOf(license), undefined);
 });
 
-test("engines and viewer are published before the package that names them, and what is there already is passed over", async (t) => {
+test("engines and viewer are published before the main package, and published ones are skipped", async (t) => {
   const registry = await aRegistry(t);
-  // A run that broke off has published these.
+  // An interrupted run has published these.
   registry.add(engines[0], ...others.map(standInFor));
   const before = registry.published.length;
 
@@ -99,7 +99,7 @@ test("engines and viewer are published before the package that names them, and w
   assert.deepEqual(registry.published.slice(before), now.map((name) => `${name}@${own.version}`));
 });
 
-test("the release builds every platform, on the system it runs on", () => {
+test("the release builds every platform on its own system", () => {
   const workflow = readFileSync(path.join(root, ".github", "workflows", "release.yml"), "utf8");
   const rows = [...workflow.matchAll(/\{ platform: ([\w-]+), runner: ([\w.-]+)/g)].map(([, platform, runner]) => [platform, runner]);
   assert.deepEqual(rows.map(([platform]) => platform), platforms.map(({ name }) => name));
@@ -107,7 +107,7 @@ test("the release builds every platform, on the system it runs on", () => {
   for (const [at, [, runner]] of rows.entries()) assert.equal(runner.split("-")[0], systems[/** @type {keyof typeof systems} */ (platforms[at].os)]);
 });
 
-test("the workflows call what there is", () => {
+test("the workflows call existing scripts", () => {
   const folder = path.join(root, ".github", "workflows");
   const calls = readdirSync(folder).flatMap((name) => [...readFileSync(path.join(folder, name), "utf8").matchAll(/npm run ([\w:]+)|bash (\S+)|(__test__\S+)/g)]);
   assert.ok(calls.length >= 5, `${calls.length} calls`);
@@ -117,7 +117,7 @@ test("the workflows call what there is", () => {
   }
 });
 
-test("no lock file says where a package came from", () => {
+test("no lock file names a registry", () => {
   for (const folder of [".", "__test__/hosts/pi-0.74.2", "__test__/hosts/pi-1.5.2"]) {
     assert.doesNotMatch(readFileSync(path.join(root, folder, "package-lock.json"), "utf8"), /"resolved"|https?:\/\/registry/, folder);
   }
@@ -135,7 +135,7 @@ async function contentsOf(tarball) {
 }
 
 /**
- * The package of a platform that is published already, whose tarball only has to be there.
+ * Stands in for the package of a platform that is published already; its tarball only has to exist.
  * @param {Platform} platform
  * @returns {Packed}
  */
@@ -146,7 +146,7 @@ function standInFor(platform) {
 }
 
 /**
- * `npm run publish:all`, to a registry that takes everyone.
+ * Runs `npm run publish:all` with a registry that accepts everyone.
  * @param {Awaited<ReturnType<typeof aRegistry>>} registry
  * @param {string} folder
  * @param {Record<string, string>} [env]

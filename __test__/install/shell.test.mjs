@@ -1,6 +1,4 @@
-/**
- * `pi-lcm` as npm installs it: the package as it is packed, an engine's package from the registry, started as npx starts it.
- */
+/** `pi-lcm` as npm installs it: the packed package, an engine's package from the registry, started as npx starts it. */
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -19,7 +17,7 @@ const npm = path.join(root, "target", "npm", NPM, "bin");
 
 before(() => bringNpms([NPM]));
 
-test("npx runs it from the registry, and an installed one is on the path", async (t) => {
+test("npx runs pi-lcm from the registry, and an installed one is on the path", async (t) => {
   const folder = temporaryFolder(t);
   const registry = await aRegistry(t);
   const main = await packMain(folder);
@@ -53,7 +51,7 @@ test("npx runs it from the registry, and an installed one is on the path", async
   assert.deepEqual([stats.code, stats.stderr], [0, ""]);
   assert.match(stats.stdout, /^This session {4}6 messages/);
 
-  // The registry has no viewer until here.
+  // The registry had no viewer until here.
   const without = await run("export", "--html", "page.html");
   assert.equal(without.code, 2);
   assert.match(without.stderr, /^pi-lcm: .*needs the package pi-lossless-context-viewer, which is not installed: install pi-lossless-context again /);

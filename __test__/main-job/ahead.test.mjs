@@ -1,6 +1,6 @@
 /**
- * Summaries written ahead of a compaction, on the real Pi: this happens while the agent works, a compaction finds them
- * ready, and below the threshold, or without a model for it, nothing is spent.
+ * Summaries made ahead of a compaction, on the real Pi: they are made while the agent works, a compaction finds them ready, and below the
+ * threshold, or without a model for them, no model is called.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -27,7 +27,7 @@ function anAheadProject(t, host, more = {}) {
 }
 
 /**
- * A session where work ahead begins. What is said in it goes by its name: no other's summaries are its own.
+ * A session in which work ahead begins. Its texts contain its name, so that no other session's summaries fit it.
  * @param {Project} project
  * @param {string} name
  */
@@ -37,11 +37,11 @@ function longSession(project, name, exchanges = 95) {
   return history;
 }
 
-/** Waits until summaries are asked for. @param {Project} project */
+/** Waits until summaries are requested. @param {Project} project */
 const underWay = (project, count = 5) => eventually(() => assert.ok(project.summaryCalls.length >= count));
 
 for (const host of hostsFor(hosts)) {
-  test(`on ${host.name} a compaction finds ready what was written while the agent worked`, async (t) => {
+  test(`on ${host.name} a compaction uses summaries that were made while the agent worked`, async (t) => {
     const project = await anAheadProject(t, host);
     const pi = project.startPi(["--session", longSession(project, "long").write(project.sessionDir)]);
     await pi.prompt("Where are we?");
@@ -54,7 +54,7 @@ for (const host of hostsFor(hosts)) {
     await pi.prompt("And now?");
     const block = blockOf(project.lastTurn);
     assert.ok(block);
-    // What Pi keeps raw cannot be done ahead, nor the chunk that was not whole yet.
+    // The part that Pi keeps raw and an incomplete chunk can't be done ahead.
     assert.ok(project.summaryCalls.length - ready <= 1, `${project.summaryCalls.length - ready} calls at the compaction`);
     assert.equal(statistics(block).missing, "none");
     const session = await project.session(pi);
@@ -63,11 +63,11 @@ for (const host of hostsFor(hosts)) {
   });
 }
 
-test("work ahead begins where it is wanted, and nowhere else", async (t) => {
+test("work ahead begins only where it is wanted", async (t) => {
   const project = await anAheadProject(t, hosts[hosts.length - 1]);
   const pi = project.startPi(["--session", longSession(project, "ready").write(project.sessionDir)]);
 
-  await t.test("Pi's own compaction for the threshold asks no model when all is ready", async () => {
+  await t.test("a compaction at Pi's threshold calls no model if everything is ready", async () => {
     await pi.prompt("Where are we?");
     await underWay(project);
     const ready = await settled(project);
@@ -77,7 +77,7 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     assert.equal(project.summaryCalls.length, ready);
   });
 
-  await t.test("below the threshold, or without a model for it, nothing is spent", async () => {
+  await t.test("below the threshold, or without a model, nothing is spent", async () => {
     const without = [{ name: "short", exchanges: 30, lcm: {} }, { name: "off", lcm: { background: false } }, { name: "modelless", lcm: { compactionModels: [] } }];
     for (const { name, exchanges, lcm } of without) {
       project.configure({ lcm: { ...AHEAD, ...lcm } });
@@ -87,12 +87,12 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     }
   });
 
-  await t.test("the footer tells how far a compaction is, and one line what it came to", async () => {
+  await t.test("the footer shows a compaction's progress, and one line its outcome", async () => {
     const progress = /^LCM: compacting, \d+ of \d+ summaries \| demo-model \| \d+ s \| \$0\.\d{3}$/;
     project.configure({ lcm: { ...AHEAD, background: false } });
     await project.takeUp(pi, longSession(project, "told"));
     const isShown = () => progress.test(pi.status("lcm") ?? "");
-    // The first answer tells which model it is; the others wait until that is shown.
+    // The first answer names the model; the others wait until that is shown.
     project.script.summary = async (request) => {
       if (request !== project.summaryCalls[0]) await pi.waitFor(isShown);
       return { text: "What happened." };
@@ -103,9 +103,9 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     assert.match(report ?? "", /^LCM: \d+ messages in \d+ summaries \(\d+ new\), [\d,]+ → about [\d,]+ tokens, \d+ model calls, \d+\.\d s, \$0\.\d{3}$/);
   });
 
-  await t.test("the plan of a compaction is told without a call", async () => {
+  await t.test("the plan of a compaction is shown without a model call", async () => {
     await project.takeUp(pi, longSession(project, "planned"));
-    // Few words would be joined without a call.
+    // Short summaries would be joined without a call.
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 40)}` });
     const plan = /^No model was called, and nothing was changed\. A compaction now would\nkeep {7}\d+ messages at the end, about [\d,]+ tokens, as they are\ncover {6}\d+ messages before that, about [\d,]+ tokens\nreuse {6}0 summaries that are ready, covering 0 messages\nwrite {6}(\d+) leaf summaries and (\d+) condensed, from about [\d,]+ tokens\nshow {7}a block of at most [\d,]+ tokens\nask {8}demo\/demo-model, then the cheapest suitable model of the session's provider, then the session's own model$/;
     await pi.request("prompt", { message: "/lcm compact --dry-run" });
@@ -122,7 +122,7 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
     assert.equal(project.summaryCalls.length, Number(leaves) + Number(condensed));
   });
 
-  await t.test("leaving stops what is being written ahead, and leaves nothing half-done", async () => {
+  await t.test("leaving stops the work ahead and leaves nothing half-done", async () => {
     project.configure({ lcm: AHEAD });
     await project.takeUp(pi, longSession(project, "left"));
     const before = project.inStore((store) => store.count("summaries"));
@@ -137,11 +137,11 @@ test("work ahead begins where it is wanted, and nowhere else", async (t) => {
 });
 
 for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
-  test(`on ${host.name} in print mode a model call of Pi's that is made ahead keeps nobody from leaving`, async (t) => {
+  test(`on ${host.name} in print mode a model call through Pi does not delay the exit`, async (t) => {
     const project = await anAheadProject(t, host, { directModelCalls: false });
     const file = longSession(project, "left").write(project.sessionDir);
     project.script.summary = () => ({ hang: true });
-    // The second question is there for the calls to be under way.
+    // The second question gives the calls time to start.
     project.script.turns = [{ text: "Well." }, async () => (await underWay(project, 1), { text: "Well." })];
     await project.runPi(["--session", file, "-p", "Where are we?", "And now?"]);
     await eventually(() => assert.ok(project.summaryCalls.every(({ abandoned }) => abandoned)));

@@ -1,6 +1,6 @@
 /**
- * The model's context after a compaction, on the real Pi: what Pi's tree may hold beside plain talk, what the user asked of the
- * compaction, and what is quoted. Also what it gets when a branch is left with a summary.
+ * The model's context after a compaction, on the real Pi: all kinds of entries in Pi's tree, the user's instructions, and quotes; and the
+ * context after leaving a branch with a summary.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,11 +18,12 @@ import { aProject } from "../support/project.mjs";
 const section = (block, heading) => block.split(`### ${heading}\n`)[1]?.split("\n\n###")[0];
 
 /**
- * The request after a compaction: it begins with the block, which covers exactly what was compacted, by the edges; then
- * come the kept messages, no tool result first.
+ * Checks the request after a compaction: it begins with the block, which covers exactly the compacted messages, by the edges; then come
+ * the kept messages, no tool result first.
+ *
  * @param {Project} project
  * @param {SessionFile} session
- * @param {string[]} [edited] entries that the model saw otherwise than they were said, in order
+ * @param {string[]} [edited] entries that the model saw in an edited form, in order
  */
 function afterCompaction(project, session, edited = []) {
   const request = project.lastTurn;
@@ -31,7 +32,7 @@ function afterCompaction(project, session, edited = []) {
   assert.equal(block, session.lastCompaction.summary);
   const compacted = session.compactedBy();
   const under = project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block)));
-  // The edited text is a message of its own, which no entry shows.
+  // The edited text is a separate message, which no entry shows.
   assert.deepEqual(under.map((id) => (id.startsWith("message ") ? edited.shift() : id)), compacted);
   const { covers, missing } = statistics(block);
   assert.deepEqual({ covers, missing }, { covers: compacted.length, missing: "none" });
@@ -39,14 +40,14 @@ function afterCompaction(project, session, edited = []) {
   return { block, request, said: JSON.stringify(request.messages) };
 }
 
-/** What the summarizer was shown between its fences. @param {Project} project */
+/** The text between the fences of the summarizer's prompts. @param {Project} project */
 const shown = (project) => project.summaryCalls.map(({ messages }) => messages[0].text.split(/^<history-\w+>$/m)[1] ?? "").join("\n");
 
-test("the block tells what was compacted, whatever that was", async (t) => {
+test("the block covers compacted entries of any kind", async (t) => {
   const project = await aProject(t, { settings: { lcm: { leafChunkTokens: 4000 } } });
   const pi = project.startPi();
 
-  await t.test("what the user asks of a compaction is answered in the block, also when all summaries are there", async () => {
+  await t.test("the user's instructions are answered in the block, even if all summaries exist", async () => {
     const history = project.history("focus");
     history.talk(60, { words: 60, name: "focus" });
     await project.takeUp(pi, history);
@@ -70,7 +71,7 @@ test("the block tells what was compacted, whatever that was", async (t) => {
     assert.equal(session.lastCompaction.usage.input, paid);
   });
 
-  await t.test("what the user laid down is quoted word for word, and only if it was said", async () => {
+  await t.test("the user's rules are quoted word for word, and only if they were said", async () => {
     const quotes = 'Quotes:\nrule: "Never touch the ledger by hand."\nrule: "Never touch the ledger by foot."\ntask: "write the importer"';
     const history = project.history("quotes");
     history.user("Never touch the\nledger by  hand. Then write the importer, please.");
@@ -87,7 +88,7 @@ test("the block tells what was compacted, whatever that was", async (t) => {
     assert.ok(!block.includes("by foot"));
   });
 
-  await t.test("what Pi compacted by itself before is summarized like everything else", async () => {
+  await t.test("messages that Pi compacted itself are summarized like all others", async () => {
     const history = project.history("compacted");
     const behind = history.talk(20, { name: "behind" });
     const kept = history.user("kept0000x by Pi");
@@ -107,7 +108,7 @@ test("the block tells what was compacted, whatever that was", async (t) => {
     assert.match(section(block, "Files"), /^<modified-files>\nold\/changed\.ts \(m-[0-9a-f]{10}\)\n<\/modified-files>\n<read-files>\nold\/read\.ts \(m-[0-9a-f]{10}\)\n<\/read-files>$/);
   });
 
-  await t.test("edits, attempts that failed, left branches and commands of the user's are told as the model saw them", async () => {
+  await t.test("edits, failed attempts, left branches and user commands are summarized as the model saw them", async () => {
     const history = project.history("edits");
     history.talk(10, { name: "edits" });
     const hidden = history.user("hidden0000x by an edit");
@@ -135,7 +136,7 @@ test("the block tells what was compacted, whatever that was", async (t) => {
       assert.ok(!read.includes(marker) && !said.includes(marker), marker);
     }
     assert.match(read, /assistant [^\n]*stopped or failed half way\]\naborted0000x half/);
-    assert.ok(said.includes("kept0000x") !== read.includes("kept0000x"), "it is told once: raw or in a summary");
+    assert.ok(said.includes("kept0000x") !== read.includes("kept0000x"), "it is there once: raw or in a summary");
     assert.match(section(block, "Files"), /left\.ts/);
   });
 
@@ -159,14 +160,14 @@ test("the block tells what was compacted, whatever that was", async (t) => {
     assert.equal(first.message.role, "assistant", "the turn was split");
     assert.ok(shown(project).includes("request0000x"));
     assert.match(section(block, "Where It Stands"), /^Last request, answered \(m-[0-9a-f]{10}\):\n> request0000x: read them all\n/);
-    assert.equal(said.split("request0000x").length, 2, "it is said once");
+    assert.equal(said.split("request0000x").length, 2, "it is there once");
     assert.ok(said.includes("all0000x"));
     assert.match(section(block, "Files"), /^<read-files>\nsrc\/file\d+\.ts \(m-[0-9a-f]{10}, deleted on disk since you saw it\)\n/);
   });
 });
 
 for (const host of hostsFor(hosts)) {
-  test(`a branch that is left with a summary is told of by our own, ${host.name}`, async (t) => {
+  test(`leaving a branch with a summary uses the extension's summary, ${host.name}`, async (t) => {
     const acting = path.join(root, "__test__", "support", "acting.mjs");
     const project = await aProject(t, { host, extensions: [extension, acting], script: { summary: ({ index }) => ({ text: `Stretch ${index}\nwhat was tried.` }) } });
     const pi = project.startPi();
@@ -174,14 +175,14 @@ for (const host of hostsFor(hosts)) {
     for (const n of [1, 2, 3]) await pi.prompt(`tried000${n}x ${filler(`${n}`, 300)}`);
     const before = project.turns.length;
     await pi.prompt("/act tree-summary first");
-    assert.equal(project.turns.length, before, "Pi's own summary was not asked for");
+    assert.equal(project.turns.length, before, "Pi's own summary was not requested");
     assert.deepEqual(markersIn(shown(project)), ["tried0001x", "tried0002x", "tried0003x"]);
     await pi.prompt("elsewhere now");
     const session = await project.session(pi);
     const summary = session.branch().find(({ type }) => type === "branch_summary");
     assert.equal(summary.fromHook, true);
     assert.match(summary.summary, /^## Branch Left Behind .*\n.* covers 7 messages, none missing, 0 degraded\n/);
-    assert.ok(project.lastTurn.messages.some(({ text }) => text.includes(summary.summary)), "the model was shown it");
+    assert.ok(project.lastTurn.messages.some(({ text }) => text.includes(summary.summary)), "the model got it");
     assert.equal(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(summary.summary))).length, 7);
   });
 }

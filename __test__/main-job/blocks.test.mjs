@@ -1,7 +1,7 @@
 /**
- * Blocks as the model gets them, on the real Pi: the shipped session compacted once, into a small block and into one of the
- * usual size, which `docs/blocks.md` shows (`UPDATE_DOCS=1` writes it); and compacted twenty times while it grew, which must
- * leave the same rules and tasks.
+ * Blocks as the model gets them, on the real Pi: the shipped session compacted once, into a small block and into one of the usual size,
+ * which `docs/blocks.md` shows (`UPDATE_DOCS=1` writes it); and compacted twenty times while it grew, which must keep the same rules and
+ * tasks.
  */
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const COMPACTIONS = 20;
 
 const { text, files } = makeSession();
 const [header, ...entries] = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
-/** What was said on the branch that the session ends with. @type {any[]} */
+/** The messages on the session's last branch. @type {any[]} */
 const said = [];
 const byId = new Map(entries.map((entry) => [entry.id, entry]));
 for (let entry = entries.at(-1); entry; entry = byId.get(entry.parentId)) if (entry.type === "message") said.unshift(entry);
@@ -55,11 +55,11 @@ test("docs/blocks.md shows blocks as the model gets them, and twenty compactions
   assert.deepEqual(outline(readFileSync(page, "utf8")), outline(written), "UPDATE_DOCS=1 writes docs/blocks.md again");
 });
 
-/** Headings, rules and tasks: which summary is made of what depends on which of several calls is answered first. @param {string} shown */
+/** Headings, rules and tasks: the other text depends on the order in which parallel calls are answered. @param {string} shown */
 const outline = (shown) => shown.split("\n").filter((line) => /^#|^- (rule|task|replaced rule): /.test(line));
 
 /**
- * Lets a session grow by these, with a compaction after each.
+ * Appends these parts to a session, with a compaction after each.
  * @param {Project} project
  * @param {Pi} pi
  * @param {string} id
@@ -87,7 +87,7 @@ async function compacted(project, pi, id, parts) {
   return block;
 }
 
-/** What was said in so many parts of about the same length, each of which begins with words of the user's. @param {number} count */
+/** The messages in `count` parts of about the same length, each beginning with a user message. @param {number} count */
 function slices(count) {
   const starts = said.flatMap(({ message }, at) => (message.role === "user" && at > 0 ? [at] : []));
   const cuts = Array.from({ length: count - 1 }, (_, n) => {
@@ -99,7 +99,11 @@ function slices(count) {
   return ends.slice(1).map((end, at) => said.slice(ends[at], end));
 }
 
-/** The demo's summaries, and at the end of a stretch how things stand. @param {import("../../demo/model-server.mjs").Received} request */
+/**
+ * The demo's summaries, and at the end of a stretch the state of the work.
+ *
+ * @param {import("../../demo/model-server.mjs").Received} request
+ */
 function summary({ messages }) {
   const prompt = messages.at(-1)?.text ?? "";
   if (!prompt.includes("`State:`")) return { text: extractOf(prompt) };

@@ -1,6 +1,6 @@
 /**
- * A compaction on the real Pi: what the summarizer is asked, what the model sees afterwards, and that nothing is left out
- * or told twice, whatever becomes of the model calls.
+ * A compaction on the real Pi: the summarizer's prompts, the model's context afterwards, and that nothing is left out or repeated, whatever
+ * happens to the model calls.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -16,8 +16,8 @@ import { SessionFile } from "../support/session-file.mjs";
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
 /**
- * The block stands for exactly the messages before the kept tail, each once and in order: by the edges in the store, and
- * by its own words.
+ * Asserts that the block covers exactly the messages before the kept tail, each once and in order: by the store's edges, and by its own
+ * words.
  * @param {Project} project
  * @param {SessionFile} session
  * @param {string} block
@@ -49,7 +49,7 @@ function blockIn(request) {
 /** Pi's settings for a session. */
 const settings = ({ keepRecentTokens = 200, lcm = {} } = {}) => ({ compaction: { keepRecentTokens }, lcm: { leafChunkTokens: 4000, ...lcm } });
 
-/** How many summaries there are. @param {Project} project */
+/** The numbers of summaries. @param {Project} project */
 const written = (project) => project.inStore((store) => ({ leaves: store.count("summaries WHERE depth = 0"), condensed: store.count("summaries WHERE depth > 0") }));
 
 test("a Pi compacts one session after the other", async (t) => {
@@ -74,7 +74,7 @@ test("a Pi compacts one session after the other", async (t) => {
   const file = history.write(project.sessionDir);
   const pi = project.startPi(["--session", file]);
 
-  await t.test("a compaction puts a block in place of the history", async (t) => {
+  await t.test("a compaction replaces the history by a block", async (t) => {
     await pi.prompt("What comes before the compaction?");
     const answer = await pi.request("compact", { customInstructions: "mind the ledger" });
     await pi.prompt("What comes after it?");
@@ -82,10 +82,10 @@ test("a Pi compacts one session after the other", async (t) => {
     const [before, after] = project.turns;
     const block = blockIn(after);
 
-    await t.test("the summarizer was shown every visible message before the kept tail, and no other", () => {
+    await t.test("the summarizer got every visible message before the kept tail, and no other", () => {
       const shown = markersIn(project.summaryCalls.map(({ messages }) => messages));
       const compacted = session.compactedBy().map((id) => session.entry(id));
-      // Of the file only head and tail are shown.
+      // Only head and tail of the file are shown.
       const expected = markersIn(compacted).filter((marker) => marker !== "middle0000x");
       assert.deepEqual(shown, expected);
       assert.ok(expected.includes("head0000x") && expected.includes("shown0001x"));
@@ -94,17 +94,17 @@ test("a Pi compacts one session after the other", async (t) => {
       for (const left of ["aside0000x", "hidden0000x", "hidden0001x", ...kept]) assert.ok(!shown.includes(left), left);
     });
 
-    await t.test("what the user asked of the compaction reached every prompt", () => {
+    await t.test("the user's instructions are in every prompt", () => {
       for (const call of project.summaryCalls) assert.match(call.messages[0].text, /mind the ledger/);
     });
 
-    await t.test("the next request holds the system prompt, the block, the kept tail and nothing else", () => {
+    await t.test("the next request has only the system prompt, the block and the kept tail", () => {
       const [first, ...rest] = spoken(after);
       assert.equal(first.role, "user");
       const kept = session.keptBy().map(said);
       assert.ok(kept.length > 1);
       assert.deepEqual(rest, [...kept, { role: "user", text: "What comes after it?" }]);
-      assert.ok(after.system.startsWith(before.system), "the system prompt is the one before with something added");
+      assert.ok(after.system.startsWith(before.system), "the system prompt only has an addition");
       assert.match(after.system.slice(before.system.length), /^\s*<lcm>\n[^<]+\n<\/lcm>\s*$/);
     });
 
@@ -113,7 +113,7 @@ test("a Pi compacts one session after the other", async (t) => {
       assert.equal(statistics(block).degraded, 0);
     });
 
-    await t.test("Pi stored what the model was shown, and the costs of all calls", () => {
+    await t.test("Pi stored the block and the costs of all calls", () => {
       assert.equal(session.lastCompaction.summary, block);
       assert.equal(answer.summary, block);
       assert.equal(session.lastCompaction.fromHook, true);
@@ -121,7 +121,7 @@ test("a Pi compacts one session after the other", async (t) => {
       assert.equal(session.lastCompaction.usage.input, paid);
     });
 
-    await t.test("the user was told once what it took", async () => {
+    await t.test("the user was told the cost once", async () => {
       await pi.waitFor(() => pi.ui("notify").length > 0);
       const told = pi.ui("notify").map(({ message }) => message);
       assert.equal(told.length, 1);
@@ -136,7 +136,7 @@ test("a Pi compacts one session after the other", async (t) => {
     // With more room the block would show the leaves themselves.
     project.configure(settings({ lcm: { maxSummaryTokens: 1000 } }));
     await project.takeUp(pi, talk("long", 130));
-    // Which messages a summary stands for is told by what it was shown; so it repeats none of their markers.
+    // A summary's sources are identified by its prompt, so it repeats none of their markers.
     project.script.summary = ({ index }) => ({ text: `Stretch ${index}\n${filler(`stretch ${index}`, 100)}` });
     const before = written(project);
     await pi.prompt("one");
@@ -144,7 +144,7 @@ test("a Pi compacts one session after the other", async (t) => {
     const first = await project.session(pi);
     const firstBlock = first.lastCompaction.summary;
 
-    await t.test("more summaries than fit beside each other become one of the next depth", () => {
+    await t.test("summaries that do not fit together are condensed", () => {
       const { leaves, condensed } = written(project);
       assert.ok(leaves - before.leaves > 6);
       assert.ok(condensed > before.condensed);
@@ -153,14 +153,14 @@ test("a Pi compacts one session after the other", async (t) => {
       assertCovers(project, first, firstBlock);
     });
 
-    await t.test("the next compaction asks about new messages only", async () => {
+    await t.test("the next compaction only summarizes new messages", async () => {
       const before = project.summaryCalls.length;
       for (const n of [1, 2, 3, 4, 5, 6]) await pi.prompt(`fresh000${n}x ${filler(`fresh ${n}`, 150)}`);
       await pi.request("compact");
       const session = await project.session(pi);
       const asked = project.summaryCalls.slice(before);
       assert.equal(asked.filter(({ messages }) => !messages[0].text.startsWith("These are summaries")).length, 1);
-      // What came just before may be named for orientation; the stretch itself is inside the fence.
+      // The messages just before may be named for orientation; the stretch itself is inside the fence.
       const stretch = asked[0].messages[0].text.split(/^<history-/m)[1];
       assert.deepEqual(markersIn(stretch).filter((marker) => marker.startsWith("long")), []);
       assert.ok(markersIn(stretch).includes("fresh0001x"));
@@ -181,7 +181,7 @@ test("a Pi compacts one session after the other", async (t) => {
     const session = await project.session(pi);
     const block = blockIn(project.lastTurn);
 
-    await t.test("with extracts, marked as such, that are smaller than what they stand for", () => {
+    await t.test("with marked extracts that are smaller than their sources", () => {
       assertCovers(project, session, block);
       const ids = drillDownIds(block);
       assert.equal(statistics(block).degraded, ids.length);
@@ -193,7 +193,7 @@ test("a Pi compacts one session after the other", async (t) => {
       }
     });
 
-    await t.test("the provider was not asked again and again", () => {
+    await t.test("the provider was not called again and again", () => {
       assert.ok(project.summaryCalls.length > 0);
       assert.ok(project.summaryCalls.length <= 10, `${project.summaryCalls.length} calls`);
     });
@@ -216,7 +216,7 @@ test("a Pi compacts one session after the other", async (t) => {
     });
   });
 
-  await t.test("an abort stops a compaction, keeps what is finished, and the session goes on", async (t) => {
+  await t.test("an abort stops a compaction, keeps finished summaries, and the session continues", async (t) => {
     const answered = 2;
     project.configure(settings());
     await project.takeUp(pi, talk("stopped", 100));
@@ -232,19 +232,19 @@ test("a Pi compacts one session after the other", async (t) => {
     await pi.request("abort");
     await compacting;
 
-    await t.test("the calls under way are dropped and none is begun", async () => {
+    await t.test("the running calls are dropped and no new one starts", async () => {
       await eventually(() => assert.ok(project.summaryCalls.slice(answered).every(({ abandoned }) => abandoned)));
       assert.ok(project.summaryCalls.length <= answered + 4);
     });
 
-    await t.test("the session is as it was and goes on", async () => {
+    await t.test("the session is unchanged and continues", async () => {
       assert.deepEqual((await project.session(pi)).entries, entries);
       await pi.prompt("after");
       assert.equal(spoken(project.lastTurn).at(-1)?.text, "after");
       assert.equal(blockOf(project.lastTurn), undefined);
     });
 
-    await t.test("what was finished is whole, and the next compaction uses it", async () => {
+    await t.test("the finished summaries are complete, and the next compaction uses them", async () => {
       assert.deepEqual(project.inStore((store) => store.brokenSummaries()), []);
       project.script.summary = ({ index }) => ({ text: `Second try ${index}\n${filler(`try ${index}`, 40)}` });
       const calls = project.summaryCalls.length;
@@ -256,9 +256,9 @@ test("a Pi compacts one session after the other", async (t) => {
     });
   });
 
-  await t.test("a context that overflows is compacted, and the turn is asked again", async (t) => {
+  await t.test("an overflowing context is compacted, and the turn is sent again", async (t) => {
     const errorBody = "This model's maximum context length is 9000 tokens, however you requested 9001.";
-    // More than what Pi notes of its prompt, which counts as kept too: else the question itself would be compacted.
+    // More than Pi's own prompt entries, which count as kept too: otherwise the question itself would be compacted.
     project.configure(settings({ keepRecentTokens: 4000 }));
     await project.takeUp(pi, talk("full", 120, 30));
     project.script.turns = [{ status: 400, errorBody }, { text: "Now it fits." }];
@@ -269,7 +269,7 @@ test("a Pi compacts one session after the other", async (t) => {
     assert.equal(session.entries.at(-1).message?.content[0].text, "Now it fits.");
   });
 
-  await t.test("a short session is Pi's own to compact", async (t) => {
+  await t.test("a short session is compacted by Pi itself", async (t) => {
     project.configure(settings());
     await project.takeUp(pi, talk("short", 4, 100));
     project.script.turns = [{ text: "Pi's own summary." }];
@@ -281,7 +281,7 @@ test("a Pi compacts one session after the other", async (t) => {
   });
 
   let again = pi;
-  await t.test("a Pi that is killed while it compacts leaves whole summaries behind, and the next one goes on from them", async (t) => {
+  await t.test("a Pi killed during a compaction leaves complete summaries, and the next one continues from them", async (t) => {
     const killed = await project.takeUp(pi, talk("killed", 80));
     const before = written(project);
     project.script.summary = () => (project.summaryCalls.length === 1 ? { text: "Finished\nIn time." } : { hang: true });
@@ -301,7 +301,7 @@ test("a Pi compacts one session after the other", async (t) => {
     assert.equal(project.summaryCalls.length - calls, drillDownIds(session.lastCompaction.summary).length - 1);
   });
 
-  await t.test("a later start shows the block of before and asks nothing again", async () => {
+  await t.test("a later start shows the same block without new calls", async () => {
     const calls = project.summaryCalls.length;
     await again.request("switch_session", { sessionPath: file });
     await again.prompt("And now?");
@@ -310,7 +310,7 @@ test("a Pi compacts one session after the other", async (t) => {
   });
 });
 
-test("Pi's automatic compaction goes through us too, in print mode", async (t) => {
+test("the extension answers Pi's automatic compaction too, in print mode", async (t) => {
   const project = await aProject(t, { contextWindow: 64_000 });
   const history = project.history();
   history.talk(100, { words: 60, contextTokens: 60_000 });

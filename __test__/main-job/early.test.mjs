@@ -1,8 +1,8 @@
 /**
- * Folds on the real Pi: once it pays, the extension compacts by itself, between two turns where Pi can do that, after the run
- * elsewhere; from what is ready, so that nobody waits.
+ * Folds on the real Pi: once it pays, the extension compacts by itself, between two turns if Pi allows that, otherwise after the run. It
+ * uses ready summaries, so nothing waits.
  *
- * The sessions of a project say the same: what is summarized of the first is ready in all of them.
+ * The sessions of a project have the same texts: the first one's summaries are ready in all of them.
  */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ import { noTerminal } from "../support/terminal.mjs";
 
 /** Pi compacts beyond 200,000 - 10,000 tokens. */
 const CONTEXT = { contextWindow: 200_000, compaction: { reserveTokens: 10_000, keepRecentTokens: 1_500 } };
-/** Without a cache each request pays for all of the context, and summaries cost next to nothing: a fold pays at once. */
+/** Without a cache each request pays for the whole context, and summaries cost next to nothing: a fold pays at once. */
 const UNCACHED = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
 const SMALL = { id: "demo-small", cost: { input: 0.01, output: 0.04, cacheRead: 0, cacheWrite: 0 } };
 const LEAN = { compactionModels: ["demo/demo-small"], leafChunkTokens: 2000 };
@@ -36,7 +36,7 @@ function aLongProject(t, host) {
   return aProject(t, { host, contextWindow, cost: UNCACHED, models: [SMALL], settings: { compaction, lcm: LEAN } });
 }
 
-/** A session with long texts and a tail. @param {Project} project @param {string} id @param {string} [name] of what is said in it */
+/** A session with long texts and a tail. @param {Project} project @param {string} id @param {string} [name] the prefix of its texts */
 function longSession(project, id, name = "mark") {
   const history = project.history(id);
   history.talk(3, { words: 5_000, name: `long ${name}` });
@@ -44,42 +44,48 @@ function longSession(project, id, name = "mark") {
   return history;
 }
 
-/** Does this Pi take entries between two turns? @param {import("../../scripts/hosts.mjs").Host} host */
+/** Whether this Pi takes entries between two turns. @param {import("../../scripts/hosts.mjs").Host} host */
 const isBetweenTurns = ({ version }) => version !== "0.74.2";
 
 /** @param {SessionFile} session */
 const compactions = (session) => session.entries.filter(({ type }) => type === "compaction");
 
-/** What the user said on the session's branch. @param {SessionFile} session */
+/** The user's messages on the session's branch. @param {SessionFile} session */
 const prompts = (session) => session.branch().filter(({ message }) => message?.role === "user").map(({ message }) => message.content[0].text);
 
 /** @param {string} command */
 const bash = (command) => ({ text: "Let me look.", toolCalls: [{ name: "bash", arguments: { command } }] });
 
-/** A command that takes until it is told to end. */
+/** A command that runs until it is told to end. */
 const lengthy = bash("until [ -e go ]; do sleep 0.05; done; rm go; echo slowly");
 
 /** @param {Project} project */
 const endIt = (project) => writeFileSync(path.join(project.cwd, "go"), "");
 
-/** Waits until what is needed is summarized. @param {Project} project */
+/** Waits until the needed summaries are ready. @param {Project} project */
 async function ready(project) {
   await eventually(() => assert.ok(project.summaryCalls.length >= 5));
   return settled(project);
 }
 
-/** The block stands for all that was compacted, each message once. @param {Project} project @param {SessionFile} session @param {string} block */
+/**
+ * Asserts that the block covers all compacted messages, each once.
+ *
+ * @param {Project} project
+ * @param {SessionFile} session
+ * @param {string} block
+ */
 function assertCovers(project, session, block) {
   assert.equal(statistics(block).missing, "none");
   assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block))), session.compactedBy());
 }
 
 for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
-  test(`on ${host.name} the past is folded when it pays`, async (t) => {
+  test(`on ${host.name} the history is folded when it pays`, async (t) => {
     const project = await aLongProject(t, host);
     const pi = project.startPi(["--session", longSession(project, "first").write(project.sessionDir)]);
 
-    await t.test("once, without stopping anything and without a model call", async () => {
+    await t.test("once, without an interruption and without a model call", async () => {
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       await pi.prompt("Where are we?");
       const written = await ready(project);
@@ -88,10 +94,10 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       project.script.turns = [bash("echo one"), bash("echo two"), { text: "Both are there." }];
       const from = project.turns.length;
       await pi.prompt("Look twice.");
-      // An older Pi compacts after the run, and does not make the next prompt wait for it.
+      // An older Pi compacts after the run, and does not delay the next prompt.
       await eventually(async () => assert.equal(compactions(await project.session(pi)).length, 1));
       await pi.prompt("And now?");
-      assert.equal(project.summaryCalls.length, written, "no model is asked for a summary");
+      assert.equal(project.summaryCalls.length, written, "no summary is requested");
       const session = await project.session(pi);
       const [compaction, ...others] = compactions(session);
       assert.ok(compaction && others.length === 0, `${others.length + 1} compactions`);
@@ -105,7 +111,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       assert.equal(blocks.at(-1), compaction.summary);
       assertCovers(project, session, compaction.summary);
       if (isBetweenTurns(host)) {
-        // With the next prompt the model hears of its memory, once in a project's life.
+        // With the next prompt the model is told of its memory, once per project.
         assertGrowing(requests.slice(1, 3));
         const results = requests[2].messages.filter(({ role }) => role === "tool").map(({ text }) => text.trim());
         assert.deepEqual(results, ["one", "two"]);
@@ -121,7 +127,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       await eventually(() => assert.match(pi.ui("notify").at(-1)?.message, /^Everything is in order\.$/m));
     });
 
-    await t.test("and what is said meanwhile arrives, once and in order", async () => {
+    await t.test("messages sent meanwhile arrive, once and in order", async () => {
       await project.takeUp(pi, longSession(project, "second"));
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
       project.script.turns = [lengthy, { text: "Done." }];
@@ -139,7 +145,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
         assert.deepEqual(prompts(await project.session(pi)).slice(-4), ["Take your time.", "Steered.", "Followed up.", "At once."]);
       });
       await eventually(async () => assert.equal((await pi.request("get_state")).isStreaming, false));
-      // An older Pi that is given something to do again compacts after that.
+      // An older Pi that gets another prompt compacts after that.
       await eventually(async () => assert.equal(compactions(await project.session(pi)).length, 1));
       const session = await project.session(pi);
       const results = session.branch().filter(({ message }) => message?.role === "toolResult").map(({ message }) => message.content[0].text.trim());
@@ -156,14 +162,14 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
       await project.runPi(["--session", file, "-p", "Look.", "And now?"]);
       const session = new SessionFile(file);
       assert.deepEqual(prompts(session).slice(-2), ["Look.", "And now?"]);
-      // An older Pi goes on with the next question as soon as one is answered: there is no moment in between.
+      // An older Pi continues with the next question immediately: there is no moment in between.
       if (!isBetweenTurns(host)) return;
       assert.equal(compactions(session).length, 1);
       assert.equal(blockOf(project.lastTurn), session.lastCompaction.summary);
       assertCovers(project, session, session.lastCompaction.summary);
     });
 
-    await t.test("in the TUI, while somebody types", { skip: noTerminal }, async () => {
+    await t.test("in the TUI, while the user types", { skip: noTerminal }, async () => {
       const file = longSession(project, "fourth").write(project.sessionDir);
       const terminal = project.openTerminal(["--session", file]);
       await terminal.waitFor((screen) => screen.includes("LCM: 72 msgs"), "the footer");
@@ -185,12 +191,12 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
   });
 }
 
-test("nothing is folded where that is not wanted, or nothing is ready", async (t) => {
+test("nothing is folded if that is unwanted or nothing is ready", async (t) => {
   const project = await aLongProject(t, hosts[hosts.length - 1]);
   const pi = project.startPi(["--session", longSession(project, "late", "late").write(project.sessionDir)]);
   const compacted = async () => compactions(await project.session(pi)).length;
 
-  await t.test("the agent does not wait for a model that takes its time", async () => {
+  await t.test("the agent does not wait for a slow model", async () => {
     await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
     project.script.summary = () => ({ hang: true });
     const underWay = () => eventually(() => assert.ok(project.summaryCalls.length > 0, "summaries are being written"));
@@ -202,7 +208,7 @@ test("nothing is folded where that is not wanted, or nothing is ready", async (t
 
   for (const lcm of [{ context: "full" }, { background: false }]) {
     const shown = JSON.stringify(lcm);
-    await t.test(`with ${shown} the extension begins nothing`, async () => {
+    await t.test(`with ${shown} the extension starts nothing`, async () => {
       project.configure({ lcm: { ...LEAN, ...lcm } });
       await project.takeUp(pi, longSession(project, shown.replace(/\W+/g, "-"), "own"));
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 72 msgs"));
@@ -216,7 +222,7 @@ test("nothing is folded where that is not wanted, or nothing is ready", async (t
   }
 });
 
-test("a compaction that Pi asks for keeps as much as a fold does, and with context: full as much as Pi does", async (t) => {
+test("a compaction by Pi keeps as much as a fold, and with context: full as much as Pi", async (t) => {
   const compaction = { keepRecentTokens: 20_000 };
   const project = await aProject(t, { settings: { compaction } });
   const pi = project.startPi();

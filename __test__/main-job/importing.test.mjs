@@ -1,7 +1,4 @@
-/**
- * `/lcm import` on the real Pi: what Pi wrote before the extension was there ends up in the store as if it had been there
- * all along.
- */
+/** `/lcm import` on the real Pi: sessions from before the extension was installed are stored as if it had been there all along. */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,10 +13,10 @@ import { noTerminal } from "../support/terminal.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
-/** What the user was told. @param {import("../support/project.mjs").Pi} pi @returns {string[]} */
+/** The notifications to the user. @param {import("../support/project.mjs").Pi} pi @returns {string[]} */
 const notices = (pi) => pi.ui("notify").map(({ message }) => message);
 
-/** Two sessions and a fork, of which the extension hears nothing. @param {import("../support/project.mjs").Pi} pi */
+/** Two sessions and a fork without the extension. @param {import("../support/project.mjs").Pi} pi */
 async function before(pi) {
   await pi.prompt("Guten Tag, 你好, 👋🏽 and \u2028 too");
   await pi.prompt("run it");
@@ -61,7 +58,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.equal(notices(again).length, 1);
     assert.equal(project.summaryCalls.length, 0);
 
-    await t.test("and what was said in them is found", async () => {
+    await t.test("their messages are found", async () => {
       project.script.turns = [{ toolCalls: [{ id: "g", name: "lcm_grep", arguments: { query: "something else", session: "project" } }] }];
       await again.prompt("look for it");
       assert.match(project.lastTurn.messages.at(-1)?.text ?? "", /^m-[0-9a-f]{10} .* in another session: /m);
@@ -69,7 +66,7 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-test("in print mode nothing is offered, and the report is what is printed", async (t) => {
+test("in print mode nothing is offered and the report is printed", async (t) => {
   const project = await aProject(t);
   project.history("old-one").write(project.sessionDir);
   const history = project.history("old-two");
@@ -91,12 +88,12 @@ test("in print mode nothing is offered, and the report is what is printed", asyn
   assert.equal(wrong, "there is no /nowhere/at/all.jsonl");
   assert.deepEqual(rest, ["Understood.", ""]);
 
-  await t.test("every project's sessions go each into its own project's store", () => {
+  await t.test("every session goes into its project's store", () => {
     assert.match(all, /^4 sessions of 2 projects: 8 messages new, 1,007 known already, /);
     assert.equal(databasesIn(project.storeDir).length, 2);
   });
 
-  await t.test("a message that another program wrote is stored as JavaScript reads and writes it", () => {
+  await t.test("a message from another program is stored as JavaScript would write it", () => {
     const name = databasesIn(project.storeDir).find((name) => project.inStore((store) => store.entries("odd").length > 0, name));
     const stored = new Map(project.inStore((store) => store.entries("odd"), name).map(({ id, json }) => [id, json]));
     for (const [n, line] of odd.entries()) assert.equal(stored.get(`odd${n}`), JSON.stringify(JSON.parse(line).message), line);
@@ -104,7 +101,7 @@ test("in print mode nothing is offered, and the report is what is printed", asyn
 });
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`files of versions 1 and 2 are imported before Pi migrates them, and their messages are not doubled afterwards, on ${host.name}`, async (t) => {
+  test(`files of versions 1 and 2 are imported before Pi migrates them, without duplicate messages afterwards, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const files = [1, 2].map((version) => oldFile(project, version));
     const pi = project.startPi();
@@ -128,7 +125,7 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-test("a long import leaves the session free, shows how far it is, and can be stopped and taken up again", { skip: noTerminal }, async (t) => {
+test("a long import leaves the session usable, shows its progress, and can be stopped and continued", { skip: noTerminal }, async (t) => {
   const project = await aProject(t);
   for (let session = 0; session < 6; session++) {
     const history = project.history(`long-${session}`);
@@ -140,7 +137,7 @@ test("a long import leaves the session free, shows how far it is, and can be sto
   }
   const terminal = project.openTerminal();
   await terminal.waitFor((screen) => screen.includes("this project has 6 older sessions"), "the offer");
-  // Or it might end before it is told to.
+  // Otherwise it might end before it is stopped.
   const atFullSpeed = slowed(project.inStore(({ file }) => file));
   t.after(atFullSpeed);
   await terminal.send("/lcm import");
@@ -160,14 +157,14 @@ test("a long import leaves the session free, shows how far it is, and can be sto
 });
 
 /**
- * Writes a session file as an older Pi did.
+ * Writes a session file like an older Pi.
  * @param {Project} project
  * @param {number} version
  */
 function oldFile(project, version) {
   const timestamp = "2025-11-02T08:00:00.000Z";
   let entries = 0;
-  // Version 1 knows no ids: each entry follows the one before.
+  // Version 1 has no ids: each entry follows the one before.
   const place = () => (version === 1 ? {} : { id: `old${++entries}`, parentId: entries > 1 ? `old${entries - 1}` : null });
   const said = (/** @type {any} */ message) => ({ type: "message", ...place(), timestamp, message });
   const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } };
@@ -186,7 +183,7 @@ function oldFile(project, version) {
 /**
  * Writes a session file that no Pi wrote.
  * @param {Project} project
- * @returns {string[]} its odd lines
+ * @returns {string[]} its unusual lines
  */
 function oddSession(project) {
   const history = project.history("odd");
@@ -207,7 +204,7 @@ function seeded(state) {
 }
 
 /**
- * Any JSON, written oddly.
+ * Random JSON with unusual formatting.
  * @param {(below: number) => number} random
  * @param {number} depth
  * @returns {string}

@@ -1,7 +1,4 @@
-/**
- * What a request consists of, on the real Pi: one block, the one of the branch that it is asked from, and nothing beside it
- * that the block tells already.
- */
+/** The content of a request, on the real Pi: one block, that of its branch, and nothing that the block already contains. */
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
@@ -16,14 +13,14 @@ import { aProject, eventually } from "../support/project.mjs";
 
 const acting = path.join(root, "__test__", "support", "acting.mjs");
 
-/** What every block begins with, whatever it is the history of. */
+/** Every block begins with this. */
 const HEADING = "(Lossless Context Management)";
 
-/** How many blocks a request holds, in whichever message. @param {Received} request */
+/** The number of blocks in a request, in any message. @param {Received} request */
 const blocksIn = ({ messages }) => messages.map(({ text }) => text).join("\n").split(HEADING).length - 1;
 
 for (const host of hostsFor(hosts)) {
-  test(`on ${host.name} a request holds one block, that of its branch, also after /tree, a resume and in a fork`, async (t) => {
+  test(`on ${host.name} a request has one block, that of its branch, also after /tree, a resume and in a fork`, async (t) => {
     const project = await aProject(t, { host, extensions: [extension, acting] });
     const history = project.history();
     history.talk(40);
@@ -46,17 +43,17 @@ for (const host of hostsFor(hosts)) {
       assert.equal(blocksIn(project.lastTurn), 1);
     });
 
-    await t.test("an account of a branch that was left stands beside it until the next block tells it", async () => {
+    await t.test("a branch summary is next to the block until the next block covers it", async () => {
       await pi.prompt("/act tree-summary on a branch of its own");
       await pi.prompt("with an account");
       assert.equal(blocksIn(project.lastTurn), 2);
-      // Where an account stands right before it, an older Pi keeps that with the raw part.
+      // An older Pi keeps a branch summary right before the raw part with it.
       await pi.prompt(`going on ${filler("account", 300)}`);
       await pi.request("compact");
       await pi.prompt("compacted with it");
       const block = blockOf(project.lastTurn);
       assert.ok(block);
-      assert.equal(blocksIn(project.lastTurn), 1, "what the block tells is not repeated");
+      assert.equal(blocksIn(project.lastTurn), 1, "the block's content is not repeated");
       assert.equal(statistics(block).missing, "none");
       const session = await project.session(pi);
       const covered = project.inStore((store) => store.entriesUnder(session.id, drillDownIds(block)));
@@ -66,14 +63,14 @@ for (const host of hostsFor(hosts)) {
     const { file } = await project.session(pi);
     const block = blockOf(project.lastTurn);
 
-    await t.test("a fork has the block of what it has in common with its parent", async () => {
+    await t.test("a fork has the block of the part it shares with its parent", async () => {
       await pi.prompt("/act fork compacted with it");
       await pi.prompt("in the fork");
       assert.equal(blockOf(project.lastTurn), block);
       assert.equal(blocksIn(project.lastTurn), 1);
     });
 
-    await t.test("a session that is taken up again goes on with its block", async () => {
+    await t.test("a resumed session continues with its block", async () => {
       await pi.stop();
       const again = project.startPi(["--session", file]);
       await again.prompt("taken up again");

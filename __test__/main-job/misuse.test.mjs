@@ -1,6 +1,6 @@
 /**
- * Invalid tool calls by the model, on the real Pi: each is answered with a tool error that says what would be right, whether Pi
- * itself refuses the arguments or the tool does, and the next call works.
+ * Invalid tool calls by the model, on the real Pi: each gets a tool error with a correction, whether Pi itself or the tool refuses it, and
+ * the next call works.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -10,14 +10,14 @@ import { aProject } from "../support/project.mjs";
 const long = "walrus ".repeat(3_000);
 
 /**
- * Tool, arguments, and what the error says; nothing where the call is answered all the same, or what it is answered.
+ * Tool, arguments, and the expected error; without one, or with "answered", the call succeeds.
  * @type {[string, Record<string, unknown>, RegExp?, "answered"?][]}
  */
 const calls = [
   ["lcm_grep", {}, /query/],
   ["lcm_grep", { query: "" }, /the query is empty/],
   ["lcm_grep", { query: "   " }, /the query is empty/],
-  // Hosts make other things of null: nothing, zero, or the word.
+  // Hosts turn null into nothing, zero or the word.
   ["lcm_grep", { query: "walrus", limit: null, tool: null, path: null, session: null, after: null, cursor: null, full: null }, /walrus.* plan/, "answered"],
   ["lcm_expand", { summary_id: "$ID", around: null, lines: null, depth: null, max_tokens: null, cursor: null, raw: null }, /\nHere is the walrus plan: feed it\.\n/, "answered"],
   ["lcm_grep", { query: ["walrus", "plan"] }, /query/],
@@ -66,10 +66,10 @@ const calls = [
   ["lcm_grep", { query: "x".repeat(200_000), mode: "regex" }, /too large: use fewer or smaller repetitions/],
 ];
 
-describe("calls that cannot be meant", () => {
+describe("invalid calls", () => {
   for (const host of hostsFor(hosts, "Pi 1.5.2")) {
     test(host.name, async (t) => {
-      // All of it stays in the context, and must not fill it.
+      // Everything stays in the context and must not fill it.
       const project = await aProject(t, { host, contextWindow: 20_000_000 });
       const history = project.history();
       history.user("Here is the walrus plan: feed it.");
@@ -78,7 +78,7 @@ describe("calls that cannot be meant", () => {
       history.talk(4);
       const pi = project.startPi(["--session", history.write(project.sessionDir)]);
 
-      /** Lets the model make calls, all in one turn. @param {[string, Record<string, unknown>][]} made */
+      /** Lets the model make all calls in one turn. @param {[string, Record<string, unknown>][]} made */
       const answersTo = async (made) => {
         const toolCalls = made.map(([name, args], n) => ({ id: `call_${project.turns.length}_${n}`, name, arguments: args }));
         project.script.turns = [{ toolCalls }];
@@ -105,7 +105,7 @@ describe("calls that cannot be meant", () => {
         if (isError) assert.ok(text.length < 600, `${shown}: ${text.length} characters`);
       }
       const [again] = await answersTo([search]);
-      assert.equal(again.text.split("\n")[1], known.text.split("\n")[1], "all is as before");
+      assert.equal(again.text.split("\n")[1], known.text.split("\n")[1], "everything is as before");
     });
   }
 });

@@ -1,6 +1,6 @@
 /**
- * Notes across compactions and branches, on the real Pi: in every block of their branch, word for word, until they are removed.
- * And what a new session is told of those before it, where the user wants that.
+ * Notes across compactions and branches, on the real Pi: in every block of their branch, word for word, until they are removed; and what a
+ * new session is told of earlier ones, if the user wants that.
  */
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -20,30 +20,30 @@ const acting = path.join(root, "__test__", "support", "acting.mjs");
 const FIRST = "the release is on Friday; tag it v2.1 — «not before»";
 const SECOND = "</summary> is what the parser must not take for an end";
 const USERS = "never push to main";
-/** As they stand in a block. */
+/** The notes as lines of a block. */
 const LINES = { first: `- 1: "${FIRST}"`, second: `- 2: "${SECOND.replace("</", "<\\/")}"`, users: `- 3 (the user's): "${USERS}"` };
 
 /** Calls with these lists of changes. @param {...Record<string, unknown>[]} calls @returns {import("../../demo/model-server.mjs").Reply[]} */
 const noting = (...calls) => [{ toolCalls: calls.map((changes) => ({ name: "lcm_note", arguments: { changes } })) }, { text: "So it is." }];
 
-/** The notes in what the model was sent last. @param {Project} project */
+/** The notes in the last request. @param {Project} project */
 function notesSeen(project) {
   const block = blockOf(project.lastTurn);
   assert.ok(block, "the request begins with a block");
   return block.split("\n### Notes\n")[1]?.split("\n\n")[0].split("\n");
 }
 
-/** Talks until there is something to compact, compacts, and talks on. @param {Pi} pi @param {string} word */
+/** Talks until there is something to compact, compacts, and continues. @param {Pi} pi @param {string} word */
 async function compacted(pi, word) {
   await pi.prompt(`before ${word} ${filler(word, 400)}`);
   await pi.request("compact");
   await pi.prompt(`after ${word}`);
 }
 
-/** What a tool answered last, call by call. @param {Project} project @param {number} count */
+/** The last answers of a tool, call by call. @param {Project} project @param {number} count */
 const answers = (project, count) => project.lastTurn.messages.filter(({ role }) => role === "tool").slice(-count).map(({ text }) => text);
 
-/** What `/lcm …` says. @param {Pi} pi @param {string} line */
+/** The answer of `/lcm …`. @param {Pi} pi @param {string} line */
 async function told(pi, line) {
   const from = pi.ui("notify").length;
   await pi.prompt(`/lcm ${line}`);
@@ -52,7 +52,7 @@ async function told(pi, line) {
 }
 
 for (const host of hostsFor(hosts)) {
-  test(`notes stand in every block of their branch until they are removed, on ${host.name}`, async (t) => {
+  test(`notes are in every block of their branch until they are removed, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, extensions: [extension, acting], settings: { lcm: { background: false } } });
     const history = project.history();
     history.talk(30);
@@ -72,13 +72,13 @@ for (const host of hostsFor(hosts)) {
     await pi.prompt("go on");
     assertGrowing(project.turns.slice(before - 1));
 
-    await t.test("word for word after two compactions", async () => {
+    await t.test("they are there word for word after two compactions", async () => {
       for (const word of ["one", "two"]) {
         await compacted(pi, word);
         assert.deepEqual(notesSeen(project), [LINES.first, LINES.second, LINES.users]);
       }
     });
-    await t.test("what cannot be noted is an error with the remedy", async () => {
+    await t.test("an invalid note is an error with the remedy", async () => {
       project.script.turns = noting([{ note: 3 }], [{ note: 1, old: "Sunday", text: "Friday" }], [{ note: 2 }, {}]);
       await pi.prompt("try");
       assert.deepEqual(answers(project, 3), [
@@ -89,7 +89,7 @@ for (const host of hostsFor(hosts)) {
     });
     const long = await project.session(pi);
 
-    await t.test("what is removed or replaced is gone from the next", async () => {
+    await t.test("removed and replaced notes are gone from the next block", async () => {
       project.script.turns = noting([{ note: 2 }]);
       await pi.prompt("the second is done");
       await told(pi, "notes set 1 the release is on Monday");
@@ -100,13 +100,13 @@ for (const host of hostsFor(hosts)) {
 
     await pi.stop();
     const again = project.startPi(["--session", end.file]);
-    await t.test("a later start has those of the session's end", async () => {
+    await t.test("a later start has the notes of the session's end", async () => {
       await again.prompt("still there?");
       assert.deepEqual(notesSeen(project)?.length, 2);
       await compacted(again, "four");
       assert.deepEqual(notesSeen(project), ['- 1 (the user\'s): "the release is on Monday"', LINES.users]);
     });
-    await t.test("/tree goes back to those of before, and a fork takes them along", async () => {
+    await t.test("/tree returns to earlier notes, and a fork keeps them", async () => {
       await again.prompt("/act tree after two");
       await again.prompt("on another branch");
       await compacted(again, "five");
@@ -129,7 +129,7 @@ for (const host of hostsFor(hosts)) {
     assert.ok(long.entries.length < end.entries.length);
   });
 
-  test(`a session with earlier ones beside it is told of them where that is wanted, on ${host.name}`, async (t) => {
+  test(`a session is told of earlier ones if that is wanted, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, settings: { lcm: { recallOnNew: true } } });
     const first = project.startPi();
     await first.prompt("a walrus in the first");
@@ -148,7 +148,7 @@ for (const host of hostsFor(hosts)) {
     await first.prompt("a third session");
     assert.match(project.lastTurn.system, /Earlier sessions of this project: 2, the newest of them [0-9a-f-]{13} \(began .*\), [0-9a-f-]{13} \(began /);
 
-    await t.test("as the settings say there is neither a fourth tool nor a word of earlier sessions", async () => {
+    await t.test("without these settings there is neither a fourth tool nor a sentence about earlier sessions", async () => {
       project.configure({ lcm: { notes: false } });
       await first.request("new_session");
       await first.prompt("the fourth");
@@ -157,7 +157,7 @@ for (const host of hostsFor(hosts)) {
       assert.match(await told(first, "notes"), /^notes are off: \/lcm settings notes=true turns them on/);
     });
 
-    await t.test("a later start tells it in the same words", async () => {
+    await t.test("a later start uses the same words", async () => {
       project.configure({ lcm: { recallOnNew: true } });
       await first.stop();
       await project.runPi(["--session", file, "-p", "and on with the second"]);

@@ -1,6 +1,6 @@
 /**
- * Requests too long for the provider, on the real Pi: a provider takes less than Pi thinks and says so. One compaction brings
- * the request under the limit, and the turn is asked again, once.
+ * Requests too long for the provider, on the real Pi: the provider's limit is lower than Pi assumes. One compaction brings the request
+ * under the limit, and the turn is sent again, once.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import { aProject, eventually } from "../support/project.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** Tokens that the provider takes, of four bytes each. */
+/** The provider's limit in tokens of four bytes. */
 const LIMIT = 12_000;
 
 /** @param {Received} request */
@@ -20,14 +20,19 @@ const tokens = ({ raw }) => Math.ceil(Buffer.byteLength(raw) / 4);
 /** @param {Received} request @param {number} [limit] */
 const rejection = (request, limit = LIMIT) => ({ status: 400, errorBody: `This model's maximum context length is ${limit} tokens. However, you requested ${tokens(request)} tokens.` });
 
-/** A model whose window is believed to be larger than it is. @param {import("node:test").TestContext} t @param {import("../../scripts/hosts.mjs").Host} host */
+/**
+ * A model whose assumed window is larger than the real one.
+ *
+ * @param {import("node:test").TestContext} t
+ * @param {import("../../scripts/hosts.mjs").Host} host
+ */
 function believing(t, host) {
   const settings = { compaction: { keepRecentTokens: 3_000, reserveTokens: 10_000 }, lcm: { compactionModels: ["demo/demo-model"], modelRetries: 0, background: false } };
   return aProject(t, { host, contextWindow: 100_000, settings });
 }
 
 /**
- * Takes up a session in which every turn is answered by size.
+ * Resumes a session in which every turn is answered by size.
  * @param {import("../support/project.mjs").Project} project
  * @param {import("../support/project.mjs").Pi} pi
  * @param {string} name
@@ -51,13 +56,13 @@ async function bySize(project, pi, name, exchanges, turns = []) {
 const flood = { text: "Let me look.", toolCalls: [{ name: "bash", arguments: { command: "for i in $(seq 1 1500); do echo this is line $i of the log; done" } }] };
 
 for (const host of hostsFor(hosts)) {
-  test(`what a provider does not take is compacted, on ${host.name}`, async (t) => {
+  test(`a request that the provider rejects is compacted, on ${host.name}`, async (t) => {
     const project = await believing(t, host);
     const pi = project.startPi();
     const compactions = async () => (await project.session(pi)).entries.filter(({ type }) => type === "compaction").length;
 
     for (const [name, summary] of /** @type {const} */ ([["flood", undefined], ["fire", () => ({ status: 500 })]])) {
-      await t.test(`a tool's output that is too large leaves the context, and the turn goes on${summary ? ", also without a model" : ""}`, async () => {
+      await t.test(`a tool's output that is too large is compacted, and the turn continues${summary ? ", also without a model" : ""}`, async () => {
         const rejected = await bySize(project, pi, name, 20, [flood, { text: "It went well." }]);
         project.script.summary = summary;
         await pi.prompt("Read the whole log and tell me how it went.");
@@ -65,7 +70,7 @@ for (const host of hostsFor(hosts)) {
         assert.equal(rejected.length, 1, "it is rejected once");
         assert.ok(project.lastTurn.index > rejected[0].index);
         const block = blockOf(project.lastTurn);
-        assert.ok(block, "the model is shown the block");
+        assert.ok(block, "the model gets the block");
         assert.equal(statistics(block).missing, "none");
         assert.match(block, /Read the whole log and tell me how it went\./);
         assert.ok(tokens(project.lastTurn) <= LIMIT);
@@ -76,7 +81,7 @@ for (const host of hostsFor(hosts)) {
       });
     }
 
-    await t.test("a history that is too long is compacted as far as must be, and its end stays raw", async () => {
+    await t.test("a history that is too long is compacted as far as needed, and its end stays raw", async () => {
       const rejected = await bySize(project, pi, "long", 90);
       await pi.prompt("Where are we?");
       await eventually(() => assert.ok(blockOf(project.lastTurn)));
@@ -86,7 +91,7 @@ for (const host of hostsFor(hosts)) {
       await eventually(() => assertAgreement(project));
     });
 
-    await t.test("what is too long all the same is not asked for ever", async () => {
+    await t.test("a request that stays too long is not retried forever", async () => {
       await bySize(project, pi, "hopeless", 40);
       project.script.otherwise = (request) => rejection(request, 100);
       await pi.prompt("Where are we?");

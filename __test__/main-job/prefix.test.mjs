@@ -1,6 +1,6 @@
 /**
- * The prompt prefix, which providers cache, stays the same: between two compactions we change nothing in it, and the little we
- * add is constant. Compared as bytes, with what Pi alone sends.
+ * The prompt prefix, which providers cache, stays the same: the extension changes nothing in it between two compactions, and its small
+ * addition is constant. Compared byte by byte with the requests of Pi alone.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,16 +19,16 @@ const script = () => [
 ];
 const prompts = ["Where is it?", "Thank you, 再見."];
 
-test("the prefix of a request stays as it is", async (t) => {
+test("the prefix of a request is stable", async (t) => {
   const project = await aProject(t);
-  /** A Pi with a session that is the same but for its id. @param {string} id @param {null} [loading] */
+  /** A Pi with a session that only differs by its id. @param {string} id @param {null} [loading] */
   const piWith = (id, loading) => {
     const history = project.history(id);
     history.talk(40);
     return project.startPi(["--session", history.write(project.sessionDir)], loading);
   };
 
-  /** Talks, and returns the requests of it. @param {import("../support/project.mjs").Pi} pi */
+  /** Talks, and returns the requests. @param {import("../support/project.mjs").Pi} pi */
   const talk = async (pi) => {
     const from = project.turns.length;
     project.script.turns = script();
@@ -38,23 +38,23 @@ test("the prefix of a request stays as it is", async (t) => {
 
   const pi = piWith("ours");
   const before = await talk(pi);
-  await t.test("before anything is compacted Pi sends what it sends without us", async () => {
+  await t.test("before a compaction Pi sends what it sends without the extension", async () => {
     const alone = await talk(piWith("alone", null));
     assert.equal(before.length, 3);
     assert.deepEqual(before.map(sentMessages), alone.map(sentMessages));
   });
-  await t.test("requests only grow at their end before the first compaction", () => assertGrowing(before));
+  await t.test("before the first compaction requests only grow at their end", () => assertGrowing(before));
 
   await pi.request("compact");
   const between = await talk(pi);
-  await t.test("and from one compaction to the next", () => {
+  await t.test("they do so from one compaction to the next", () => {
     assertGrowing(between);
     assert.ok(blockOf(between[0]));
   });
 
   await pi.request("compact");
   const after = await talk(pi);
-  await t.test("and after the second", () => {
+  await t.test("they do so after the second", () => {
     assertGrowing(after);
     assert.notEqual(blockOf(after[0]), blockOf(between[0]));
   });
@@ -68,12 +68,12 @@ test("the prefix of a request stays as it is", async (t) => {
   await pi.stop();
   const again = project.startPi(["--session", file]);
 
-  await t.test("a later start of the session goes on with the same bytes", async () => {
+  await t.test("a later start of the session continues with the same bytes", async () => {
     await again.prompt("Are you still there?");
     assertGrowing([after[2], project.lastTurn]);
   });
 
-  await t.test("a new session of a project with history has the constant text from its first request on", async () => {
+  await t.test("a new session in a project with history has the constant text from its first request", async () => {
     await again.request("new_session");
     await again.prompt("Something else.");
     const fresh = project.lastTurn;

@@ -1,7 +1,7 @@
 /**
- * Questions that a model answers with its tools, on the real Pi: the shipped session, compacted, with another session beside
- * it, and a scripted model that looks things up in the cheapest way. The answer to each question must be in what the model is
- * given after the first call, or after a second that expands what the first has found.
+ * Questions that a model answers with its tools, on the real Pi: the shipped session, compacted, with another session in the project, and a
+ * scripted model with the cheapest calls. The answer to each question must be in the result of the first call, or of a second one that
+ * expands what the first found.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 
 /**
- * A call, or how to make it from the answer to the one before.
+ * A call, or a function that makes it from the previous answer.
  * @typedef {{ tool: string, args: Record<string, unknown> }} Call
  * @typedef {Call | ((answer: string) => Call)} Step
  */
@@ -28,7 +28,7 @@ import { aProject } from "../support/project.mjs";
  * @property {string} title
  * @property {string} asked by the user
  * @property {Step[]} steps
- * @property {string[]} says what stands in the last answer
+ * @property {string[]} says texts in the last answer
  */
 
 /** The entries of the shipped session. @type {any[]} */
@@ -37,7 +37,7 @@ const shipped = readFileSync(sessionFile, "utf8").split("\n").filter(Boolean).ma
 /** The text of a stored message. @param {any} message */
 const textOf = (message) => (typeof message.content === "string" ? message.content : message.content.map((/** @type {any} */ part) => part.text ?? "").join("\n"));
 
-/** What a file was when it was first read. @param {string} file */
+/** A file's content when it was first read. @param {string} file */
 function firstRead(file) {
   const calls = shipped.flatMap(({ message }) => (message?.role === "assistant" ? message.content : []));
   const { id } = calls.find(({ type, name, arguments: args }) => type === "toolCall" && name === "read" && args.path === file);
@@ -47,7 +47,7 @@ function firstRead(file) {
 /** @param {string} tool @param {Record<string, unknown>} args @returns {Call} */
 const call = (tool, args) => ({ tool, args });
 
-/** The first message of a kind that an answer names. @param {string} answer @param {RegExp} kind */
+/** The first message of a kind in an answer. @param {string} answer @param {RegExp} kind */
 const named = (answer, kind) => answer.split("\n").find((line) => kind.test(line))?.match(/m-[0-9a-f]{10}/)?.[0];
 
 /** @type {Question[]} */
@@ -65,7 +65,7 @@ const questions = [
     says: ["because the auditors compare our totals with DATEV to the cent"],
   },
   {
-    title: "A file's content as it was first read",
+    title: "A file's content when it was first read",
     asked: "What was in src/queue.ts when you first read it?",
     steps: [
       call("lcm_grep", { query: "export class Queue", path: "src/queue.ts", tool: "read", sort: "oldest", limit: 3 }),
@@ -74,13 +74,13 @@ const questions = [
     says: [`${firstRead("src/queue.ts")}\n</content-`],
   },
   {
-    title: "What the user asked for on the first day",
+    title: "The user's request on the first day",
     asked: "What was the first thing I asked you to do, and which rules did I give you that day?",
     steps: [call("lcm_describe", { section: "earliest" })],
     says: ["Morning. This is kontor, our invoice service. I need you on it all week", "Two rules before you start", "Nr. 4 scares me"],
   },
   {
-    title: "What led to something",
+    title: "The cause of something",
     asked: "We once wanted the queue in Redis. What became of that?",
     steps: [
       call("lcm_grep", { query: "queue into Redis streams" }),
@@ -89,7 +89,7 @@ const questions = [
     says: ["Call it project purple-lighthouse.", " · asked for · on another branch · "],
   },
   {
-    title: "One thing in something long",
+    title: "A detail in a long output",
     asked: "Which positions of the import log were about Shenzhen?",
     steps: [
       call("lcm_grep", { query: "import log of Monday night", tool: "read", path: "logs/import-2026-11-02.log", limit: 3 }),
@@ -111,7 +111,7 @@ const questions = [
   },
 ];
 
-describe("what a model asks", () => {
+describe("questions of a model", () => {
   for (const host of hostsFor(hosts)) {
     test(host.name, async (t) => {
       const summary = (/** @type {Received} */ { messages }) => ({ text: extractOf(messages.at(-1)?.text ?? "") });
@@ -122,7 +122,7 @@ describe("what a model asks", () => {
       for (const question of questions) {
         await t.test(question.title, async () => {
           const answers = await look(project, pi, question);
-          assert.ok(blockOf(project.lastTurn), "the model is shown the block, not what was compacted");
+          assert.ok(blockOf(project.lastTurn), "the model gets the block, not the compacted messages");
           const answer = plain(answers.at(-1) ?? "");
           for (const said of question.says) assert.ok(answer.includes(said), `${said}\nis not in\n${answer.slice(0, 4000)}`);
         });
@@ -131,11 +131,11 @@ describe("what a model asks", () => {
   }
 });
 
-/** What is pointed out in a snippet stands as it was said. @param {string} answer */
+/** A snippet without its highlights. @param {string} answer */
 const plain = (answer) => answer.replaceAll(/[«»]/g, "");
 
 /**
- * The shipped session and one from some weeks before, in the project's session folder.
+ * The shipped session and one from some weeks earlier, in the project's session folder.
  * @param {Project} project
  */
 function sessions(project) {
@@ -152,11 +152,11 @@ function sessions(project) {
 }
 
 /**
- * Puts a question to the model, which makes the calls, each from the answer to the one before.
+ * Asks the model a question. The model makes the calls, each from the previous answer.
  * @param {Project} project
  * @param {Pi} pi
  * @param {Question} question
- * @returns {Promise<string[]>} what the tools answered
+ * @returns {Promise<string[]>} the tools' answers
  */
 async function look(project, pi, { asked, steps }) {
   const from = project.turns.length;

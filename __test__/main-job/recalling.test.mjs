@@ -1,6 +1,4 @@
-/**
- * Getting compacted messages back, on the real Pi: the model through its three tools, the person through `/lcm`.
- */
+/** Retrieving compacted messages, on the real Pi: the model with its three tools, the user with `/lcm`. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
@@ -21,22 +19,22 @@ const call = (name, args) => ({ toolCalls: [{ name, arguments: /** @type {Record
 /** @param {Received} request */
 const lastAnswer = ({ messages }) => messages.findLast(({ role }) => role === "tool");
 
-/** The first message that the last answer names. @param {Received} request */
+/** The first message in the last answer. @param {Received} request */
 const namedIn = (request) => /m-[0-9a-f]{10}/.exec(lastAnswer(request)?.text ?? "")?.[0];
 
-/** Expands it. @param {Received} request */
+/** Expands that message. @param {Received} request */
 const expandIt = (request) => call("lcm_expand", { summary_id: namedIn(request) });
 
 /** @param {string} text */
 const sha256 = (text) => createHash("sha256").update(text).digest("hex");
 
-test("what was compacted can be got back", async (t) => {
+test("compacted messages can be retrieved", async (t) => {
   const project = await aProject(t);
   const short = project.history("short");
   short.talk(40, { name: "short" });
   const pi = project.startPi(["--session", short.write(project.sessionDir)]);
 
-  await t.test("the person asks by /lcm", async (t) => {
+  await t.test("the user uses /lcm", async (t) => {
     /** @param {string} line */
     const told = async (line) => {
       const from = pi.ui("notify").length;
@@ -48,7 +46,7 @@ test("what was compacted can be got back", async (t) => {
     await t.test("/lcm help lists the commands, and so does /lcm alone", async () => {
       const [help] = await told("/lcm help");
       for (const name of ["help", "stats", "tree", "compact"]) assert.match(help, new RegExp(`^/lcm ${name} `, "m"));
-      assert.ok(help.includes(project.storeDir), "it says where the history lies");
+      assert.ok(help.includes(project.storeDir), "it names the database's folder");
       assert.deepEqual(await told("/lcm"), [help]);
     });
 
@@ -70,7 +68,7 @@ test("what was compacted can be got back", async (t) => {
       for (const id of ids) assert.ok(tree.includes(id), id);
     });
 
-    await t.test("an unknown one is answered with the one that was meant", async () => {
+    await t.test("an unknown command is answered with the nearest one", async () => {
       assert.deepEqual(await told("/lcm stat"), ["there is no /lcm stat: did you mean /lcm stats? (/lcm help lists all)"]);
     });
 
@@ -87,7 +85,7 @@ test("what was compacted can be got back", async (t) => {
     });
   });
 
-  await t.test("the model gets back what was compacted", async (t) => {
+  await t.test("the model retrieves compacted messages", async (t) => {
     const output = Array.from({ length: 1200 }, (_, n) => `line ${n}: ${filler(`line ${n}`, 6)} – 行 ${n}`).join("\n");
     const history = project.history("log");
     history.talk(20);
@@ -100,7 +98,7 @@ test("what was compacted can be got back", async (t) => {
     await pi.request("compact");
 
     /**
-     * Lets the model make these calls, one after the other; a call may be made from the answer to the one before.
+     * Lets the model make these calls, one after the other; a function makes a call from the previous answer.
      * @param {(Reply | ((request: Received) => Reply))[]} calls
      */
     const ask = async (...calls) => {
@@ -110,7 +108,7 @@ test("what was compacted can be got back", async (t) => {
       return project.turns.slice(from + 1).map((request) => lastAnswer(request)?.text ?? "");
     };
 
-    await t.test("lcm_grep finds it, lcm_describe places it, lcm_expand brings it back whole", async () => {
+    await t.test("lcm_grep finds a message, lcm_describe locates it, lcm_expand returns all of it", async () => {
       const describeIt = (/** @type {Received} */ request) => call("lcm_describe", { section: "by_id", summary_id: namedIn(request) });
       const [found, described] = await ask(call("lcm_grep", { query: "aardvark" }), describeIt);
       assert.match(found, /^In s-[0-9a-f]{10}:\nm-[0-9a-f]{10} · toolResult bash · #\d+ · .*«aardvark»/);
@@ -118,7 +116,7 @@ test("what was compacted can be got back", async (t) => {
       assert.ok(described.includes(leaf), "the summary that covers it is named");
 
       let pages = "";
-      /** Puts the page before aside, and asks for the next as long as it says how. @param {Received} request @returns {Reply} */
+      /** Keeps the previous page, and requests the next one while there is one. @param {Received} request @returns {Reply} */
       const nextPage = (request) => {
         const page = lastAnswer(request)?.text ?? "";
         pages += /<(content-\w+)>\n([^]*)\n<\/\1>/.exec(page)?.[2] ?? "";
@@ -133,18 +131,18 @@ test("what was compacted can be got back", async (t) => {
       assert.equal(sha256(pages), sha256(original));
     });
 
-    await t.test("an image comes back as an image", async () => {
+    await t.test("an image is returned as an image", async () => {
       await ask(call("lcm_grep", { query: "read the log", role: "user" }), expandIt);
       assert.ok(project.lastTurn.raw.includes("iVBORw0KGgo="));
     });
 
-    await t.test("a summary of the block opens into the messages it was made from", async () => {
+    await t.test("a summary of the block expands to its messages", async () => {
       const [leaf] = drillDownIds((await project.session(pi)).lastCompaction.summary);
       const [opened] = await ask(call("lcm_expand", { summary_id: leaf, max_tokens: 8000 }));
       assert.match(opened, /mark0000x please/);
     });
 
-    await t.test("what cannot be meant is an error that says what would be right", async () => {
+    await t.test("an invalid call is an error with a correction", async () => {
       const answers = await ask(
         call("lcm_expand", { summary_id: "m-0000000000" }),
         call("lcm_expand", { summary_id: "the log" }),
@@ -158,7 +156,7 @@ test("what was compacted can be got back", async (t) => {
       for (const [at, sentence] of sentences.entries()) assert.match(answers[at], sentence);
     });
 
-    await t.test("what the user kept from the model is found by no search and stands in no summary's prompt", async () => {
+    await t.test("private messages are in no search result and no prompt", async () => {
       const answers = await ask(
         call("lcm_grep", { query: "pangolin password" }),
         call("lcm_grep", { query: "pangolin", mode: "regex" }),

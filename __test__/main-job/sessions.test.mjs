@@ -1,6 +1,4 @@
-/**
- * Several sessions of one project: forks and clones share what they have in common, others stay apart.
- */
+/** Several sessions of one project: forks and clones share what they have in common, others stay separate. */
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { test } from "node:test";
@@ -11,12 +9,12 @@ import { aProject, eventually } from "../support/project.mjs";
 
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
-test("sessions beside each other", async (t) => {
+test("several sessions", async (t) => {
   const project = await aProject(t, { settings: { lcm: { leafChunkTokens: 4000 } } });
   /** @type {Pi} */
   let pi;
 
-  await t.test("a store that was deleted is built again from the session file, without a model call", async () => {
+  await t.test("a deleted store is rebuilt from the session file without a model call", async () => {
     const history = project.history();
     history.talk(130, { words: 60 });
     const file = history.write(project.sessionDir);
@@ -40,7 +38,7 @@ test("sessions beside each other", async (t) => {
     assert.deepEqual(project.inStore((store) => store.entriesUnder(session.id, ids)), session.compactedBy());
     assert.equal(project.summaryCalls.length, calls);
   });
-  await t.test("sessions of one process stay apart", async (t) => {
+  await t.test("sessions of one process stay separate", async (t) => {
     await pi.request("new_session");
     await pi.prompt("a walrus in the first");
     const first = await project.session(pi);
@@ -50,7 +48,7 @@ test("sessions beside each other", async (t) => {
     assert.notEqual(second.id, first.id);
     await eventually(() => assertAgreement(project));
 
-    await t.test("also after switching back", async () => {
+    await t.test("they stay separate after switching back", async () => {
       await pi.request("switch_session", { sessionPath: first.file });
       await pi.prompt("back again");
       const longer = await project.session(pi);
@@ -59,13 +57,13 @@ test("sessions beside each other", async (t) => {
       await eventually(() => assertAgreement(project));
     });
 
-    await t.test("and each shows its own footer", async () => {
+    await t.test("each shows its own footer", async () => {
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
       await pi.request("switch_session", { sessionPath: second.file });
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 2 msgs"));
     });
 
-    await t.test("a search looks into its own session, and into the project when asked", async () => {
+    await t.test("a search covers its own session, and the project on request", async () => {
       const search = (/** @type {object} */ more) => ({ toolCalls: [{ name: "lcm_grep", arguments: { query: "walrus", ...more } }] });
       project.script.turns = [search({}), search({ session: "project" })];
       await pi.prompt("search");
@@ -78,7 +76,7 @@ test("sessions beside each other", async (t) => {
   await t.test("forks and clones use the summaries of their parent", async (t) => {
     const history = project.history("parent");
     history.talk(40, { name: "parent" });
-    // The tail begins with this question: what comes before it is what the parent's summaries cover.
+    // The tail begins with this question: the parent's summaries cover everything before it.
     const question = history.user(`the question at which the fork leaves ${filler("question", 300)}`);
     history.assistant("the answer");
     await project.takeUp(pi, history);
@@ -86,11 +84,11 @@ test("sessions beside each other", async (t) => {
     const parent = await project.session(pi);
     assert.equal(parent.lastCompaction.firstKeptEntryId, question);
     const calls = project.summaryCalls.length;
-    // Without Pi's notes of its prompt and tools, which each new session gets anew.
+    // Without Pi's entries for its prompt and tools, which each new session gets.
     const said = () => project.inStore((store) => store.rows("SELECT count(*) AS n FROM messages WHERE role <> 'system'")[0].n);
     const before = said();
 
-    await t.test("a clone goes on with the same block", async () => {
+    await t.test("a clone continues with the same block", async () => {
       await pi.request("clone");
       await pi.prompt("in the clone");
       const clone = await project.session(pi);
@@ -100,7 +98,7 @@ test("sessions beside each other", async (t) => {
       await eventually(() => assertAgreement(project));
     });
 
-    await t.test("a fork from before the compaction compacts without asking the model", async () => {
+    await t.test("a fork from before the compaction compacts without a model call", async () => {
       await pi.request("switch_session", { sessionPath: parent.file });
       await pi.request("fork", { entryId: question });
       await pi.prompt(`in the fork ${filler("fork", 300)}`);
@@ -114,8 +112,8 @@ test("sessions beside each other", async (t) => {
       assert.deepEqual(project.inStore((store) => store.entriesUnder(fork.id, ids)), fork.compactedBy());
     });
 
-    await t.test("and what they have in common is stored once", () => {
-      // Two prompts and their answers are all that was said since.
+    await t.test("the shared messages are stored once", () => {
+      // Only two prompts and their answers are new.
       assert.equal(said(), before + 4);
     });
   });

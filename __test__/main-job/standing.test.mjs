@@ -1,6 +1,6 @@
 /**
- * The block's section *Where It Stands*, on each version of Pi: the request under way, also where Pi cuts inside its turn, and
- * the state of files in the block, and what changed on disk while the session was closed.
+ * The block's section *Where It Stands*, on each version of Pi: the current request, even if Pi cuts inside its turn, the state of files in
+ * the block, and files that changed on disk while the session was closed.
  */
 import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const section = (block, heading) => block.split(`### ${heading}\n`)[1]?.split("\
 const call = (name, args) => ({ toolCalls: [{ id: `call_${name}_${JSON.stringify(args).length}`, name, arguments: args }] });
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: the block has the request under way, files as they are, and what changed on disk`, async (t) => {
+  test(`Pi ${host.version}: the block has the current request, the state of files, and what changed on disk`, async (t) => {
     const project = await aProject(t, { host, settings: { lcm: { minMessagesForCompaction: 1 } } });
     const at = (/** @type {string} */ name) => path.join(project.cwd, name);
     writeFileSync(at("kept.txt"), "as it was\n");
@@ -49,14 +49,14 @@ for (const host of hostsFor(hostsByVersion)) {
     const again = project.startPi(["--continue"]);
     project.script.turns = [];
     await again.prompt("And now?");
-    // On a busy machine a later prompt tells.
+    // On a busy machine a later prompt reports it.
     for (let n = 0; n < 5 && !JSON.stringify(project.lastTurn.body.messages).includes("changed on disk since"); n++) await again.prompt("And now?");
     const said = JSON.stringify(project.lastTurn.body.messages);
     assert.match(said, /these files changed on disk since you last saw them[^]*- gone\.txt, deleted \(last seen in m-[0-9a-f]{10}\)/);
     assert.match(said, /- changed\.txt \(last seen in m-[0-9a-f]{10}\)/);
     assert.doesNotMatch(said, /- kept\.txt/);
     await again.prompt("Once more?");
-    assert.equal(JSON.stringify(project.lastTurn.body.messages).split("you last saw them").length, 2, "it is said once");
+    assert.equal(JSON.stringify(project.lastTurn.body.messages).split("you last saw them").length, 2, "it is there once");
 
     await again.request("compact");
     project.script.turns = [{ text: "Going on." }];
@@ -88,6 +88,6 @@ for (const host of hostsFor(hostsByVersion)) {
     const block = blockOf(project.lastTurn) ?? "";
     const request = /^Request under way \(m-[0-9a-f]{10}\):\n> request0000x: read all parts\.\n> \n> Skip blank lines, and never touch part 7\.\n/;
     assert.match(section(block, "Where It Stands"), request);
-    assert.equal(JSON.stringify(project.lastTurn.messages).split("request0000x").length, 2, "it is said once");
+    assert.equal(JSON.stringify(project.lastTurn.messages).split("request0000x").length, 2, "it is there once");
   });
 }

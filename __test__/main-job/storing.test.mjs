@@ -1,6 +1,6 @@
 /**
- * From Pi's session tree to the store, on the real Pi: whatever way a session comes about, the store ends up with its
- * entries, each message byte for byte, each once.
+ * From Pi's session tree to the store, on the real Pi: however a session is used, the store has its entries, each message byte for byte and
+ * once.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -9,7 +9,7 @@ import { aProject, eventually } from "../support/project.mjs";
 import { jsonOf, SessionFile } from "../support/session-file.mjs";
 import { databasesIn } from "../support/store.mjs";
 
-/** Two calls of one turn with the same command, whose results are equal but for the call's id. */
+/** Two calls of one turn with the same command, whose results only differ by the call's id. */
 const twiceTheSame = {
   toolCalls: [
     { id: "call_a", name: "bash", arguments: { command: "echo same" } },
@@ -17,18 +17,18 @@ const twiceTheSame = {
   ],
 };
 
-test("whatever way Pi is used, the store ends up with what the session file holds", async (t) => {
+test("however Pi is used, the store has the content of the session file", async (t) => {
   const project = await aProject(t);
   const rows = () => project.inStore((store) => ["conversations", "entries", "messages"].map((table) => store.count(table)));
 
-  await t.test("print mode stores what was said, and prints the answer alone", async () => {
+  await t.test("print mode stores the messages and prints only the answer", async () => {
     const { code, stdout } = await project.runPi(["-p", "hello"]);
     assert.deepEqual({ code, stdout }, { code: 0, stdout: "Understood.\n" });
     assertStored(project, await project.session());
   });
   const before = await project.session();
 
-  await t.test("json mode does too, and prints Pi's events alone; a session that goes on gets only what is new", async () => {
+  await t.test("json mode does too and prints only Pi's events; a continued session only gets new messages", async () => {
     const { code, stdout } = await project.runPi(["--mode", "json", "--continue", "-p", "the second prompt"]);
     assert.equal(code, 0);
     const events = stdout.trimEnd().split("\n").map((line) => JSON.parse(line).type);
@@ -43,17 +43,17 @@ test("whatever way Pi is used, the store ends up with what the session file hold
   const stored = rows();
   const pi = project.startPi(["--session", before.file]);
 
-  await t.test("resuming a session by its file adds nothing twice", async () => {
+  await t.test("resuming a session by its file adds no duplicates", async () => {
     await pi.prompt("/lcm stats");
     assert.deepEqual(rows(), stored);
   });
 
-  await t.test("a session is stored while Pi goes on", async (t) => {
+  await t.test("a session is stored while Pi runs", async (t) => {
     await pi.request("new_session");
     project.script.turns = [{ text: "Hello.", thinking: "A greeting." }, twiceTheSame];
     const stored = async () => eventually(async () => assertStored(project, await project.session(pi)));
 
-    await t.test("after each prompt the store holds what the session file holds", async () => {
+    await t.test("after each prompt the store has the content of the session file", async () => {
       await pi.prompt("Guten Tag, 你好, 👋🏽 and \u2028 too");
       await stored();
       await pi.prompt("run it twice");
@@ -80,7 +80,7 @@ test("whatever way Pi is used, the store ends up with what the session file hold
       assert.equal(again.filter(({ json }) => json && JSON.parse(json).content[0]?.text === "again").length, 2);
     });
 
-    await t.test("commands of the user's own are stored, also those kept from the model", async () => {
+    await t.test("the user's own commands are stored, even those kept from the model", async () => {
       await pi.request("bash", { command: "echo seen" });
       await pi.request("bash", { command: "echo unseen", excludeFromContext: true });
       await pi.prompt("go on");
@@ -118,20 +118,20 @@ test("whatever way Pi is used, the store ends up with what the session file hold
     assert.ok(session.entries.length > 300);
     assert.equal(project.server.requests.length, 0);
 
-    await t.test("each message for itself, however equal two are", () => {
+    await t.test("each message separately, even equal ones", () => {
       const messages = session.entries.filter((entry) => jsonOf(entry) !== null).length;
       const distinct = `SELECT count(DISTINCT e.message_id) AS n FROM entries e JOIN conversations c ON c.id = e.conversation_id
         WHERE e.kind = 1 AND c.session_id = ?`;
       assert.equal(project.inStore((store) => store.rows(distinct, session.id)[0].n), messages);
     });
 
-    await t.test("and the footer counts its messages", async () => {
+    await t.test("the footer counts its messages", async () => {
       const messages = session.entries.filter((entry) => jsonOf(entry) !== null).length;
       await pi.waitFor(() => pi.status("lcm")?.startsWith(`LCM: ${messages} msgs | `));
     });
   });
 
-  await t.test("a Pi that is killed loses nothing that stands in the session file", async (t) => {
+  await t.test("a killed Pi loses nothing that is in the session file", async (t) => {
     await pi.request("new_session");
     project.script.turns = [{ text: "One." }, { toolCalls: [{ name: "bash", arguments: { command: "echo started" } }] }, { hang: true }];
     await pi.prompt("first");

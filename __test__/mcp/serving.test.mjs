@@ -1,6 +1,4 @@
-/**
- * `pi-lcm mcp` for the official client and for one that keeps no rules, over the store that the real Pi has filled and compacted.
- */
+/** `pi-lcm mcp` for the official client and for one that breaks the rules, on a store that the real Pi has filled and compacted. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
@@ -19,12 +17,16 @@ import { aProject, eventually, temporaryFolder } from "../support/project.mjs";
 /** @typedef {import("../support/cli.mjs").Shell} Shell */
 
 const PIXEL = "iVBORw0KGgo=";
-/** Revisions of the protocol that the server speaks with a handshake. */
+/** Protocol revisions that the server supports with a handshake. */
 const SPOKEN = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-/** Longer than a page, and than what one answer of any tool may hold. */
+/** Longer than a page, and than the limit of any tool's answer. */
 const LOG = Array.from({ length: 1500 }, (_, n) => `line ${n}: – 行 ${n} nothing to see\n`).join("");
 
-/** Where the history is, and what is in it. @type {Shell & { storeDir: string, sessionDir: string, sessionId: string, sessionFile: string, leafId: string, ids: Record<"log" | "image" | "summary", string> }} */
+/**
+ * Where the history is, and its content.
+ *
+ * @type {Shell & { storeDir: string, sessionDir: string, sessionId: string, sessionFile: string, leafId: string, ids: Record<"log" | "image" | "summary", string> }}
+ */
 let shell;
 
 before(async (t) => {
@@ -47,10 +49,14 @@ before(async (t) => {
   shell = { cwd, agentDir, sessionDir, storeDir, sessionId: history.id, sessionFile: session.file, leafId: session.entries.at(-1).id, ids };
 });
 
-/** What every fence is called differently each time. @param {string} text */
+/** Replaces the random names of fences. @param {string} text */
 const settled = (text) => text.replaceAll(/content-\w+/g, "content");
 
-/** The engine as Pi has it open, in the same session, where the user has just asked something else. @param {import("node:test").TestContext} t */
+/**
+ * The engine as Pi has it open, in the same session, where the user has just sent another request.
+ *
+ * @param {import("node:test").TestContext} t
+ */
 async function inPi(t) {
   const { Engine, loadSettings } = loadEngine();
   const { cwd, agentDir, sessionId, sessionFile, leafId } = shell;
@@ -64,7 +70,7 @@ async function inPi(t) {
 /** All bytes in a folder. @param {string} folder */
 const bytesIn = (folder) => Object.fromEntries(readdirSync(folder).sort().map((name) => [name, readFileSync(path.join(folder, name), "base64")]));
 
-describe("under each revision that the client speaks, the tools are those of Pi, and are only for reading", () => {
+describe("under each revision of the client, the tools are those of Pi, and read-only", () => {
   for (const version of SUPPORTED_PROTOCOL_VERSIONS) {
     test(version, async (t) => {
       const { client, seen } = await connect(t, shell, { version });
@@ -85,7 +91,7 @@ describe("under each revision that the client speaks, the tools are those of Pi,
   }
 });
 
-test("the revision without a handshake is spoken too", async (t) => {
+test("the revision without a handshake is supported too", async (t) => {
   const server = start(t, shell);
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -101,7 +107,7 @@ test("the revision without a handshake is spoken too", async (t) => {
   assert.match(found.result.content[0].text, /«aardvark»/);
 });
 
-test("a call is answered as in Pi, word for word", async (t) => {
+test("a call has the same answer as in Pi", async (t) => {
   const { log, image, summary } = shell.ids;
   /** @type {[string, Record<string, unknown>][]} */
   const calls = [
@@ -122,7 +128,7 @@ test("a call is answered as in Pi, word for word", async (t) => {
     ["lcm_describe", {}],
     ["lcm_describe", { section: "recent" }],
     ["lcm_describe", { section: "by_id", summary_id: summary }],
-    // What cannot be meant, too.
+    // Invalid calls, too.
     ["lcm_grep", {}],
     ["lcm_grep", { query: "" }],
     ["lcm_grep", { query: "(", mode: "regex" }],
@@ -157,7 +163,7 @@ test("a call is answered as in Pi, word for word", async (t) => {
   assert.ok(failures >= 8, `only ${failures} were refused`);
 });
 
-test("nothing is written for a question", async (t) => {
+test("a call writes nothing", async (t) => {
   const bytes = bytesIn(shell.storeDir);
   const { client } = await connect(t, shell);
   for (const [name, args] of Object.entries({ lcm_grep: { query: "aardvark" }, lcm_expand: { summary_id: shell.ids.log }, lcm_describe: {} })) assert.ok(!(await call(client, name, args)).isError);
@@ -167,7 +173,7 @@ test("nothing is written for a question", async (t) => {
   assert.deepEqual(bytesIn(shell.storeDir), bytes);
 });
 
-test("what names no tool, or no arguments, is refused as the protocol says", async (t) => {
+test("a call without a tool or arguments is refused by the protocol's rules", async (t) => {
   const { client } = await connect(t, shell);
   await assert.rejects(call(client, "lcm_note", { add: "x" }), /-32602.*there is no tool `lcm_note`: there are lcm_grep, lcm_expand and lcm_describe/);
   await assert.rejects(call(client, "lcm_purge\u001b[2J", {}), /there is no tool `lcm_purge/);
@@ -176,7 +182,7 @@ test("what names no tool, or no arguments, is refused as the protocol says", asy
 });
 
 describe("resources", () => {
-  test("a message and a summary are read as lcm_expand answers, and the newest are listed", async (t) => {
+  test("messages and summaries are read like answers of lcm_expand, and the newest are listed", async (t) => {
     const { client } = await connect(t, shell);
     const { resources } = await client.listResources();
     const uris = resources.map(({ uri }) => uri);
@@ -194,7 +200,7 @@ describe("resources", () => {
     }
   });
 
-  test("an address that names nothing is said to", async (t) => {
+  test("an unknown address is an error", async (t) => {
     const { client } = await connect(t, shell);
     const wrong = { "lcm://m-ffffffffff": /there is no message m-ffffffffff/, "lcm://": /there is no resource `lcm:\/\/`/, "file:///etc/passwd": /there is no resource/, "lcm://../x?y#z": /x\?y#z/, "": /there is no resource/ };
     for (const [uri, why] of Object.entries(wrong)) await assert.rejects(client.readResource({ uri }), (/** @type {any} */ error) => error.code === -32002 && why.test(error.message), uri);
@@ -202,15 +208,15 @@ describe("resources", () => {
   });
 });
 
-/** The keys in one order. @param {any} value */
+/** The keys in a fixed order. @param {any} value */
 const sorted = (value) => Object.fromEntries(Object.entries(value).sort());
 
-describe("which history is answered from", () => {
-  /** Somebody in a folder that has none. @param {import("node:test").TestContext} t */
+describe("the choice of the history", () => {
+  /** A client in a folder without a history. @param {import("node:test").TestContext} t */
   const elsewhere = (t) => ({ ...shell, cwd: temporaryFolder(t) });
   const found = async (/** @type {any} */ client) => /«aardvark»/.test(await told(client, "lcm_grep", { query: "aardvark" }));
 
-  test("that of the first root that has one, asked for once and again when they change", async (t) => {
+  test("it is that of the first root that has one, requested once and again after a change", async (t) => {
     const there = elsewhere(t);
     const roots = [there.cwd, shell.cwd];
     const { client, seen } = await connect(t, there, { roots });
@@ -219,7 +225,7 @@ describe("which history is answered from", () => {
     assert.equal(seen.rootsAsked, 1);
     roots.pop();
     await client.sendRootsListChanged();
-    // A server may hear of both at once.
+    // The server may get both at once.
     const { content } = await eventually(async () => {
       const answered = await call(client, "lcm_grep", { query: "aardvark" });
       assert.equal(answered.isError, true);
@@ -230,12 +236,12 @@ describe("which history is answered from", () => {
     assert.deepEqual((await client.listResources()).resources, []);
   });
 
-  test("that of the current folder where the client has no roots", async (t) => {
+  test("it is that of the current folder if the client has no roots", async (t) => {
     const { client, seen } = await connect(t, shell, { roots: [] });
     assert.deepEqual([await found(client), seen.rootsAsked], [true, 1]);
   });
 
-  test("what the command line names, whatever the roots are", async (t) => {
+  test("it is the one on the command line, whatever the roots", async (t) => {
     const there = elsewhere(t);
     const database = path.join(shell.storeDir, readdirSync(shell.storeDir).find((name) => name.endsWith(".db")) ?? "");
     for (const args of [["--project", shell.cwd], ["--db", database]]) {
@@ -244,7 +250,7 @@ describe("which history is answered from", () => {
     }
   });
 
-  test("that which came while the server ran, and in it the session that is named or was opened last", async (t) => {
+  test("it may appear while the server runs; its session is the named or last opened one", async (t) => {
     const folder = temporaryFolder(t);
     const [cwd, sessionDir, storeDir] = ["project", "sessions", "store"].map((name) => path.join(folder, name));
     for (const dir of [cwd, sessionDir]) mkdirSync(dir);
@@ -280,8 +286,8 @@ test("a call that the client cancels is not answered, and the next one is", asyn
   assert.deepEqual(server.heard().map(({ id }) => id), [0, 2]);
 });
 
-describe("how it ends", () => {
-  test("when stdin does, after what was asked is answered", async (t) => {
+describe("how the server ends", () => {
+  test("it ends with stdin, after answering all requests", async (t) => {
     const server = start(t, shell);
     server.say(initialize(), request(1, "tools/call", { name: "lcm_grep", arguments: { query: "aardvark" } }));
     server.child.stdin.end();
@@ -289,19 +295,19 @@ describe("how it ends", () => {
     assert.match(server.heard()[1].result.content[0].text, /«aardvark»/);
   });
 
-  test("in pipes of a shell as in those of a client", { skip: process.platform === "win32" && "there is no such shell" }, () => {
+  test("it ends in a shell's pipes as in a client's", { skip: process.platform === "win32" && "there is no such shell" }, () => {
     const lines = [initialize(), request(1, "tools/call", { name: "lcm_grep", arguments: { query: "line", mode: "regex", limit: 100, full: true } })].map((message) => JSON.stringify(message)).join("\n");
     const told = execFileSync("sh", ["-c", `cat | "$0" "$1" mcp | cat`, node22, program], { cwd: shell.cwd, env: environmentOf(shell), input: `${lines}\n`, encoding: "utf8" });
     assert.deepEqual(told.split("\n").filter(Boolean).map((line) => JSON.parse(line).id), [0, 1]);
   });
 
-  test("when nobody says anything", async (t) => {
+  test("it ends without any input", async (t) => {
     const server = start(t, shell);
     server.child.stdin.end();
     assert.deepEqual([await server.end(), server.heard()], [{ code: 0, stderr: "" }, []]);
   });
 
-  test("when nobody listens any more", async (t) => {
+  test("it ends when its reader is gone", async (t) => {
     const server = start(t, shell);
     server.say(initialize());
     await eventually(() => assert.equal(server.heard().length, 1));
@@ -312,7 +318,7 @@ describe("how it ends", () => {
   });
 
   for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM"])) {
-    test(`at ${signal}, with stdin open`, { skip: process.platform === "win32" && "there are no signals" }, async (t) => {
+    test(`it ends at ${signal}, with stdin open`, { skip: process.platform === "win32" && "there are no signals" }, async (t) => {
       const server = start(t, shell);
       server.say(initialize());
       await eventually(() => assert.equal(server.heard().length, 1));
@@ -321,7 +327,7 @@ describe("how it ends", () => {
     });
   }
 
-  test("with one sentence when it is not spoken to in the protocol, or cannot begin", async (t) => {
+  test("it ends with one sentence if its input is not the protocol, or it cannot start", async (t) => {
     const silent = start(t, shell);
     silent.say({ jsonrpc: "2.0", method: "notifications/initialized" });
     assert.deepEqual(await silent.end(), { code: 2, stderr: "pi-lcm: mcp speaks the Model Context Protocol, and what came on stdin does not begin with a request of it\n" });
@@ -333,7 +339,7 @@ describe("how it ends", () => {
   });
 });
 
-test("whatever comes on stdin, stdout has the protocol and nothing else", async (t) => {
+test("whatever is on stdin, stdout only has the protocol", async (t) => {
   const server = start(t, shell);
   server.say(
     initialize(),

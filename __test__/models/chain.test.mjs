@@ -1,7 +1,4 @@
-/**
- * Which models write the summaries: the models of the settings in their order, then the session's own, of whatever kind they
- * are.
- */
+/** The models that write summaries: those of the settings in their order, then the session's own, of any kind. */
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -27,13 +24,13 @@ async function aChoice(t, host) {
   const project = await aProject(t, { host, extensions: [extension, providers] });
   const login = { club: { type: "oauth", access: "club-token", refresh: "club-refresh", expires: Date.now() + 86_400_000 } };
   writeFileSync(path.join(project.agentDir, "auth.json"), JSON.stringify(login));
-  // Each session is to find an empty one.
+  // Each session must find an empty store.
   project.storeIn("store");
   return { project, pi: project.startPi() };
 }
 
 /**
- * Compacts a session of its own, whose summaries are to come from `compactionModels`.
+ * Compacts a new session, whose summaries should come from `compactionModels`.
  * @param {{ project: Project, pi: Pi }} choice
  * @param {string[]} compactionModels
  * @param {{ lcm?: object, model?: { provider: string, modelId: string }, summary?: import("../support/project.mjs").Script["summary"] }} [more]
@@ -55,7 +52,7 @@ async function compactedBy({ project, pi }, compactionModels, { lcm = {}, model,
   return { models, usage: lastCompaction.usage };
 }
 
-/** Who was asked on the server, once each. @param {Project} project */
+/** The authorizations that the server got, once each. @param {Project} project */
 function authorizations(project) {
   return [...new Set(project.summaryCalls.map(({ headers }) => headers.authorization))];
 }
@@ -65,48 +62,48 @@ for (const host of hostsFor(hosts)) {
     const choice = await aChoice(t, host);
     const { project, pi } = choice;
 
-    await t.test("models that Pi does not know, or has no key for, give way to the session's own without a word", async () => {
+    await t.test("models that Pi does not know, or has no key for, are skipped silently for the session's own", async () => {
       const { models } = await compactedBy(choice, ["nobody/nothing", "anthropic/claude-haiku-4-5", "club/other"]);
       assert.deepEqual(models, ["demo/demo-model"]);
       assert.ok(project.summaryCalls.length > 0);
       assert.deepEqual(pi.ui("notify").map(({ notifyType }) => notifyType), ["info"]);
     });
 
-    await t.test("a provider of another extension is asked in that extension's way", async () => {
+    await t.test("a provider of another extension is called in that extension's way", async () => {
       const { models, usage } = await compactedBy(choice, ["homemade/homemade-model"]);
       assert.deepEqual(models, ["homemade/homemade-model"]);
       assert.equal(project.summaryCalls.length, 0);
       if (host.version !== "0.74.2") assert.equal(usage.input % 7, 0);
     });
 
-    await t.test("a provider that the user has logged in to is asked through Pi, with the login's token", async () => {
+    await t.test("a provider with a login is called through Pi, with the login's token", async () => {
       const { models } = await compactedBy(choice, ["club/club-model"]);
       assert.deepEqual(models, ["club/club-model"]);
       assert.deepEqual(authorizations(project), ["Bearer club-token"]);
       assert.ok(project.summaryCalls.every(({ streaming }) => streaming));
     });
 
-    await t.test("a plain provider with a key is asked straight from the engine", async () => {
+    await t.test("a plain provider with a key is called directly by the engine", async () => {
       const { models } = await compactedBy(choice, []);
       assert.deepEqual(models, ["demo/demo-model"]);
       assert.deepEqual(authorizations(project), ["Bearer no-key-needed"]);
       assert.ok(project.summaryCalls.every(({ streaming }) => !streaming));
     });
 
-    await t.test("and through Pi where the user wants that", async () => {
+    await t.test("it is called through Pi if the user wants that", async () => {
       await compactedBy(choice, [], { lcm: { directModelCalls: false } });
       assert.ok(project.summaryCalls.length > 0 && project.summaryCalls.every(({ streaming }) => streaming));
     });
 
-    // The last, as the model is left alone for a while then.
-    await t.test("a model that fails gives way to the next, and is not asked for ever", async () => {
+    // Last, because the model is skipped for a while afterwards.
+    await t.test("a failing model is replaced by the next, and not called forever", async () => {
       /** @type {import("../support/project.mjs").Script["summary"]} */
       const summary = ({ body }) => (body.model === "club-model" ? { status: 500 } : { text: `Talk\n${filler("talk", 40)}` });
       const { models } = await compactedBy(choice, ["club/club-model"], { summary, lcm: { leafChunkTokens: 500, modelRetries: 0 } });
       assert.deepEqual(models, ["demo/demo-model"]);
       const asked = project.summaryCalls.map(({ body }) => body.model);
       const [failed, answered] = ["club-model", "demo-model"].map((name) => asked.filter((model) => model === name).length);
-      // Four are asked at once, so a few more than the three that are enough.
+      // Four calls run at once, so there are a few more than the three that suffice.
       assert.ok(failed >= 3 && failed <= 6 && answered >= 8, asked.join());
     });
   });
@@ -114,7 +111,7 @@ for (const host of hostsFor(hosts)) {
 
 // Virtual models came with Pi 1.0.
 for (const host of hosts.filter(({ version }) => version === "1.5.2")) {
-  test(`a virtual model is asked through Pi, which routes it, on ${host.name}`, async (t) => {
+  test(`a virtual model is called through Pi, which routes it, on ${host.name}`, async (t) => {
     const choice = await aChoice(t, host);
     const { models } = await compactedBy(choice, [], { model: { provider: "router", modelId: "auto" } });
     assert.deepEqual(models, ["demo/demo-model"]);

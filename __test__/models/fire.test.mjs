@@ -1,6 +1,6 @@
 /**
- * Failing providers: every way in which a provider fails, on the real Pi, asked straight from the engine and through Pi's own
- * call. The table in docs/models.md is what comes out here; `UPDATE_DOCS=1` writes it.
+ * Failing providers: every way in which a provider fails, on the real Pi, called directly by the engine and through Pi's own call. The
+ * table in docs/models.md has the results; `UPDATE_DOCS=1` writes it.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -16,14 +16,14 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../support/fires.mjs").Fire} Fire */
 /** @typedef {Map<Fire, { told: string, block: string }>} Outcomes */
 
-/** Everything is tried on this one; on the others, what depends on Pi's version most. */
+/** Everything runs on this Pi; on others, the failures that depend most on Pi's version. */
 const THOROUGH = "0.87.1";
 const page = path.join(root, "docs", "models.md");
 
 /** Whether to also try failures that differ only in a value, and every failure in both formats. */
 const all = everything || Boolean(process.env.UPDATE_DOCS);
 
-/** How the model is asked, and whether that is straight from the engine. */
+/** The ways to call the model, and whether the engine does it directly. */
 const ways = { "asked straight": true, "asked through Pi": false };
 
 /** The wire formats, by the provider whose model speaks it. @type {Record<string, "openai" | "anthropic">} */
@@ -41,21 +41,21 @@ for (const host of hostsFor(hostsByVersion)) {
         return came;
       }),
     );
-    if (thorough) await t.test("docs/models.md says what came out", () => documented(outcomes));
+    if (thorough) await t.test("docs/models.md has these results", () => documented(outcomes));
   });
 }
 
 /**
- * One Pi, a session for each failure.
+ * Runs all failures in one Pi, each in its own session.
  * @param {TestContext} t
  * @param {Host} host
  * @param {boolean} straight
- * @param {Outcomes} outcomes gets what came out in the first format
+ * @param {Outcomes} outcomes collects the results in the first format
  */
 async function allFires(t, host, straight, outcomes) {
   const project = await aProject(t, { host, settings: { lcm: { ...hasty, directModelCalls: straight } } });
   define(project);
-  // The library by which Pi speaks OpenAI's format says so itself when it can't parse a stream.
+  // Pi's library for OpenAI's format reports itself that it can't parse a stream.
   if (!straight) project.noise = /^$|^Could not parse message into JSON: |^From chunk: /;
   const pi = project.startPi();
   for (const [provider, format] of Object.entries(formats)) {
@@ -75,7 +75,7 @@ async function allFires(t, host, straight, outcomes) {
   }
 }
 
-/** Adds a provider that speaks the other format. @param {import("../support/project.mjs").Project} project */
+/** Adds a provider with the other format. @param {import("../support/project.mjs").Project} project */
 function define({ agentDir, server }) {
   const file = path.join(agentDir, "models.json");
   const { demo } = JSON.parse(readFileSync(file, "utf8")).providers;
@@ -107,5 +107,5 @@ function documented([straight, through]) {
   assert.ok(before && after, "the page has a place for the table");
   if (process.env.UPDATE_DOCS) return writeFileSync(page, `${before}${table.join("\n")}${after}`);
   const lines = known.split("\n").filter((line) => all || table.includes(line));
-  assert.deepEqual(lines, table, "UPDATE_DOCS=1 writes the table anew");
+  assert.deepEqual(lines, table, "UPDATE_DOCS=1 writes the table");
 }

@@ -1,6 +1,6 @@
 /**
- * The engine's own model calls equal Pi's: the same history is compacted once in each way, and everything that the model server
- * or the user gets to see of it is compared.
+ * The engine's own model calls equal Pi's: the same history is compacted once in each way, and everything that the model server or the user
+ * sees is compared.
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -14,18 +14,18 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
-/** All that a request of ours lacks, or says differently: its answer comes in one piece. */
+/** Fields that only Pi's requests have: the engine's answers are not streamed. */
 const STREAMING = ["stream", "stream_options"];
 
-/** How the clients call themselves, and how they carry a body; Pi's kits say much about the machine besides. */
+/** Headers about the client, the machine and the transport. */
 const CARRYING = /^(user-agent|accept|accept-encoding|accept-language|connection|content-length|host|sec-fetch-mode|x-stainless-.*|anthropic-dangerous-direct-browser-access)$/;
 
-/** Pi 0.74 asks for this always, as `anthropic-beta`; it means nothing where a model is not to think. */
+/** Pi 0.74 always sends this as `anthropic-beta`; it has no effect if the model does not think. */
 const THINKING_BETA = "interleaved-thinking-2025-05-14";
 
 const cost = { input: 0.3, output: 1.7, cacheRead: 0.07, cacheWrite: 0.4 };
 
-/** Models of different kinds, and the part of their definition that makes them so. @type {Record<string, any>} */
+/** Models of different kinds, with the distinctive part of their definition. @type {Record<string, any>} */
 const models = {
   "openai-completions": { api: "openai-completions" },
   "openai-completions, thinking": { api: "openai-completions", reasoning: true, thinkingLevelMap: { off: "none", low: "low" } },
@@ -37,14 +37,14 @@ const models = {
 
 for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
   test(host.name, async (t) => {
-    // In npm test another Pi is asked in each format, and with every kind of model the main one.
+    // `npm test` runs every kind of model on the main Pi, and one per format on another.
     const tried = Object.entries(models).filter(([name]) => everything || host.version === MAIN || name === models[name].api);
     const project = await aProject(t, { host });
     define(project.agentDir, project.server.url, tried);
-    // Each compaction is to find an empty one.
+    // Each compaction must find an empty store.
     project.storeIn("store");
     const pi = project.startPi();
-    for (const [name] of tried) await t.test(`${name}: asked straight or through Pi, it sees and gives the same`, (t) => compare(t, project, pi, name));
+    for (const [name] of tried) await t.test(`${name}: called directly or through Pi, requests and results are the same`, (t) => compare(t, project, pi, name));
   });
 }
 
@@ -68,7 +68,7 @@ async function compare(t, project, pi, model) {
   assert.equal(direct.compaction.summary, pis.compaction.summary);
   assert.deepEqual(direct.stored, pis.stored);
   assert.ok(direct.stored.every(({ usage }) => usage.cost.total > 0));
-  // Pi 0.74 has no place for it.
+  // Pi 0.74 does not store it.
   const usage = usageOf(direct.compaction.usage);
   assert.deepEqual(usage, usageOf(pis.compaction.usage));
 
@@ -78,11 +78,11 @@ async function compare(t, project, pi, model) {
   if (usage) t.diagnostic(`usage: ${JSON.stringify(usage)}`);
 }
 
-/** The provider of a kind of models. @param {string} name */
+/** The provider of a kind of model. @param {string} name */
 const providerOf = (name) => `demo-${Object.keys(models).indexOf(name)}`;
 
 /**
- * Lets Pi know models of these kinds, each from a provider of its own.
+ * Defines models of these kinds in Pi, each with its own provider.
  * @param {string} agentDir
  * @param {string} url
  * @param {[string, any][]} kinds
@@ -99,7 +99,7 @@ function define(agentDir, url, kinds) {
 }
 
 /**
- * Compacts one and the same history, with a store of its own.
+ * Compacts the same history with a new store.
  * @param {Project} project
  * @param {Pi} pi
  * @param {string} model
@@ -129,14 +129,14 @@ async function compacted(project, pi, model, directModelCalls) {
   return { compaction, requests, stored };
 }
 
-/** Depends on nothing but the question, as does what it costs. @param {Received} request */
+/** The answer and its cost depend only on the question. @param {Received} request */
 function summaryOf(request) {
   const words = textOf(request);
   const text = `Summary ${createHash("sha256").update(words).digest("hex").slice(0, 8)}\nWhat happened was summarized.`;
   return { text, usage: { input: words.length % 997, output: 10 + (words.length % 7), cacheRead: words.length % 13 } };
 }
 
-/** Each question has a fence of its own around the history. @param {string} text */
+/** Each question has a random fence around the history. @param {string} text */
 const withoutFences = (text) => text.replace(/\b(history|before)-[0-9a-f]{8}\b/g, "$1-…");
 
 /** @param {Received} request */
@@ -149,7 +149,7 @@ const bodyOf = ({ body }) => JSON.parse(withoutFences(JSON.stringify(body)), (ke
 const headersOf = (request) => Object.fromEntries(Object.entries(request?.headers ?? {}).filter(([key, value]) => !CARRYING.test(key) && value !== THINKING_BETA).sort());
 
 /**
- * What all versions of Pi report. The last digits of a price depend on the order in which it is added up.
+ * The fields that all versions of Pi report. The last digits of a price depend on the order of its additions.
  * @param {any} usage
  */
 function usageOf(usage) {

@@ -1,6 +1,6 @@
 /**
- * An extension that brings models of the kinds that only extensions bring: one spoken to in a wire format of its own, one
- * that is logged in to, and, where Pi has such, a virtual one. Each leads to the scripted model server.
+ * An extension with models that only extensions provide: one with its own wire format, one with a login, and a virtual one, if Pi has
+ * those. All use the scripted model server.
  */
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -1,6 +1,5 @@
 /**
- * The cost of model calls, on the real Pi: counted to the last token whatever failed, held within limits, and not spent on
- * providers that were just found dead.
+ * The cost of model calls, on the real Pi: counted to the last token whatever fails, limited, and not spent on providers that just failed.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -18,7 +17,7 @@ import { aProject } from "../support/project.mjs";
 
 const text = "Talk\nMuch was said.";
 
-/** Adds a model with a small window to the project's own. @param {Project} project */
+/** Adds a model with a small window to the project's. @param {Project} project */
 function defineSmall({ agentDir }) {
   const file = path.join(agentDir, "models.json");
   const { providers } = JSON.parse(readFileSync(file, "utf8"));
@@ -51,12 +50,12 @@ for (const host of hostsFor(hostsByVersion)) {
     defineSmall(project);
     let pi = project.startPi();
 
-    await t.test("what every call used is in the summaries and in the compaction, failed and repeated ones included", async () => {
+    await t.test("the usage of every call is in the summaries and the compaction, including failed and repeated ones", async () => {
       let [asked, nth, input, output] = [0, 0, 0, 0];
       await opened(project, pi, "usage", { leafPassConcurrency: 1 }, () => {
         const usage = { input: 1000 + asked, output: 10 + asked };
         asked++;
-        // Each third question is answered in vain first, each fifth not at all.
+        // Each third question first gets a useless answer, each fifth none.
         if (asked % 5 === 0) return { status: 503, headers: { "retry-after-ms": "10" } };
         [input, output] = [input + usage.input, output + usage.output];
         return nth++ % 3 === 0 ? { text: "and then", stopReason: "length", usage } : { text, usage };
@@ -78,7 +77,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.ok(Math.abs(usage.cost.total - dollars) < 1e-9);
     });
 
-    await t.test("what is larger than a model's window is asked in parts", { skip }, async () => {
+    await t.test("a source larger than a model's window is summarized in parts", { skip }, async () => {
       await opened(project, pi, "parts", { compactionModels: ["demo/small"], leafChunkTokens: 4000 }, ({ index }) => ({ text: `Part${index}!\nMuch was said.` }));
       await pi.request("compact");
       const asked = project.summaryCalls;
@@ -96,7 +95,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(statistics(session.lastCompaction.summary).degraded, 0);
     });
 
-    await t.test("a limit is kept and told of once, and what it cost is made good later", async () => {
+    await t.test("a limit holds and is reported once, and extracts are replaced later", async () => {
       const file = await opened(project, pi, "limit", { modelTokensPerSession: 1_500, leafPassConcurrency: 1 }, () => ({ text, usage: { input: 900, output: 100 } }));
       await pi.request("compact");
       await pi.waitFor(() => warnings(pi).length > 1);
@@ -120,11 +119,11 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.equal(project.summaryCalls.length, 4);
     });
 
-    await t.test("the next compaction does not begin with waiting for a provider that was just found dead", { skip }, async () => {
+    await t.test("the next compaction does not wait for a provider that just failed", { skip }, async () => {
       await opened(project, pi, "dead", {}, () => ({ hang: true }));
       await pi.request("compact");
       const asked = project.summaryCalls.length;
-      // Four at once, and who comes in the moment in which these end.
+      // Four at once, and those that start while these end.
       assert.ok(asked >= 4 && asked <= 6, `${asked}`);
       await pi.prompt("more ".repeat(300));
       await pi.request("compact");

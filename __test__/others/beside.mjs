@@ -1,4 +1,4 @@
-/** Ours beside another extension: in which order they are loaded, on which Pi, and what holds whatever the other one does. */
+/** The extension together with another one: loading order, versions of Pi, and assertions that hold whatever the other one does. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -15,7 +15,7 @@ import { OnePi } from "../support/one-pi.mjs";
 /** @typedef {import("../support/history.mjs").History} History */
 
 /**
- * On which Pi, and in which order of loading.
+ * A Pi and a loading order.
  * @typedef {{ host: Host, oursIsLast: boolean, title: string }} Placing
  */
 
@@ -27,30 +27,30 @@ export const placings = hostsFor(hostsByVersion).flatMap((host) => [true, false]
 /** Whether a Pi takes entries from handlers. @param {Placing} placing */
 export const takesEntries = ({ host }) => host.version !== "0.74.2";
 
-/** Whether ours is loaded last, where the order makes no difference. @param {Placing} placing */
+/** Whether ours is loaded last; for tests that do not depend on the order. @param {Placing} placing */
 export const once = ({ oursIsLast }) => oursIsLast;
 
 /** The file of an extension of this folder. @param {string} name */
 export const theirs = (name) => fileURLToPath(new URL(`./extensions/${name}.mjs`, import.meta.url));
 
-/** Ours and another of this folder. @param {Placing} placing @param {string} name */
+/** Ours and another of this folder, in loading order. @param {Placing} placing @param {string} name */
 export const bothOf = ({ oursIsLast }, name) => (oursIsLast ? [theirs(name), extension] : [extension, theirs(name)]);
 
-/** Without a cache all that a summarizer gets is in its prompt. */
+/** Without a cache, a summarizer's prompt has everything it gets. */
 const COST = { input: 1, output: 4, cacheRead: 0, cacheWrite: 0 };
 
-/** One Pi for each placing, in which a file's tests follow each other. @type {Map<Placing, OnePi>} */
+/** One Pi for each placing, which runs a file's tests one after the other. @type {Map<Placing, OnePi>} */
 const pis = new Map(placings.map((placing) => {
   return [placing, new OnePi({ host: placing.host, extensions: bothOf(placing, "crowd"), contextWindow: 2_000_000, cost: COST })];
 }));
 
 /**
- * Gives Pi a session with a past of so many exchanges, in which the other extension is awake.
+ * Starts a session with `exchanges` exchanges in Pi, in which the other extension is active.
  * @typedef {(exchanges: number, more?: (past: History) => void) => Promise<{ project: Project, pi: import("../support/project.mjs").Pi }>} Begin
  */
 
 /**
- * A test beside another extension, on several Pis, in both orders of loading.
+ * A test with another extension, on several Pis, in both loading orders.
  * @param {string} sentence
  * @param {string} name the other extension's
  * @param {(t: TestContext, begin: Begin, placing: Placing) => Promise<void>} body
@@ -72,8 +72,8 @@ export function beside(sentence, name, body, { on = () => true } = {}) {
 }
 
 /**
- * The last compaction is ours, and its block stands for each message before the kept ones exactly once, by the edges in the
- * store and by its own words.
+ * Asserts that the last compaction is ours, and that its block covers each message before the kept ones exactly once, by the store's edges
+ * and by its own words.
  * @param {Project} project
  * @param {SessionFile} session
  * @returns {string} the block
@@ -83,7 +83,7 @@ export function assertCovered(project, session) {
   const compacted = session.compactedBy();
   assert.ok(compacted.length > 0);
   const covered = project.inStore((store) => {
-    // Of a message that was edited, it is the edited one that a summary stands for.
+    // A summary covers the edited form of a message.
     const edits = store.rows("SELECT message_id, target FROM entries WHERE kind = 2 AND message_id IS NOT NULL");
     const edited = new Map(edits.map(({ message_id, target }) => [`message ${message_id}`, target]));
     return store.entriesUnder(session.id, drillDownIds(summary)).map((entry) => edited.get(entry) ?? entry);
@@ -95,7 +95,7 @@ export function assertCovered(project, session) {
 }
 
 /**
- * Says enough for Pi to find something to compact, and compacts.
+ * Talks until Pi can compact, and compacts.
  * @param {import("../support/project.mjs").Pi} pi
  * @param {string} name of what is said
  */
@@ -105,7 +105,7 @@ export async function talkAndCompact(pi, name) {
   return pi.request("compact");
 }
 
-/** The model sees this block in place of what was compacted. @param {Project} project @param {string} block */
+/** Asserts that the model sees this block in place of the compacted messages. @param {Project} project @param {string} block */
 export function assertShown(project, block) {
   assert.equal(blockOf(project.lastTurn), block);
 }

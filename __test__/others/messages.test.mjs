@@ -1,6 +1,6 @@
 /**
- * Other extensions that change messages: in the session itself, for the model alone, or on its way there, or whose tool answers
- * oddly. The store keeps what the session file keeps; a summary speaks of what the model saw.
+ * Other extensions that change messages: in the session, for the model only, or on the way to it; or whose tool returns unusual answers.
+ * The store keeps what the session file has; a summary covers what the model saw.
  */
 import assert from "node:assert/strict";
 import { assertAgreement } from "../support/agreement.mjs";
@@ -13,17 +13,17 @@ import { answers } from "./extensions/odd-tool.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 /** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
-/** What the summarizer was shown so far. @param {Project} project */
+/** The text that the summarizer got so far. @param {Project} project */
 const shownToSummarizer = (project) => project.summaryCalls.map(({ messages }) => messages.map(({ text }) => text).join("\n")).join("\n");
 
-/** What a tool last answered the model. @param {Project} project */
+/** The last tool result that the model got. @param {Project} project */
 const lastAnswer = (project) => project.lastTurn.messages.findLast(({ role }) => role === "tool")?.text ?? "";
 
 /** A call of a shell command in the script. @param {string} command */
 const bash = (command) => ({ toolCalls: [{ name: "bash", arguments: { command } }] });
 
 /**
- * The store agrees with the session file, and beside what was said has one message more for each edit: what it made of another.
+ * Asserts that the store agrees with the session file, and has one more message for each edit: the edited form.
  * @param {Project} project
  * @param {SessionFile} session
  */
@@ -38,7 +38,7 @@ function assertStoredWithEdits(project, session) {
   });
 }
 
-beside("what another extension replaces before it is stored is stored as replaced", "replacing", async (_t, begin) => {
+beside("messages that another extension replaces are stored as replaced", "replacing", async (_t, begin) => {
   const { project, pi } = await begin(20);
   project.script.turns = [{ ...bash("echo the secret of the tool"), text: "The secret of the assistant." }, { text: "Done, secretly." }];
   await pi.prompt("the secret of the user");
@@ -46,7 +46,7 @@ beside("what another extension replaces before it is stored is stored as replace
   const session = await project.session(pi);
   const said = JSON.stringify(session.entries);
   assert.ok(!said.includes("secret"));
-  // In two texts, one argument and one output, and in the user's own words.
+  // In two texts, one argument, one output, and the user's own words.
   assert.equal(said.split("[taken out, 秘密").length - 1, 5);
 
   await talkAndCompact(pi, "later");
@@ -58,7 +58,7 @@ beside("what another extension replaces before it is stored is stored as replace
   project.inStore((store) => assert.ok(!JSON.stringify(store.entries(session.id)).includes("secret")));
 });
 
-beside("what another extension rewrites on its way to the model is stored as it was said", "rewriting", async (_t, begin) => {
+beside("messages that another extension rewrites for the model are stored unchanged", "rewriting", async (_t, begin) => {
   const { project, pi } = await begin(20, (past) => {
     past.user(`the plain0000x question of the past ${filler("past", 100)}`);
     past.assistant("the plain0000x answer of the past");
@@ -80,13 +80,13 @@ beside("what another extension rewrites on its way to the model is stored as it 
   assert.ok(!JSON.stringify(entries).match(/fancy0000x|added on the way/));
 });
 
-beside("what another extension writes into the session is stored where it stands, and nothing twice", "noting", async (_t, begin, placing) => {
+beside("entries of another extension are stored in their places, and nothing twice", "noting", async (_t, begin, placing) => {
   const { project, pi } = await begin(20);
   await pi.prompt("one");
   const from = project.turns.length;
   await pi.prompt("now go on by yourself");
   await eventually(() => assert.ok(project.turns.length > from + 1 && project.lastTurn.raw.includes("please go on")));
-  // Pi 0.74.2 says that it is idle a moment before it is, and takes no prompt until then.
+  // Pi 0.74.2 reports that it is idle a moment too early, and takes no prompt until then.
   await eventually(() => pi.prompt("two"));
   await eventually(() => assertAgreement(project));
   await talkAndCompact(pi, "later");
@@ -97,15 +97,15 @@ beside("what another extension writes into the session is stored where it stands
   const types = new Set(session.entries.map(({ type }) => type));
   for (const type of ["message", "custom", "custom_message", "label", "compaction"]) assert.ok(types.has(type), type);
   const triggered = session.entries.find(({ content, message }) => (content ?? message?.content) === "please go on");
-  assert.ok(triggered, "what made the model go on stands in the session");
+  assert.ok(triggered, "the message that made the model continue is in the session");
   const shown = shownToSummarizer(project);
   assert.ok(shown.includes("please go on") && shown.includes("said aside after turn 1"));
   if (takesEntries(placing)) assert.ok(shown.includes("drafted after turn 1"));
   await eventually(() => assertAgreement(project));
-  // On Pi 0.74.2, if ours is loaded first, it learns of entries written after a run's last event only in the next run.
+  // On Pi 0.74.2, if ours is loaded first, it sees entries written after a run's last event only in the next run.
 }, { on: (placing) => once(placing) || takesEntries(placing) });
 
-beside("whatever a tool answers is stored, compacted and found again", "odd-tool", async (t, begin) => {
+beside("any tool's answer is stored, compacted and found again", "odd-tool", async (t, begin) => {
   const { project, pi } = await begin(20);
   /** @param {string} name @param {Record<string, unknown>} args */
   const call = async (name, args) => {
@@ -115,7 +115,7 @@ beside("whatever a tool answers is stored, compacted and found again", "odd-tool
   };
 
   for (const what of Object.keys(answers)) {
-    await t.test(`${what}: what stands in the session is stored`, async () => {
+    await t.test(`${what}: the session's content is stored`, async () => {
       await call("odd", { what });
       await eventually(() => assertAgreement(project));
       const results = (await project.session(pi)).entries.filter((entry) => entry.message?.toolName === "odd");
@@ -123,7 +123,7 @@ beside("whatever a tool answers is stored, compacted and found again", "odd-tool
     });
   }
 
-  await t.test("they are compacted with everything else, and the summarizer is not sent all of it", async () => {
+  await t.test("they are compacted with everything else, and the summarizer gets only a part", async () => {
     await talkAndCompact(pi, "later");
     const session = await project.session(pi);
     const block = assertCovered(project, session);
@@ -138,7 +138,7 @@ beside("whatever a tool answers is stored, compacted and found again", "odd-tool
     assertShown(project, block);
   });
 
-  await t.test("and each is found again", async () => {
+  await t.test("each is found again", async () => {
     for (const marker of ["before0000x", "after0000x", "bell0000x", "caption0001x", "middle0000x"]) {
       const found = await call("lcm_grep", { query: marker });
       assert.ok(found.includes(`«${marker}»`), found);
@@ -150,8 +150,8 @@ beside("whatever a tool answers is stored, compacted and found again", "odd-tool
   });
 }, { on: once });
 
-// The last one: what an edit makes of a message is in no session file, so that the store has more than these from here on.
-beside("of what another extension edits for the model, summaries tell the edited text and the store keeps the original", "editing", async (_t, begin) => {
+// Last: the edited form of a message is in no session file, so from here on the store has more messages than the files.
+beside("summaries cover the edited form of messages that another extension edits, and the store keeps the original", "editing", async (_t, begin) => {
   const { project, pi } = await begin(20);
   project.script.turns = [bash("for n in 1 2 3 4 5 6 7 8 9; do echo original000${n}x; done"), { text: "That was long." }];
   await pi.prompt("look at all of it");

@@ -1,6 +1,6 @@
 /**
- * Another extension with a compaction of its own: whoever's Pi takes, the session file and the store agree, no message is lost,
- * and our next compaction stands for everything that was said, however often it was compacted by others in between.
+ * Another extension with its own compaction: whichever Pi takes, the session file and the store agree, no message is lost, and our next
+ * compaction covers everything, however often others compacted in between.
  */
 import assert from "node:assert/strict";
 import { assertAgreement } from "../support/agreement.mjs";
@@ -13,7 +13,7 @@ import { assertCovered, assertShown, beside, takesEntries, talkAndCompact } from
 /** @typedef {import("../support/project.mjs").Pi} Pi */
 
 /**
- * A session with a past, and the rival in some mood.
+ * A session with history, and the rival in some mood.
  * @param {import("./beside.mjs").Begin} begin
  * @param {string} mood
  */
@@ -27,7 +27,7 @@ async function withRival(begin, mood) {
 const toldBy = (pi) => pi.ui("notify").map(({ message }) => message);
 
 /**
- * With the rival silent our compaction covers all there is, also what the rival's hid.
+ * Asserts that without the rival our compaction covers everything, including what the rival's compactions hid.
  * @param {Project} project
  * @param {Pi} pi
  */
@@ -36,13 +36,13 @@ async function assertOursCoversAll(project, pi) {
   await talkAndCompact(pi, "later");
   const session = await project.session(pi);
   const block = assertCovered(project, session);
-  assert.ok(session.compactedBy().length >= 80, "all of the past is compacted");
+  assert.ok(session.compactedBy().length >= 80, "the whole history is compacted");
   await pi.prompt("and now?");
   assertShown(project, block);
   await eventually(() => assertAgreement(project));
 }
 
-beside("where two compactions are offered, Pi takes the one of the extension that was loaded last", "rival", async (_t, begin, placing) => {
+beside("of two offered compactions, Pi takes that of the extension loaded last", "rival", async (_t, begin, placing) => {
   const { project, pi } = await withRival(begin, "compact");
   for (const [at, name] of ["first", "second"].entries()) {
     const { summary } = await talkAndCompact(pi, name);
@@ -56,20 +56,20 @@ beside("where two compactions are offered, Pi takes the one of the extension tha
       for (const told of toldBy(pi)) assert.match(told, /^LCM: \d+ messages in \d+ summar/);
     } else {
       assert.equal(summary, `The rival's own words, number ${at + 1}.`);
-      assert.equal(toldBy(pi).length, 1, "of the one that was replaced the user is told once");
+      assert.equal(toldBy(pi).length, 1, "the replaced one is reported once");
       assert.match(toldBy(pi)[0], /another extension's compaction replaced this one/);
     }
   }
   await assertOursCoversAll(project, pi);
 });
 
-beside("where another extension cancels, nothing is compacted, and what ours has made by then is used later", "rival", async (_t, begin, placing) => {
+beside("if another extension cancels, nothing is compacted, and our finished summaries are used later", "rival", async (_t, begin, placing) => {
   const { project, pi } = await withRival(begin, "cancel");
   await pi.prompt("before");
   const { entries } = await project.session(pi);
   await assert.rejects(pi.request("compact"), /cancelled/i);
   assert.deepEqual((await project.session(pi)).entries, entries);
-  // The first that cancels ends it: who comes later is not asked.
+  // The first one that cancels decides: later ones are not called.
   const asked = project.summaryCalls.length;
   assert.equal(asked > 0, !placing.oursIsLast);
   assert.deepEqual(toldBy(pi), []);
@@ -82,7 +82,7 @@ beside("where another extension cancels, nothing is compacted, and what ours has
   assert.match(toldBy(pi).join(), /^LCM: \d+ messages in \d+ summar/);
 });
 
-const boundary = "a compaction that another extension writes at the end of a turn hides everything from the model and nothing from ours";
+const boundary = "another extension's compaction at the end of a turn hides everything from the model and nothing from ours";
 beside(boundary, "rival", async (_t, begin) => {
   const { project, pi } = await withRival(begin, "boundary");
   await pi.prompt(`said before the boundary ${filler("boundary", 100)}`);

@@ -1,6 +1,6 @@
 /**
- * Extensions and users that change the system prompt: nothing of theirs is lost, ours stands there too once there is something
- * to look up, and between compactions not a byte changes.
+ * Extensions and users that change the system prompt: nothing of theirs is lost, our text is added once there is a history, and nothing
+ * changes between compactions.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -16,14 +16,14 @@ import { bothOf, placings } from "./beside.mjs";
 
 const OURS = "Lossless Context Management";
 const THEIRS = "Mind the ledger, says another extension.";
-/** The user's own prompt where it stands in files. */
+/** The user's own prompt in files. */
 const IN_FOLDERS = /You are a smith\.[^]*Strike hard\./;
 
-/** How often a text stands in the request's system prompt. @param {Received} request @param {string} text */
+/** How often a text occurs in the request's system prompt. @param {Received} request @param {string} text */
 const times = ({ system }, text) => system.split(text).length - 1;
 
 /**
- * A session with a past that is talked in before and after it is compacted.
+ * Talks in a session with history before and after a compaction.
  * @param {Project} project
  * @param {string[]} [args]
  * @returns {Promise<{ before: Received[], after: Received[] }>}
@@ -48,7 +48,7 @@ async function talked(project, args = []) {
 }
 
 /**
- * The prompt that Pi has without us, with ours after it.
+ * Asserts that the prompt is Pi's own with our text after it.
  * @param {{ before: Received[], after: Received[] }} requests
  */
 function assertOursIsAdded({ before, after }) {
@@ -63,7 +63,7 @@ function assertOursIsAdded({ before, after }) {
 for (const placing of placings) {
   const { host, oursIsLast, title } = placing;
   const files = oursIsLast ? "in Pi's agent folder and in the project's" : "on the command line";
-  test(`an extension that adds to the prompt and the user's own prompt ${files} keep their words, and ours stand there too, on ${title}`, async (t) => {
+  test(`an extension that adds to the prompt and the user's own prompt ${files} stay, and our text is added, on ${title}`, async (t) => {
     const project = await aProject(t, { host, extensions: bothOf(placing, "prompting") });
     const args = oursIsLast ? inFolders(project, host.version === MAIN) : ["--system-prompt", "You are a poet.", "--append-system-prompt", "Rhyme."];
     const requests = await talked(project, args);
@@ -76,7 +76,7 @@ for (const placing of placings) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`the user's own prompt keeps its words beside ours alone, on ${host.name}`, async (t) => {
+  test(`the user's own prompt stays next to our text alone, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host });
     const requests = await talked(project, inFolders(project, false));
     for (const request of [...requests.before, ...requests.after]) assert.match(request.system, IN_FOLDERS);
@@ -85,9 +85,9 @@ for (const host of hostsFor(hostsByVersion)) {
 }
 
 /**
- * A prompt of the user's own, for this project and for all.
+ * The user's own prompts, for this project and for all.
  * @param {Project} project
- * @param {boolean} whole whether the project has a whole prompt of its own, which then counts, or only what is added to Pi's
+ * @param {boolean} whole whether the project replaces the whole prompt, or only adds to Pi's
  */
 function inFolders(project, whole) {
   mkdirSync(path.join(project.cwd, ".pi"));

@@ -1,6 +1,6 @@
 /**
- * Another extension with the same tools: two keepers of one history are one too many, so ours, which came later, does nothing
- * at all; nor does a second copy of ours. And where the other one was before and is not any more, what it left stays as it is.
+ * Another extension with the same tools: ours, which came later, stays inactive; so does a second copy of ours. And once the other one is
+ * removed, its files stay unchanged.
  */
 import assert from "node:assert/strict";
 import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -16,7 +16,7 @@ import { assertCovered, bothOf, placings } from "./beside.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 
 /**
- * The twin's database, and beside it what the twin says it left.
+ * The twin's database, next to the copy that the twin left.
  * @param {Project} project
  */
 function databaseOfTwin({ storeDir }) {
@@ -28,7 +28,7 @@ function databaseOfTwin({ storeDir }) {
 /** @param {Project} project */
 function assertUntouched(project) {
   const { file } = databaseOfTwin(project);
-  assert.ok(readFileSync(file).equals(readFileSync(`${file}.left`)), "the twin's database is as the twin left it");
+  assert.ok(readFileSync(file).equals(readFileSync(`${file}.left`)), "the twin's database is unchanged");
 }
 
 /** @param {Project} project */
@@ -40,7 +40,7 @@ function assertNothingOfOurs(project) {
 
 for (const placing of placings) {
   const { host, oursIsLast, title } = placing;
-  test(`beside its twin ours does nothing, and says so once, on ${title}`, async (t) => {
+  test(`with its twin ours does nothing, and reports it once, on ${title}`, async (t) => {
     const project = await aProject(t, { host, extensions: bothOf(placing, "twin") });
     const history = project.history();
     history.talk(40);
@@ -68,13 +68,13 @@ for (const placing of placings) {
     await pi.prompt("in another session");
     assert.equal(project.lastTurn.system.includes("Lossless Context Management"), false);
     const warnings = pi.ui("notify").filter(({ notifyType }) => notifyType === "warning");
-    // Before 0.87 Pi loads the extension anew for each session.
+    // Before 0.87 Pi loads the extension again for each session.
     const times = host.version === "0.74.2" ? 2 : 1;
     assert.deepEqual(warnings.map(({ message }) => message), Array(times).fill(told.message));
 
     await pi.stop();
     assertNothingOfOurs(project);
-    // One order will do for the rest.
+    // One order is enough for the rest.
     if (!oursIsLast) return;
 
     await t.test("in print mode it is silent", async () => {
@@ -82,7 +82,7 @@ for (const placing of placings) {
       assertNothingOfOurs(project);
     });
 
-    await t.test("where the twin is gone, its database stays as it was and ours goes beside it", async () => {
+    await t.test("without the twin its database stays unchanged, and ours is next to it", async () => {
       const { file } = databaseOfTwin(project);
       const pi = project.startPi(["--continue"], extension);
       await pi.prompt("said to ours");
@@ -93,7 +93,7 @@ for (const placing of placings) {
       assert.deepEqual(rest, ["LCM: this project has 2 older sessions. /lcm import adds them."]);
       assert.ok(told.includes(`${file} belongs to another program`) && told.includes("-2.db"), told);
       assertUntouched(project);
-      // So that the store is the only one in its folder.
+      // So that only the store is in the folder.
       rmSync(file);
       assertAgreement(project, [session]);
       assert.match(JSON.stringify(session.entries), /said to the twin/);
@@ -102,8 +102,8 @@ for (const placing of placings) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`of two copies of ours one does everything and the other nothing, on ${host.name}`, async (t) => {
-    // As where it is installed, and loaded from its source too.
+  test(`of two copies of ours only one is active, on ${host.name}`, async (t) => {
+    // As if it is installed, and also loaded from its source.
     const folder = temporaryFolder(t);
     const copy = copyExtension(folder);
     copyFileSync(addon(), path.join(folder, path.basename(addon())));

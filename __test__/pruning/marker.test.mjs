@@ -9,7 +9,7 @@ import { Meter, PRICES } from "../../bench/context/meter.mjs";
 import { CacheMarker } from "../../shim/marker.js";
 import { aProject } from "../support/project.mjs";
 
-/** Answers are so dear that a change is affordable early. */
+/** Answers are so expensive that a change pays early. */
 const COST = { input: 1, output: 4_000, cacheRead: 0.1, cacheWrite: 1.25 };
 const REQUESTS = 24;
 
@@ -31,7 +31,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
     await pi.prompt("Look at all of it.");
     const requests = project.turns.map(blocksOf);
     const first = requests.findIndex((blocks) => blocks.some(isStub));
-    assert.ok(first > 0 && first < requests.length - 2, "stubs are made in the middle of the turn");
+    assert.ok(first > 0 && first < requests.length - 2, "there are stubs in the middle of the turn");
     for (const [at, blocks] of requests.entries()) {
       const stub = blocks.findLast(isStub);
       const [marked, ...more] = ours(blocks);
@@ -45,7 +45,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
     for (const { cached, found } of changed.slice(1)) assert.ok(found > cached / 2, `${found} of ${cached} tokens are found`);
   });
 
-  test(`on ${host.name} a full context is sent as Pi made it`, async (t) => {
+  test(`on ${host.name} a full context is sent unchanged`, async (t) => {
     const project = await aProject(t, { host, api: "anthropic", settings: { lcm: { context: "full" } } });
     const history = project.history();
     history.talk(30);
@@ -61,7 +61,7 @@ for (const host of hostsFor(hosts, "Pi 0.74.2, Node 20")) {
   });
 }
 
-test("with a login to Anthropic the first of two marks in the system prompt gives way, and no more than four are set", () => {
+test("with an Anthropic login the first of two markers in the system prompt is removed, and there are at most four", () => {
   const cache_control = { type: "ephemeral", ttl: "1h" };
   const marked = (/** @type {string} */ text) => ({ type: "text", text, cache_control });
   const result = (/** @type {string} */ content) => ({ role: "user", content: [{ type: "tool_result", tool_use_id: "a", content }] });
@@ -72,10 +72,10 @@ test("with a login to Anthropic the first of two marks in the system prompt give
   const sent = new CacheMarker().mark(payload, false);
   assert.deepEqual(sent.system, [{ type: "text", text: "You are" }, marked("an agent")]);
   assert.deepEqual(sent.messages[0].content[0].cache_control, cache_control);
-  assert.deepEqual(payload, before, "what Pi holds is not changed");
+  assert.deepEqual(payload, before, "Pi's own payload is not changed");
   assert.equal(new CacheMarker().mark({ ...payload, system: [marked("one"), marked("two"), marked("three")], messages }, false), undefined);
   for (const other of [undefined, {}, { messages }, { system: "text", messages }, { ...payload, messages: [] }, { ...payload, tools: {} }, { ...payload, messages: [null] }]) assert.equal(new CacheMarker().mark(other, true), undefined);
-  // Anthropic's newest models get a message without content behind the last one.
+  // Anthropic's newest models get a message without content after the last one.
   const effort = { role: "system", content: [], output_config: { effort: "high" } };
   assert.deepEqual(new CacheMarker().mark({ ...payload, messages: [...messages, effort] }, false).messages[0].content[0].cache_control, cache_control);
 });

@@ -1,6 +1,6 @@
 /**
- * Stubs on the real Pi: that results which the model has seen give way, in the middle of a turn too; that the prompt's beginning
- * changes only then; and that each stub brings back what it stands for. All of it is looked at in the requests that the model gets.
+ * Stubs on the real Pi: old results are replaced, even in the middle of a turn; only that changes the prompt's beginning; and each stub can
+ * be expanded. All of it is checked in the model's requests.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ import { sentMessages } from "../support/requests.mjs";
 
 const WINDOW = 128_000;
 const LINES = 350;
-/** Answers are so dear that a change is affordable early. */
+/** Answers are so expensive that a change pays early. */
 const COST = { input: 1, output: 4_000, cacheRead: 0.1, cacheWrite: 1.25 };
 const REQUESTS = 24;
 const acting = fileURLToPath(new URL("../support/acting.mjs", import.meta.url));
@@ -36,7 +36,7 @@ function aLeanProject(t, host) {
 }
 
 /**
- * One turn: the model calls a tool twice at once, again and again, and answers.
+ * Runs one turn: the model makes two tool calls at once, several times, and answers.
  * @param {Project} project
  * @param {Pi} pi
  * @param {string} name
@@ -48,10 +48,10 @@ async function work(project, pi, name, requests = REQUESTS) {
   await pi.prompt(`Question ${name}?`);
 }
 
-/** A request without its system prompt, as bytes. @param {Received} request */
+/** A request without its system prompt, as text. @param {Received} request */
 const said = ({ body }) => JSON.stringify(body.messages.filter((/** @type {any} */ { role }) => role !== "system")).slice(0, -1);
 
-/** Where requests do not begin with the one before. @param {Received[]} requests */
+/** The requests that do not begin with the one before. @param {Received[]} requests */
 function breaks(requests) {
   const is = (/** @type {number} */ at) => !sentMessages(requests[at]).startsWith(sentMessages(requests[at - 1]));
   return requests.map((_, at) => at).filter((at) => at > 0 && is(at));
@@ -60,7 +60,7 @@ function breaks(requests) {
 /** @param {any} message */
 const textOf = ({ content }) => (typeof content === "string" ? content : (content ?? []).map((/** @type {any} */ { text }) => text ?? "").join(""));
 
-/** No result without its call, no call without its results. @param {Received} request */
+/** Asserts that no result lacks its call, and no call its result. @param {Received} request */
 function assertPairs({ body }) {
   const calls = body.messages.flatMap((/** @type {any} */ { tool_calls }) => (tool_calls ?? []).map((/** @type {any} */ { id }) => id));
   const results = body.messages.flatMap((/** @type {any} */ { role, tool_call_id }) => (role === "tool" ? [tool_call_id] : []));
@@ -74,7 +74,7 @@ function stubsOf({ body }) {
 }
 
 /**
- * Whoever takes a session up later goes on with the same bytes, unless the last turn's end has made more stubs.
+ * Asserts that a resumed session continues with the same bytes, unless the last turn's end has made more stubs.
  * @param {Received} before
  * @param {Received} after
  */
@@ -85,11 +85,11 @@ function assertGoesOn(before, after) {
 }
 
 /**
- * Has the model call the tool as a stub says, page by page.
+ * Lets the model call the tool as a stub says, page by page.
  * @param {Project} project
  * @param {Pi} pi
  * @param {any} args
- * @returns {Promise<string>} what it got
+ * @returns {Promise<string>} the result
  */
 async function recovered(project, pi, args) {
   let [text, next] = ["", args];
@@ -103,7 +103,7 @@ async function recovered(project, pi, args) {
   return text;
 }
 
-/** Nothing in the session is wrong. @param {Pi} pi */
+/** Asserts that the doctor finds nothing. @param {Pi} pi */
 async function assertSound(pi) {
   const { checks } = await asked(pi, "/lcm doctor");
   assert.deepEqual(checks.flatMap((/** @type {any} */ { findings }) => findings ?? []), []);
@@ -115,7 +115,7 @@ for (const host of hostsFor(hosts)) {
     project.storeIn("store");
     const pi = project.startPi();
 
-    await t.test("bulky results give way while a turn runs, in batches, and each comes back by the call it names", async () => {
+    await t.test("large results are stubbed during a turn, in batches, and each stub's call returns its result", async () => {
       await work(project, pi, "first");
       const requests = project.turns;
       const broken = breaks(requests);
@@ -124,7 +124,7 @@ for (const host of hostsFor(hosts)) {
       for (const at of broken) {
         assert.ok(said(requests[at]).length < said(requests[at - 1]).length * 0.8, "a batch frees something");
         assert.ok(stubsOf(requests[at]).length >= 4);
-        // What the model has just got is whole.
+        // The model's newest result is complete.
         assert.ok(textOf(requests[at].body.messages.at(-1)).includes(`line ${LINES}`));
       }
       const stubs = stubsOf(project.lastTurn);
@@ -132,7 +132,7 @@ for (const host of hostsFor(hosts)) {
       assert.equal((await recovered(project, pi, stubs[0].arguments)).trim(), printed("first 0a").trim());
       assert.equal((await recovered(project, pi, stubs[3].arguments)).trim(), printed("first 1b").trim());
 
-      // What was brought back gives way too, and then there is nothing left.
+      // Expanded results are stubbed too, and then nothing is left to do.
       for (const text of ["Thanks.", "Thanks again."]) await pi.prompt(text);
       const before = project.lastTurn;
       await pi.request("switch_session", { sessionPath: (await project.session(pi)).file });
@@ -141,11 +141,11 @@ for (const host of hostsFor(hosts)) {
       await assertSound(pi);
     });
 
-    await t.test("so it is in a clone, and a branch from before shows what it showed", async () => {
+    await t.test("a clone is the same, and an earlier branch is unchanged", async () => {
       const kept = project.lastTurn;
       await pi.prompt("/act clone");
       await pi.prompt("In the clone.");
-      // A project with another session has the constant text in its system prompt.
+      // In a project with another session the system prompt has the constant text.
       assert.ok(said(project.lastTurn).startsWith(said(kept)));
       await pi.prompt("/act tree Looking at 1.");
       await pi.prompt("On another branch.");
@@ -153,7 +153,7 @@ for (const host of hostsFor(hosts)) {
     });
 
     let file = "";
-    await t.test("a later start goes on with the same bytes, and /lcm context tells what was decided and why", async () => {
+    await t.test("a later start continues with the same bytes, and /lcm context shows the decisions and reasons", async () => {
       await pi.request("new_session");
       await work(project, pi, "second");
       for (const text of ["Thanks.", "Thanks again."]) await pi.prompt(text);
@@ -170,17 +170,17 @@ for (const host of hostsFor(hosts)) {
       assertGoesOn(before, project.lastTurn);
       const [alias, long] = stdout.split(/^(?=Context {2})/m);
       assert.match(alias, /^Context {2}[\d,]+ of 128,000 tokens \(\d+%\), lean\nStubs {4}\d+ results, about [\d,]+ tokens less\n(Decided {2}after 1 request: |Next {5})/);
-      // Pi 0.74 does not wait for what is decided at a turn's end.
+      // Pi 0.74 does not wait for the decision at a turn's end.
       const lasting = (/** @type {string} */ text) => text.replace(/^(Decided|Cost) .*\n/gm, "").trim();
       assert.equal(lasting(long), lasting(alias));
     });
 
-    await t.test("a compaction tells of what was pruned as it was said, and nothing of it is left over", async () => {
+    await t.test("a compaction covers pruned results in full, and no stub is left", async () => {
       await pi.request("switch_session", { sessionPath: file });
       const from = project.summaryCalls.length;
       await pi.request("compact");
       const told = project.summaryCalls.slice(from).map(({ raw }) => raw).join("\n");
-      for (let n = 0; n < REQUESTS; n++) assert.ok(told.includes(`second ${n}b line`), `the summarizer is told of request ${n}`);
+      for (let n = 0; n < REQUESTS; n++) assert.ok(told.includes(`second ${n}b line`), `the summarizer gets request ${n}`);
       assert.ok(!told.includes("left out to save context"));
       await pi.prompt("Go on.");
       assertPairs(project.lastTurn);
@@ -188,7 +188,7 @@ for (const host of hostsFor(hosts)) {
       const session = await project.session(pi);
       assert.match(session.lastCompaction.summary, /none missing/);
 
-      // The history is made anew from the session file alone.
+      // The history is rebuilt from the session file alone.
       project.storeIn("another");
       await pi.request("switch_session", { sessionPath: file });
       await assertSound(pi);
@@ -196,7 +196,7 @@ for (const host of hostsFor(hosts)) {
       assert.deepEqual([context.pruned.results, context.cache.changedBy], [0, "compaction"]);
     });
 
-    await t.test("a full context is left alone", async () => {
+    await t.test("a full context is left unchanged", async () => {
       project.storeIn("another", { context: "full" });
       await pi.request("new_session");
       const from = project.turns.length;
@@ -209,7 +209,7 @@ for (const host of hostsFor(hosts)) {
 
 const [old, recent] = ["0.74.2", "1.5.2"].map((version) => hosts.find((host) => host.version === version));
 
-test("a session that goes from one Pi to another keeps its stubs", { skip: old && recent ? false : "it takes both 0.74.2 and 1.5.2" }, async (t) => {
+test("a session that moves from one Pi to another keeps its stubs", { skip: old && recent ? false : "it takes both 0.74.2 and 1.5.2" }, async (t) => {
   assert.ok(old && recent);
   const project = await aLeanProject(t, old);
   const pis = [old, recent].map((host) => {

@@ -1,6 +1,6 @@
 /**
- * The disabled extension leaves Pi exactly as it is without it: to the byte in what the model is sent, and in what lies on the
- * disk afterwards. Switched on again, it has what was said meanwhile.
+ * The disabled extension leaves Pi exactly as it is without it, byte for byte in requests and in files. After it is enabled again, it has
+ * the messages from that time.
  */
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
@@ -18,11 +18,11 @@ import { aPlace } from "./starting.mjs";
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 /** @typedef {import("../support/session-file.mjs").SessionFile} SessionFile */
 
-/** Brings a reload to rpc mode, and is there when Pi is alone too. */
+/** Makes reloads possible in rpc mode; it is loaded when Pi runs without the extension too. */
 const acting = path.join(root, "__test__", "support", "acting.mjs");
 
 /**
- * A session with prompts, tool calls, a compaction of Pi's own and what comes after it.
+ * Runs a session with prompts, tool calls, a compaction by Pi, and messages after it.
  * @param {Place} place
  * @param {Pi} pi
  */
@@ -47,11 +47,11 @@ async function lived({ project }, pi) {
 /** A session's entries by kind. @param {SessionFile} session */
 const kinds = ({ entries }) => entries.map(({ type, customType, message, fromHook }) => [type, customType, message?.role, fromHook].filter((part) => part !== undefined).join(" "));
 
-/** What a provider gets. @param {import("../../demo/model-server.mjs").Received[]} requests */
+/** The requests as a provider gets them. @param {import("../../demo/model-server.mjs").Received[]} requests */
 const sent = (requests) => requests.map(({ raw, headers }) => ({ raw, headers }));
 
 /**
- * What of a project can be asked for its store, where that is not in the project's own place.
+ * The parts of a project that read its store, for a store in another folder.
  * @param {string} dir
  * @returns {any}
  */
@@ -69,7 +69,7 @@ function stored(dir) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`switched off it leaves Pi as it is alone, and comes back when Pi loads it anew, on ${host.name}`, async (t) => {
+  test(`when disabled it leaves Pi unchanged, and a reload enables it again, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { enabled: false, debugMode: true, dbDir: "histories" } });
     const { project } = place;
     const dir = path.join(project.agentDir, "histories");
@@ -79,7 +79,7 @@ for (const host of hostsFor(hostsByVersion)) {
       const off = await lived(place, pi);
       const inAgreement = () => eventually(async () => assertAgreement(stored(dir), [await project.session(pi)]));
 
-      await t.test("the model is sent the same bytes", () => {
+      await t.test("the model gets the same bytes", () => {
         assert.ok(alone.requests.length >= 6);
         assert.deepEqual(sent(off.requests), sent(alone.requests));
       });
@@ -89,14 +89,14 @@ for (const host of hostsFor(hostsByVersion)) {
         assert.ok(kinds(off.session).some((kind) => kind.startsWith("compaction")));
       });
 
-      await t.test("nothing is shown, nothing is stored, no folder is made", () => {
+      await t.test("nothing is shown or stored, and no folder is created", () => {
         assert.deepEqual(off.ui, alone.ui);
         assert.deepEqual(off.ui, []);
         assert.ok(!existsSync(place.defaultDir));
         assert.ok(!readdirSync(project.agentDir).includes("histories"));
       });
 
-      await t.test("switched on by a reload it stores what was said meanwhile, byte for byte", async () => {
+      await t.test("enabled by a reload it stores the messages from that time, byte for byte", async () => {
         place.global({ enabled: true, dbDir: "histories" });
         await pi.prompt("/act reload");
         await pi.prompt("what did I ask?");
@@ -106,7 +106,7 @@ for (const host of hostsFor(hostsByVersion)) {
         assert.ok(session.id === off.session.id && kinds(session).length > kinds(off.session).length);
       });
 
-      await t.test("a reload is enough to switch it off and on again in the midst of a session", async () => {
+      await t.test("a reload disables and enables it within a session", async () => {
         place.global({ enabled: false, dbDir: "histories" });
         await pi.prompt("/act reload");
         const before = pi.events.length;
@@ -124,7 +124,7 @@ for (const host of hostsFor(hostsByVersion)) {
       });
     }, { extensions: [extension, acting] });
 
-    await t.test("a variable switches it off as well, whatever the settings say; then /lcm says why it has nothing to say, and asks no model", async () => {
+    await t.test("a variable disables it too, whatever the settings say; then /lcm gives the reason without a model call", async () => {
       const asked = project.turns.length;
       const { stdout } = await place.run(["--no-session", "-p", "/lcm stats", "hello"], { env: { LCM_ENABLED: "0" } });
       assert.equal(stdout, "pi-lossless-context is switched off by its setting `enabled`: /lcm settings enabled=true switches it on.\nUnderstood.\n");

@@ -1,4 +1,4 @@
-/** Which models are asked when settings name models that Pi knows from its `models.json`. */
+/** The models that are called if settings name models from Pi's `models.json`. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -24,18 +24,18 @@ function addProviders({ project: { agentDir } }) {
 }
 
 /**
- * Compacts a history of its own; which calls that took, who is named as the author, and what the user was told.
+ * Compacts a new history. Returns the calls, the authors of the summaries, and the notifications.
  * @param {Place} place
  * @param {Pi} pi
  */
 async function compacted({ project, defaultDir }, pi) {
   const [calls, notices, begun] = [project.summaryCalls.length, pi.ui("notify").length, Date.now()];
   const history = project.history(randomUUID());
-  // Of what was said before in the same words, the summaries would be there already.
+  // With the same words as before, the summaries would exist already.
   history.talk(30, { name: `mark${calls}` });
   await pi.request("switch_session", { sessionPath: history.write(project.sessionDir) });
   await pi.request("compact");
-  // What was said before we were here is offered for import meanwhile.
+  // Meanwhile, older sessions are offered for import.
   const told = () => pi.ui("notify").slice(notices).filter(({ message }) => !message.includes("/lcm import"));
   await pi.waitFor(() => told().length > 0);
   const store = new Store(defaultDir);
@@ -47,11 +47,11 @@ async function compacted({ project, defaultDir }, pi) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`models that the settings name, on ${host.name}`, async (t) => {
+  test(`models of the settings, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { compactionModels: ["nobody/nothing", "second/nothing", "anthropic/claude-haiku-4-5", "second/small/of-2026", "demo/demo-model"] } });
     addProviders(place);
     await place.rpc(async (pi) => {
-      await t.test("the first that Pi knows and has a key for is asked; the others are passed over without a word", async () => {
+      await t.test("the first one that Pi knows and has a key for is called; the others are skipped silently", async () => {
         const { asked, keys, authors, told } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["small/of-2026"]);
         assert.deepEqual([...new Set(keys)], ["Bearer the-second-key"]);
@@ -59,7 +59,7 @@ for (const host of hostsFor(hostsByVersion)) {
         assert.deepEqual(told.map(({ notifyType }) => notifyType), ["info"]);
       });
 
-      await t.test("one that answers with an error gives way to the session's own, and nothing is missing", async () => {
+      await t.test("one that answers with an error is replaced by the session's own, and nothing is missing", async () => {
         place.global({ compactionModels: ["second/small/of-2026"], leafPassConcurrency: 1, modelRetries: 0 });
         place.project.script.summary = ({ body }) =>
           body.model === "demo-model" ? { text: "Talk\nMuch was said." } : { status: 500, errorBody: "out of order" };
@@ -73,7 +73,7 @@ for (const host of hostsFor(hostsByVersion)) {
     });
   });
 
-  test(`a variable names models with commas between, and counts before the settings, on ${host.name}`, async (t) => {
+  test(`a variable with models separated by commas overrides the settings, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { compactionModels: ["demo/demo-model"] } });
     addProviders(place);
     await place.rpc(async (pi) => {
@@ -84,28 +84,28 @@ for (const host of hostsFor(hostsByVersion)) {
   });
 }
 
-/** Prices as of a common model, and of one that is good enough for summaries. */
+/** Prices of a common model, and of one that is good enough for summaries. */
 const [DEAR, CHEAP] = [{ input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }, { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 }];
 
-/** Writes down the models that Pi knows. */
+/** An extension that writes a list of the models that Pi knows. */
 const LISTER = `import { writeFileSync } from "node:fs";
 export default (pi) => pi.on("session_start", (_event, ctx) => writeFileSync(process.env.MODELS_FILE, JSON.stringify(ctx.modelRegistry.getAll().map(({ provider, id }) => provider + "/" + id))));
 `;
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`without a key for those that are named, on ${host.name}`, async (t) => {
+  test(`without a key for the named models, on ${host.name}`, async (t) => {
     const models = [{ id: "demo-small", cost: CHEAP }, { id: "demo-tiny", contextWindow: 8_000, cost: CHEAP }];
     const place = await aPlace(t, host, { cost: DEAR, models });
     const file = path.join(place.project.agentDir, "models.json");
     const { providers } = JSON.parse(readFileSync(file, "utf8"));
-    // Cheaper still, and another provider, which the user has not chosen.
+    // Even cheaper, but from another provider, which the user has not chosen.
     providers.second = { ...providers.demo, models: [{ ...providers.demo.models[0], id: "demo-gift", cost: { ...CHEAP, input: 0.5 } }] };
     writeFileSync(file, JSON.stringify({ providers }));
     const [lister, known] = ["lister.mjs", "known.json"].map((name) => path.join(place.project.agentDir, name));
     writeFileSync(lister, LISTER);
 
     await place.rpc(async (pi) => {
-      await t.test("the cheapest suitable model of the session's provider is asked, and the user hears of it once", async () => {
+      await t.test("the cheapest suitable model of the session's provider is called, and the user is told once", async () => {
         const { asked, authors, told } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-small"]);
         assert.deepEqual(authors, ["demo/demo-small"]);
@@ -114,14 +114,14 @@ for (const host of hostsFor(hostsByVersion)) {
         assert.deepEqual([[...new Set(again.asked)], again.told.length], [["demo-small"], 1]);
       });
 
-      await t.test("and the session's own where the setting is empty", async () => {
+      await t.test("the session's own is called if the setting is empty", async () => {
         place.global({ compactionModels: [] });
         const { asked, told } = await compacted(place, pi);
         assert.deepEqual([...new Set(asked)], ["demo-model"]);
         assert.equal(told.length, 1);
       });
 
-      await t.test("those that are named by default are in Pi's catalog", async () => {
+      await t.test("the default models are in Pi's catalog", async () => {
         const models = JSON.parse(readFileSync(known, "utf8"));
         const nowhere = JSON.stringify({ agentDir: "/nowhere", cwd: "/nowhere", projectTrusted: true });
         /** @type {string[]} */

@@ -1,6 +1,6 @@
 /**
- * Sources of settings, their precedence, and invalid values: seen in what Pi does with them, not in what the loader says. Each
- * session reads them anew, so that one Pi shows most of it.
+ * Sources of settings, their precedence, and invalid values, by their effect in Pi and not by the loader's result. Each session reads them
+ * again, so one Pi is enough for most of it.
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -19,17 +19,17 @@ import { aPlace, asksForTrust } from "./starting.mjs";
 /** Names of the store folders used below, and names that would appear if `~` or `$HOME` were not expanded. */
 const NAMES = ["absolute-store", "global-store", "project-store", "variable-store", "~", "$HOME"];
 
-/** All that lies anywhere a history could have gone. @param {Place} place */
+/** Everything in the folders where a history could be. @param {Place} place */
 function stores({ project, home, defaultDir }) {
   const named = [home, project.agentDir, project.cwd].flatMap((base) => NAMES.map((name) => path.join(base, name)));
   return [defaultDir, ...named].filter((dir) => existsSync(dir)).sort();
 }
 
-/** What the user was told. @param {Pi} pi */
+/** The notifications to the user. @param {Pi} pi */
 const told = (pi) => pi.ui("notify").map(({ message }) => message);
 
 /**
- * A session to compact: the same each time, but for its words.
+ * A session to compact: the same each time, except for its words.
  * @param {Place} place
  * @param {string} name
  */
@@ -40,16 +40,16 @@ function aLongOne({ project }, name) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  // A Pi that does not ask takes no flag for it either.
+  // A Pi that does not ask about trust has no flag for it either.
   const trusted = asksForTrust(host) ? ["--approve"] : [];
 
-  test(`a session has the settings that stand in the files when it starts, the project's before the global ones, on ${host.name}`, async (t) => {
+  test(`a session has the settings of the files at its start, the project's before the global ones, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host);
     const { project, home, defaultDir } = place;
     const { agentDir, cwd } = project;
     /** @type {[string, string, () => void][]} */
     const cases = [
-      ["into Pi's agent folder where nothing is said", defaultDir, () => {}],
+      ["into Pi's agent folder by default", defaultDir, () => {}],
       ["into the folder of an absolute path", path.join(agentDir, "absolute-store"), () => place.global({ dbDir: path.join(agentDir, "absolute-store") })],
       ["into one below the home folder, for a path with ~", path.join(home, "global-store"), () => place.global({ dbDir: "~/global-store" })],
       ["into one below the agent folder, for a relative path in the global settings", path.join(agentDir, "global-store"), () => place.global({ dbDir: "global-store" })],
@@ -66,14 +66,14 @@ for (const host of hostsFor(hostsByVersion)) {
         });
       }
 
-      await t.test("what is no setting is told of, with its file", () => {
+      await t.test("an unknown setting is reported with its file", () => {
         const [notice, ...rest] = told(pi).filter((message) => message.startsWith("pi-lossless-context: "));
         assert.deepEqual(rest, []);
         assert.ok(notice.includes(`nonsense in ${path.join(cwd, ".pi", "settings.json")} is not a setting`), notice);
       });
 
-      await t.test("how finely is summarized", async () => {
-        /** Compacts a history of always the same size; how many calls that takes. @param {string} name */
+      await t.test("the chunk size has its effect", async () => {
+        /** Compacts a history of a fixed size. Returns the number of calls. @param {string} name */
         const calls = async (name) => {
           const before = project.summaryCalls.length;
           await pi.request("switch_session", { sessionPath: aLongOne(place, name) });
@@ -92,7 +92,7 @@ for (const host of hostsFor(hostsByVersion)) {
     }, { args: trusted });
   });
 
-  test(`variables count before all, and in print mode nothing is said of those that cannot be right, on ${host.name}`, async (t) => {
+  test(`variables override everything, and print mode does not report invalid ones, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { dbDir: "global-store", leafChunkTokens: "many" } });
     place.local({ dbDir: "project-store", leafChunkTokens: 500 });
     const env = { LCM_DB_DIR: "~/variable-store", LCM_LEAF_CHUNK_TOKENS: "100000", LCM_MAX_DEPTH: "-1" };
@@ -102,7 +102,7 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.equal(databasesIn(path.join(place.home, "variable-store")).length, 1);
   });
 
-  test(`settings that cannot be right are named in one notification, and those of a stranger's project are not read, on ${host.name}`, async (t) => {
+  test(`invalid settings are named in one notification, and those of an untrusted project are not read, on ${host.name}`, async (t) => {
     const lcm = { leafChunkTokens: "many", leafChunkToken: 1000, dbDir: 7, status: "no" };
     const env = { LCM_MAX_DEPTH: "-1", LCM_STATUSES: "0", LCM_DEBUG_MODE: "perhaps" };
     const names = [...Object.keys(lcm), ...Object.keys(env)];
@@ -115,28 +115,28 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.deepEqual(rest, []);
       assert.equal(notifyType, "warning");
       for (const name of names) assert.equal(message.split(`- ${name} `).length, 2, `${name} in ${message}`);
-      assert.ok(message.includes(`${names.length} settings`), "what a stranger's project wants is not even told of");
+      assert.ok(message.includes(`${names.length} settings`), "an untrusted project's settings are not even reported");
       if (!asksForTrust(host)) return;
-      // Nor may a stranger's project switch us off.
+      // Nor may an untrusted project disable the extension.
       place.local({ enabled: false });
       const shown = pi.ui("setStatus").length;
       await pi.request("new_session");
       await pi.prompt("hello");
       await pi.waitFor(() => pi.ui("setStatus").slice(shown).some(({ statusText }) => statusText?.startsWith("LCM: 2 msgs")));
     }, { env });
-    assert.deepEqual(stores(place), [place.defaultDir], "the defaults hold");
+    assert.deepEqual(stores(place), [place.defaultDir], "the defaults apply");
     assert.deepEqual(databasesIn(place.defaultDir), place.filesIn(place.defaultDir));
     assert.equal(databasesIn(place.defaultDir).length, 1);
   });
 
-  test(`json mode says nothing of settings that cannot be right, and reads a project's as Pi's trust in it has it, on ${host.name}`, async (t) => {
+  test(`json mode does not report invalid settings, and reads a project's settings only if Pi trusts it, on ${host.name}`, async (t) => {
     /** @type {[string, Record<string, unknown>, Start][]} */
     const ways = [
       ["where the user has trusted the project before", {}, {}],
       ["where all projects are trusted", { defaultProjectTrust: "always" }, {}],
-      ["but not where trust is refused for once", {}, { args: ["--no-approve"] }],
+      ["but not where trust is refused once", {}, { args: ["--no-approve"] }],
     ];
-    // To the extension, which asks Pi, they are all one; a Pi that knows no trust takes no flag for it either.
+    // The extension only asks Pi, so all ways are alike to it; a Pi without trust has no flag for it either.
     const tried = everything && asksForTrust(host) ? ways : ways.slice(0, 1);
     for (const [where, settings, start] of tried) {
       await t.test(where, async (t) => {

@@ -1,7 +1,4 @@
-/**
- * What the extension shows: the footer, unless the user wants none, and a log for whoever looks for a fault, which tells what
- * was done and never a word of what was said.
- */
+/** What the extension shows: the footer, unless it is disabled, and a debug log, which has what was done and never any text. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -13,7 +10,7 @@ import { aPlace } from "./starting.mjs";
 
 /** @typedef {import("./starting.mjs").Place} Place */
 
-/** Stands in everything that must not be logged; what comes before it says where. */
+/** A marker in everything that must not be logged; the word before it names the place. */
 const SAID = "5a1d0000x";
 
 /** @param {Place} place */
@@ -31,7 +28,7 @@ function changeModels({ project: { agentDir } }) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`without the footer there is none, and all else is as ever; and a session without a file leaves no log, on ${host.name}`, async (t) => {
+  test(`without the footer everything else is the same, and a session without a file leaves no log, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { status: false, debugMode: true } });
     await place.rpc(async (pi) => {
       await pi.prompt("hello");
@@ -39,7 +36,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.match(pi.ui("notify")[0].message, /^This session +2 messages/);
       assert.deepEqual(pi.ui("setStatus"), []);
       assert.ok(!existsSync(place.defaultDir));
-      // An older Pi gives this one a file.
+      // In an older Pi this session has a file.
       place.global({ debugMode: true });
       await pi.request("new_session");
       await pi.prompt("hello");
@@ -47,16 +44,16 @@ for (const host of hostsFor(hostsByVersion)) {
     }, { args: ["--no-session"] });
   });
 
-  test(`a history over its budget is told of once, with what can be done, on ${host.name}`, async (t) => {
+  test(`a history over its budget is reported once, with remedies, on ${host.name}`, async (t) => {
     const place = await aPlace(t, host, { lcm: { sizeBudgetMegabytes: 1 } });
     const told = (/** @type {import("../support/project.mjs").Pi} */ pi) => pi.ui("notify").map(({ message }) => message);
-    // Hardly to be packed, and each word another one for the index.
+    // Hard to compress, and each word is new to the index.
     const words = Array.from({ length: 30_000 }, (_, n) => createHash("sha256").update(`${n}`).digest("hex").slice(0, 14));
     await place.rpc(async (pi) => {
       await pi.prompt(words.join(" "));
       await pi.waitFor(() => told(pi).length > 0);
       await pi.prompt("hello");
-      // The footer is counted anew together with what is told.
+      // The footer is updated at the same time.
       await pi.waitFor(() => pi.status("lcm")?.startsWith("LCM: 4 msgs"));
       assert.match(told(pi)[0], /^pi-lossless-context: the history of this project takes \d\.\d MB, more than the 1 MB of the setting sizeBudgetMegabytes; nothing is deleted automatically: raise the setting, or quit Pi and move \S+\.db away \(/);
       assert.equal(told(pi).filter((message) => message.includes("sizeBudgetMegabytes")).length, 1);
@@ -67,7 +64,7 @@ for (const host of hostsFor(hostsByVersion)) {
     });
   });
 
-  test(`the debug log tells what was done and nothing that was said, on ${host.name}`, async (t) => {
+  test(`the debug log has what was done and no text, on ${host.name}`, async (t) => {
     const lcm = { debugMode: true, compactionModels: ["broken/broken-model", "nobody/nothing"], minMessagesForCompaction: 2 };
     const place = await aPlace(t, host, { lcm });
     const { project } = place;
@@ -105,11 +102,11 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.deepEqual(readdirSync(place.defaultDir).sort(), [database, path.basename(file)].sort());
     const log = readFileSync(file, "utf8");
 
-    await t.test("it lies beside the database, for its owner alone", () => {
+    await t.test("it is next to the database, for its owner only", () => {
       if (process.platform !== "win32") assert.equal(statSync(file).mode & 0o777, 0o600);
     });
 
-    await t.test("each line is an event, and every kind of event is there", () => {
+    await t.test("each line is an event, and every kind of event occurs", () => {
       const lines = log.trimEnd().split("\n").map((line) => /^\S+Z? \d+ (\w+)( \w+=\S+)*$/.exec(line)?.[1] ?? `no event: ${line}`);
       for (const event of ["open", "entries", "tool", "model", "call", "compaction", "close"]) assert.ok(lines.includes(event), `${event} in\n${log}`);
       assert.deepEqual(lines.filter((event) => event.startsWith("no event")), []);
@@ -119,7 +116,7 @@ for (const host of hostsFor(hostsByVersion)) {
       assert.match(log, / compaction .*outcome=compacted covered=\d+ new=\d+ took=\d+ms$/m);
     });
 
-    await t.test("and no key, name or word of anybody stands in it", () => {
+    await t.test("it has no key, name or text", () => {
       assert.ok(!log.includes(SAID), log);
       for (const word of ["long0000x", "invoice", "no-key-needed", "Lossless", "demo model"]) assert.ok(!log.includes(word), word);
       const everywhere = project.server.requests.map(({ raw, headers }) => raw + JSON.stringify(headers)).join("");

@@ -1,4 +1,4 @@
-/** Starts Pi with settings and an environment of the test's choosing, where the project's own starts would say where to store. */
+/** Starts Pi with settings and an environment of the test's choice; `Project`'s own starts would set the store's folder. */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { aProject } from "../support/project.mjs";
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 /** @typedef {Record<string, string | undefined>} Environment */
 
-/** Those that ask whether a project is trusted. @param {Host} host */
+/** The hosts that ask whether a project is trusted. @param {Host} host */
 export const asksForTrust = ({ version }) => version !== "0.74.2";
 
 /**
@@ -57,7 +57,7 @@ export class Place {
   }
 
   /**
-   * Runs Pi to its end.
+   * Runs Pi until it ends.
    * @param {string[]} args
    * @param {Start} [start]
    */
@@ -68,7 +68,7 @@ export class Place {
   }
 
   /**
-   * Talks with Pi in rpc mode; when the talk is over it is stopped, and must have been silent.
+   * Talks with Pi in rpc mode and then stops it; it must have been silent.
    * @template T
    * @param {(pi: Pi) => Promise<T>} talk
    * @param {Start} [start]
@@ -84,7 +84,7 @@ export class Place {
     }
   }
 
-  /** The names in a folder, which need not be there. @param {string} dir */
+  /** The names in a folder, which may not exist. @param {string} dir */
   filesIn(dir) {
     return existsSync(dir) ? readdirSync(dir).sort() : [];
   }

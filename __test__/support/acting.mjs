@@ -1,7 +1,6 @@
 /**
- * An extension that is loaded beside ours, for modes and moments in which Pi has no command of its own: `/act WHAT [WHICH]`
- * does what another extension, or the user in the TUI, could do. Entries are chosen by what they say. It also counts the
- * sessions that Pi announces.
+ * An extension for modes and steps without a Pi command: `/act WHAT [WHICH]` does what another extension, or the user in the TUI, could do.
+ * Entries are chosen by their text. It also counts the sessions that Pi announces.
  */
 import { appendFileSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -23,7 +22,7 @@ const actions = {
   remember: (_ctx, note, pi) => pi.appendEntry("remembered", { note }),
   trigger: async (ctx, content, pi) => {
     pi.sendMessage({ customType: "note", content, display: true }, { triggerTurn: true });
-    // In print mode Pi would leave before the reply.
+    // In print mode Pi would exit before the reply.
     await ctx.waitForIdle();
   },
 };
@@ -43,7 +42,7 @@ export default function acting(pi) {
 /** @param {string} agentDir */
 const startsOf = (agentDir) => path.join(agentDir, "session-starts.txt");
 
-/** How often a session was said to start. @param {string} agentDir */
+/** How many session starts were announced. @param {string} agentDir */
 export const startsIn = (agentDir) => readFileSync(startsOf(agentDir), "utf8").length;
 
 /**

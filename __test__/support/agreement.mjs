@@ -1,6 +1,6 @@
 /**
- * Whether the session files of a project and its store agree: the same sessions, each with the same entries in the same
- * places, each message byte for byte, and nothing kept twice.
+ * Asserts that a project's session files and its store agree: the same sessions, each with the same entries in the same places, each
+ * message byte for byte, and no duplicates.
  */
 import assert from "node:assert/strict";
 import { jsonOf } from "./session-file.mjs";
@@ -10,20 +10,20 @@ import { jsonOf } from "./session-file.mjs";
 
 /**
  * @param {Project} project
- * @param {SessionFile[]} [sessions] all the store may know; by default those of the project's session files
- * @param {string} [name] of the database, where there are several
+ * @param {SessionFile[]} [sessions] all sessions of the store; by default those of the project's session files
+ * @param {string} [name] of the database, if there are several
  */
 export function assertAgreement(project, sessions = project.sessions(), name) {
   project.inStore((store) => {
     const known = store.rows("SELECT session_id FROM conversations ORDER BY session_id").map(({ session_id }) => session_id);
     assert.deepEqual(known, sessions.map(({ id }) => id).sort(), "the store knows the sessions that have files");
     for (const session of sessions) assertSame(store.entries(session.id), session);
-    assert.equal(store.count("messages"), distinctMessages(sessions), "what sessions have in common is stored once, and nothing twice");
+    assert.equal(store.count("messages"), distinctMessages(sessions), "shared messages are stored once, and nothing twice");
   }, name);
 }
 
 /**
- * The store has a session's entries, in their order and places, and the exact JSON of every message; whatever else it has.
+ * Asserts that the store has a session's entries, in their order and places, and the exact JSON of every message; it may have more.
  * @param {Project} project
  * @param {SessionFile} session
  */
@@ -36,7 +36,7 @@ export function assertStored(project, session) {
  * @param {SessionFile} session
  */
 function assertSame(stored, { id, entries }) {
-  // One by one, or a difference would be reported with the whole session around it.
+  // One by one; otherwise a failure would print the whole session.
   for (const [at, entry] of entries.entries()) {
     assert.deepEqual(stored[at], { id: entry.id, parentId: entry.parentId, json: jsonOf(entry) }, `entry ${at} of ${id}`);
   }
@@ -44,14 +44,14 @@ function assertSame(stored, { id, entries }) {
 }
 
 /**
- * How many messages these sessions hold, where those with the same messages before them and the same bytes are one.
+ * The number of distinct messages of these sessions: messages with the same predecessors and the same bytes are one.
  * @param {SessionFile[]} sessions
  */
 function distinctMessages(sessions) {
   /** @type {Map<string, number>} */
   const numbers = new Map();
   for (const { entries } of sessions) {
-    /** The number of the message that an entry shows, or of the last one above it. @type {Map<string | null, number>} */
+    /** The number of an entry's message, or of the last one above it. @type {Map<string | null, number>} */
     const lineages = new Map([[null, 0]]);
     for (const entry of entries) {
       const above = lineages.get(entry.parentId) ?? 0;

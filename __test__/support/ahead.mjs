@@ -1,14 +1,14 @@
-/** When work ahead of a compaction is done. */
+/** Waits for the end of work ahead of a compaction. */
 import assert from "node:assert/strict";
 import { eventually } from "./project.mjs";
 
-/** For that long nothing may happen: a new round of summaries begins at once after the one before. */
+/** Nothing may happen for this long, in ms: a new round of summaries starts right after the one before. */
 const QUIET_MS = 300;
 
 /**
- * Waits until nothing is being summarized, everything that was asked for is stored, and it stays so for a moment.
+ * Waits until no summary is in progress, all requested ones are stored, and this stays so for a moment.
  * @param {import("./project.mjs").Project} project
- * @returns {Promise<number>} how many summaries were asked for
+ * @returns {Promise<number>} the number of requested summaries
  */
 export async function settled(project) {
   const state = () => {

@@ -1,10 +1,10 @@
-/** Reads what the model sees after a compaction: Pi's frame, our block in it, and the parts of the block. */
+/** Reads the model's context after a compaction: Pi's frame, our block in it, and the parts of the block. */
 
 const FRAME = /^The conversation history before this point was compacted into the following summary:\n\n<summary>\n([^]*)\n<\/summary>\s*$/;
 
 /**
  * @param {import("../../demo/wire.mjs").Conversation} request
- * @returns {string | undefined} the text that stands for what was compacted, if the request begins with one
+ * @returns {string | undefined} the text in place of the compacted messages, if the request begins with one
  */
 export function blockOf({ messages: [first] }) {
   return first?.role === "user" ? FRAME.exec(first.text)?.[1] : undefined;

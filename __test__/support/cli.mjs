@@ -1,4 +1,4 @@
-/** Running `pi-lcm` as a shell does, and asking its engine without a process of its own. */
+/** Runs `pi-lcm` as a shell does, or its engine in this process. */
 import assert from "node:assert/strict";
 import path from "node:path";
 import { cleanEnvironment } from "../../demo/rpc.mjs";
@@ -13,7 +13,7 @@ import { unwrap } from "../../shim/pi.js";
 export const program = path.join(root, "bin", "pi-lcm.js");
 
 /**
- * Somebody's shell: a folder, Pi's folder, the folder of databases; the width of a terminal, for the engine alone.
+ * A shell: its current folder, Pi's folder, the folder of databases; for the engine also the width of a terminal.
  * @typedef {{ cwd: string, agentDir: string, storeDir?: string, sessionDir?: string, env?: Record<string, string | undefined>, columns?: number }} Shell
  */
 
@@ -23,7 +23,7 @@ export function environmentOf({ agentDir, storeDir, sessionDir, env }) {
 }
 
 /**
- * Runs it to its end.
+ * Runs it until it ends.
  * @param {Shell} shell
  * @param {...string} args
  */
@@ -32,7 +32,7 @@ export function lcm(shell, ...args) {
 }
 
 /**
- * The same line, answered by the engine in this process: what of it stands on which stream, and the exit code.
+ * The same line, answered by the engine in this process: the text on each stream, and the exit code.
  * @param {Shell} shell
  * @param {...string} args
  * @returns {Promise<{ code: number, stdout: string, stderr: string }>}
@@ -45,7 +45,7 @@ export async function answer(shell, ...args) {
 }
 
 /**
- * What the engine answers as data; it must be silent beside that.
+ * The engine's answer as data; stderr must be empty.
  * @param {Shell} shell
  * @param {...string} args
  */

@@ -1,4 +1,4 @@
-/** Copies of the extension: whole, or with an engine that is missing, or is a file that is no engine. */
+/** Copies of the extension: complete, or with an engine that is missing or not an engine. */
 import { copyFileSync, cpSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { addon, root } from "../../scripts/paths.mjs";

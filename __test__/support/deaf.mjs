@@ -1,6 +1,6 @@
 /**
- * Loaded before Pi: the signal that comes with a file's limit goes unheard, as the system's own default in Node is. A
- * library of Pi's would end it for that, whichever file it was.
+ * Preloaded into Pi: ignores the signal of a file's size limit, as Node does by default. One of Pi's libraries would end Pi for it,
+ * whatever the file.
  */
 const on = process.on;
 process.on = /** @type {typeof on} */ (

@@ -1,6 +1,4 @@
-/**
- * Disks that are small, full or not to be written, for real: a file system of its own where the system lets us mount one.
- */
+/** Small, full or read-only disks, for real: a separate file system if the system lets us mount one. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
 import os from "node:os";
@@ -8,26 +6,26 @@ import path from "node:path";
 
 /** @typedef {import("node:test").TestContext} TestContext */
 
-/** Why there can be no disk of our own, or undefined where there can. */
+/** Why no disk can be mounted; undefined if one can. */
 export const noDisk = reasonAgainst();
 
 function reasonAgainst() {
   if (process.platform !== "linux") return `a test makes its disk with Linux's tmpfs, and this is ${process.platform}`;
-  // In namespaces of its own, so that trying leaves nothing behind.
+  // In separate namespaces, so that the attempt leaves nothing behind.
   const tried = spawnSync("unshare", ["--mount", "mount", "-t", "tmpfs", "none", "/mnt"], { encoding: "utf8" });
   if (tried.status === 0) return undefined;
   return `mounting needs a right that is not ours here: ${(tried.error?.message ?? tried.stderr).trim()}`;
 }
 
 /**
- * A folder that is a disk of its own, until the test has ended.
+ * A folder that is a separate disk until the test ends.
  * @param {TestContext} t
  */
 export function aDisk(t) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-disk-"));
   run("mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "none", folder);
   t.after(() => {
-    // Lazily: a Pi of a test that failed may still be there.
+    // Lazily: Pi may still run after a failed test.
     run("umount", "--lazy", folder);
     rmdirSync(folder);
   });
@@ -41,7 +39,7 @@ export function aDisk(t) {
 }
 
 /**
- * Writes until the disk takes no more. What is free is not asked beforehand: a writer at work meanwhile would make it wrong.
+ * Writes until the disk is full. The free space is not read in advance: a concurrent writer would change it.
  * @param {string} file
  */
 function fill(file) {
@@ -56,12 +54,12 @@ function fill(file) {
   }
 }
 
-/** Why permissions keep nobody from writing here, or undefined where they do. */
+/** Why permissions do not prevent writing here; undefined if they do. */
 export const noPermissions =
   process.platform === "win32" ? "a folder's permissions do not keep anybody from writing on Windows" : process.getuid?.() === 0 ? "permissions do not keep root from writing" : undefined;
 
 /**
- * A folder that its owner may not write to, as long as that is wanted.
+ * A folder that its owner can be kept from writing to.
  * @param {TestContext} t
  */
 export function aFolder(t) {

@@ -1,6 +1,6 @@
 /**
- * As much of Pi as `index.js` touches, in this process: for what the real one can't easily be brought to do, such as losing
- * its addon, firing an event twice, or going stale under a handler.
+ * The parts of Pi that `index.js` uses, in this process: for situations that are hard to produce in the real one, such as a missing addon,
+ * a repeated event, or a context that goes stale in a handler.
  */
 import path from "node:path";
 import { History } from "./history.mjs";
@@ -9,20 +9,20 @@ import { History } from "./history.mjs";
  * @typedef {object} FakeOptions
  * @property {string} cwd
  * @property {History} [history] the session's tree; it may grow
- * @property {string} [sessionFile] without one nothing is kept on the disk
- * @property {(context: any, options: any) => Promise<any>} [answer] what the model says to a call of the summarizer
+ * @property {string} [sessionFile] without one the session is not kept on disk
+ * @property {(context: any, options: any) => Promise<any>} [answer] the model's reply to a summarizer call
  */
 
 export class FakeHost {
   /** @type {{ message: string, type: string }[]} */
   notifications = [];
-  /** What the footer showed, in order. @type {string[]} */
+  /** The texts of the footer, in order. @type {string[]} */
   statuses = [];
   /** @type {Map<string, any>} */
   tools = new Map();
   /** @type {Map<string, any>} */
   commands = new Map();
-  /** Whether every use of a context throws, as Pi's do once their session is gone. */
+  /** Whether every use of a context throws, as Pi's contexts do after their session. */
   stale = false;
   /** @type {Map<string, ((event: any, ctx: any) => any)[]>} */
   #handlers = new Map();
@@ -54,7 +54,7 @@ export class FakeHost {
       isUsingOAuth: () => false,
       getRegisteredProviderIds: () => [],
     };
-    /** What a context has. @type {Record<string, any>} */
+    /** A context's fields. @type {Record<string, any>} */
     this.plain = { waitForIdle: async () => {}, cwd, mode: "rpc", hasUI: true, sessionManager, ui, model, modelRegistry };
     this.ctx = new Proxy(this.plain, {
       get: (target, name, receiver) => {
@@ -62,7 +62,7 @@ export class FakeHost {
         return Reflect.get(target, name, receiver);
       },
     });
-    /** What a factory gets; as the real one's type, of which it has a small part. */
+    /** The API for a factory; cast to the real type, of which it has a small part. */
     this.pi = /** @type {import("@earendil-works/pi-coding-agent").ExtensionAPI} */ (
       /** @type {unknown} */ ({
         on: (/** @type {string} */ name, /** @type {any} */ handler) => this.#handlers.set(name, [...(this.#handlers.get(name) ?? []), handler]),
@@ -73,7 +73,7 @@ export class FakeHost {
     );
   }
 
-  /** The events somebody listens to. */
+  /** The events with listeners. */
   get events() {
     return [...this.#handlers.keys()];
   }
@@ -99,7 +99,7 @@ export class FakeHost {
   }
 
   /**
-   * What Pi hands over when it wants to compact all but the last `kept` entries.
+   * Pi's event to compact all but the last `kept` entries.
    * @param {number} kept
    */
   compaction(kept, signal = new AbortController().signal) {
@@ -110,7 +110,7 @@ export class FakeHost {
 }
 
 /**
- * A reply as Pi's model calls resolve to it.
+ * A reply in the format of Pi's model calls.
  * @param {string} text
  */
 export function reply(text) {

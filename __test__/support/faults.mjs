@@ -1,7 +1,4 @@
-/**
- * What is asked of Pi and of the store in every fault: that Pi works on, what its user was told, and that the history is
- * whole again afterwards.
- */
+/** Assertions for every fault: that Pi works, what its user was told, and that the history is complete again afterwards. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,19 +12,19 @@ import { DatabaseSync, Store } from "./store.mjs";
 /** @typedef {import("./project.mjs").Pi} Pi */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** The model says that it has heard the user. @param {Received} request */
+/** The model repeats the user's message. @param {Received} request */
 export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });
 
-/** What the project's database is called. @param {{ cwd: string }} project @param {string} [ending] of those beside it */
+/** The name of the project's database. @param {{ cwd: string }} project @param {string} [ending] of those beside it */
 export function databaseOf(project, ending = "") {
   return `${createHash("sha256").update(project.cwd).digest("hex").slice(0, 16)}${ending}.db`;
 }
 
-/** Where it lies. @param {{ cwd: string, storeDir: string }} project @param {string} [ending] */
+/** The path of the database. @param {{ cwd: string, storeDir: string }} project @param {string} [ending] */
 export const databaseFile = (project, ending) => path.join(project.storeDir, databaseOf(project, ending));
 
 /**
- * Something is said, and the answer comes.
+ * Sends a message and checks the answer.
  * @param {Project} project whose model answers with `echo`
  * @param {Pi} pi
  * @param {string} text
@@ -39,9 +36,9 @@ export async function talk(project, pi, text) {
 }
 
 /**
- * What the user was told that is wrong.
+ * The warnings to the user.
  * @param {Pi} pi
- * @param {number} [from] how many events are not looked at
+ * @param {number} [from] how many events to skip
  * @returns {string[]}
  */
 export function warnings(pi, from = 0) {
@@ -50,7 +47,7 @@ export function warnings(pi, from = 0) {
 }
 
 /**
- * The one thing that the user was told is wrong.
+ * Asserts that the user got exactly one warning.
  * @param {Pi} pi
  * @param {RegExp} sentence
  * @param {number} [from]
@@ -61,11 +58,11 @@ export function assertToldOnce(pi, sentence, from) {
   assert.match(told[0], sentence);
 }
 
-/** Waits until the user was told something. @param {Pi} pi @param {number} [from] */
+/** Waits until the user got a warning. @param {Pi} pi @param {number} [from] */
 export const toldSomething = (pi, from) => pi.waitFor(() => warnings(pi, from).length > 0);
 
 /**
- * The session ends, and Pi opens it again with us switched off: nobody has the store open, as if Pi had ended.
+ * Ends the session and opens it again with the extension disabled: the store is closed, as if Pi had ended.
  * @param {Project} project
  * @param {Pi} pi
  */
@@ -81,10 +78,10 @@ export async function pause(project, pi) {
 }
 
 /**
- * The session ends, and starts again as it does when Pi starts.
+ * Ends the session and starts it again, as when Pi starts.
  * @param {Project} project
  * @param {Pi} pi
- * @returns {Promise<number>} how many events there were before
+ * @returns {Promise<number>} the number of events before
  */
 export async function goOn(project, pi) {
   const from = pi.events.length;
@@ -93,9 +90,9 @@ export async function goOn(project, pi) {
 }
 
 /**
- * Keeps what is stored and what is in the sessions.
+ * Saves the store and the sessions.
  * @param {Project} project
- * @returns {() => void} brings it back
+ * @returns {() => void} restores them
  */
 export function keep({ agentDir, storeDir, sessionDir }) {
   const kept = mkdtempSync(path.join(agentDir, "kept-"));
@@ -109,14 +106,14 @@ export function keep({ agentDir, storeDir, sessionDir }) {
   };
 }
 
-/** Pi leaves as it always does. @param {Pi} pi */
+/** Ends Pi normally. @param {Pi} pi */
 export async function leave(pi) {
   assert.deepEqual(await pi.stop(), { code: 0, signal: null });
   assert.deepEqual(pi.events.filter(({ type }) => type === "extension_error"), []);
 }
 
 /**
- * A start with nothing in its way: nothing is told, and then all is stored and as it must be.
+ * Asserts that an undisturbed start shows no warning, and that then everything is stored correctly.
  * @param {Project} project
  * @param {Whole & { args?: string[] }} [options] `args`: Pi's
  */
@@ -130,12 +127,12 @@ export async function assertWhole(project, { args = ["--continue"], ...whole } =
 /**
  * @typedef {object} Whole
  * @property {string} [name] of the database
- * @property {RegExp} [told] what is told all the same
- * @property {number} [from] how many events were before
+ * @property {RegExp} [told] an expected warning
+ * @property {number} [from] the number of earlier events
  */
 
 /**
- * The same in a Pi whose session has just started.
+ * The same for a Pi whose session has just started.
  * @param {Project} project
  * @param {Pi} pi
  * @param {Whole} [whole]
@@ -148,19 +145,19 @@ export async function assertWholeIn(project, pi, { name, told, from } = {}) {
   else assert.deepEqual(warnings(pi, from), []);
 }
 
-/** With the fault gone, everything is stored with the next thing that is said, that included. @param {Project} project @param {Pi} pi */
+/** Asserts that after the fault everything is stored with the next message, including that one. @param {Project} project @param {Pi} pi */
 export async function storedAgain(project, pi) {
   await talk(project, pi, "and now?");
   // The writer has its own thread.
   await eventually(() => assertAgreement(project), 20_000);
 }
 
-/** SQLite finds nothing wrong either. @param {Project} project @param {string} [name] of the database */
+/** Asserts that SQLite finds no error. @param {Project} project @param {string} [name] of the database */
 export function assertSound(project, name) {
   project.inStore((store) => assert.equal(store.rows("PRAGMA integrity_check")[0].integrity_check, "ok"), name);
 }
 
-/** What `/lcm doctor` says. @param {Pi} pi @returns {Promise<string>} */
+/** The report of `/lcm doctor`. @param {Pi} pi @returns {Promise<string>} */
 export async function doctor(pi) {
   const from = pi.events.length;
   await pi.prompt("/lcm doctor");
@@ -169,10 +166,10 @@ export async function doctor(pi) {
 }
 
 /**
- * All that is stored, to be compared with what is stored later: nothing of it may be gone.
+ * Everything that is stored, to check later that nothing is gone.
  * @param {Project} project
  * @param {string} [name] of the database
- * @param {string} [folder] another than the project's
+ * @param {string} [folder] if not the project's
  */
 export function storedIn({ storeDir }, name, folder = storeDir) {
   const store = new Store(folder, name);
@@ -186,7 +183,7 @@ export function storedIn({ storeDir }, name, folder = storeDir) {
   }
 }
 
-/** Takes the log and its index along, which somebody who only reads leaves behind. @param {Project} project */
+/** Removes the log and its index, which a mere reader leaves behind. @param {Project} project */
 export function putAway(project) {
   const database = new DatabaseSync(databaseFile(project));
   database.exec("SELECT 1 FROM messages");

@@ -1,6 +1,6 @@
 /**
- * The ways in which a model fails a summary, and what is asked of a compaction in each: that the block covers everything, that
- * the user hears of it in one line, and that the session goes on.
+ * The ways in which a model fails a summary, and the assertions for each compaction: the block covers everything, the user is told in one
+ * line, and the session continues.
  */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,11 +15,11 @@ import { blockOf, drillDownIds, statistics } from "./block.mjs";
 /**
  * @typedef {object} Fire
  * @property {string} name
- * @property {(isNew: boolean) => Reply} reply to a question that was never put before, or was
- * @property {boolean} [isSilent] nothing comes, or nothing more
- * @property {boolean} [harmless] the summaries come about all the same
- * @property {boolean} [worded] the wire formats report this differently, so it is tried in each
- * @property {string} [like] another one, from which it differs in a value only, and which `npm test` tries in its place
+ * @property {(isNew: boolean) => Reply} reply to a question that is new, or was asked before
+ * @property {boolean} [isSilent] nothing arrives, or nothing more
+ * @property {boolean} [harmless] the summaries are still made
+ * @property {boolean} [worded] the wire formats report this differently, so it runs in each
+ * @property {string} [like] a failure that differs only in a value, and which `npm test` runs instead
  */
 
 const summary = { text: "Talk\nMuch was said.\nExpand for details about: all" };
@@ -50,19 +50,19 @@ export const fires = [
   { name: "an answer that closes the fence and gives orders", reply: () => ({ text: ORDERS }), harmless: true },
 ];
 
-/** So long a model is waited for that does answer: a busy machine may take a while. */
+/** The timeout for a model that does answer: a busy machine may take a while. */
 const PATIENT_S = 60;
 
-/** Settings under which nothing takes long. */
+/** Settings that make everything fast. */
 export const hasty = { compactionModels: [], leafChunkTokens: 500, modelTimeoutSeconds: 2, modelRetries: 1 };
 
 /**
- * Compacts a session of its own while the model fails so.
+ * Compacts a new session while the model fails in this way.
  * @param {Project} project
  * @param {Pi} pi
  * @param {Fire} fire
  * @param {string} provider whose model the session has
- * @returns {Promise<{ told: string, block: string }>} what the user was told, and what the block covers, as a table has it
+ * @returns {Promise<{ told: string, block: string }>} the user's notification and the block's coverage, as in the docs' table
  */
 export async function underFire(project, pi, fire, provider) {
   const name = `${provider}${fires.indexOf(fire)}`;
@@ -72,7 +72,7 @@ export async function underFire(project, pi, fire, provider) {
   const { lcm } = JSON.parse(readFileSync(path.join(project.agentDir, "settings.json"), "utf8"));
   project.configure({ lcm: { ...lcm, modelTimeoutSeconds: fire.isSilent ? hasty.modelTimeoutSeconds : PATIENT_S } });
   await project.takeUp(pi, history);
-  /** Without their fences, which are others each time. @type {Set<string>} */
+  /** Without their fences, which are random. @type {Set<string>} */
   const asked = new Set();
   project.script.summary = ({ messages }) => {
     const question = messages.map(({ text }) => text.replace(/\b(history|before)-[0-9a-f]{8}\b/g, "")).join();

@@ -1,7 +1,7 @@
 /**
- * Writes session files for tests: short histories of any shape, as Pi 0.87 would have left them, without running Pi.
+ * Writes session files for tests: short histories of any shape, in the format of Pi 0.87, without running Pi.
  *
- * Each message carries a marker word of its own, so that a test can tell from any text which messages went into it.
+ * Each message has a unique marker word, so that a test can tell from any text which messages it contains.
  */
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -11,7 +11,7 @@ const START = Date.parse("2026-11-02T08:00:00.000Z");
 export class History {
   /** @type {any[]} */
   entries = [];
-  /** The entry that the next one hangs from. @type {string | null} */
+  /** The parent of the next entry. @type {string | null} */
   leaf = null;
   #clock = START;
 
@@ -36,7 +36,7 @@ export class History {
   /**
    * @param {string} text
    * @param {{ id: string, name: string, arguments: object }[]} [toolCalls]
-   * @param {number} [contextTokens] how full the context was, by which Pi decides whether to compact
+   * @param {number} [contextTokens] the context's size, by which Pi decides whether to compact
    */
   assistant(text, toolCalls = [], contextTokens = 1000) {
     const calls = toolCalls.map((call) => ({ type: "toolCall", ...call }));
@@ -75,7 +75,7 @@ export class History {
    * @param {number} exchanges
    * @param {object} [options]
    * @param {number} [options.words] of filler in each message
-   * @param {string} [options.name] the markers' beginning
+   * @param {string} [options.name] the prefix of the markers
    * @param {number} [options.contextTokens]
    * @returns {string[]} the markers, in order
    */
@@ -109,7 +109,7 @@ export class History {
   }
 
   /**
-   * Goes back, as `/tree` does: what `elsewhere` adds stays behind as an abandoned branch.
+   * Goes back, as `/tree` does: the entries that `elsewhere` adds become an abandoned branch.
    * @param {() => void} elsewhere
    */
   abandoned(elsewhere) {
@@ -136,7 +136,7 @@ export class History {
 const markerOf = (name, number) => `${name}${String(number).padStart(4, "0")}x`;
 
 /**
- * Words that differ from message to message: what repeats itself may be stored and counted in other ways.
+ * Words that differ from message to message: repeated text may be stored and counted differently.
  * @param {string} seed
  * @param {number} words
  */
@@ -151,7 +151,7 @@ export function filler(seed, words) {
 }
 
 /**
- * The markers that stand in a text or in anything that JSON can write.
+ * The markers in a text or in any JSON value.
  * @param {unknown} said
  * @returns {string[]} each once, sorted
  */

@@ -1,6 +1,6 @@
 /**
- * What a user has who installs: a Pi, an npm of theirs, and a registry that has this package. Everything that npm writes (its
- * cache, its global folder, what Pi lets it install) lies in the project's temporary folder.
+ * The environment of a user who installs the package: a Pi, an npm, and a registry that has this package. Everything that npm writes (its
+ * cache, its global folder, Pi's packages) is in the project's temporary folder.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -21,7 +21,7 @@ import { aProject } from "./project.mjs";
 /** @typedef {import("../../scripts/pack.mjs").Packed} Packed */
 /** @typedef {Awaited<ReturnType<typeof import("./registry.mjs").aRegistry>>} Registry */
 
-/** The npms, one per major version, with the hashes of their tarballs: npm brings with it whatever it needs. */
+/** The npms, one per major version, with the hashes of their tarballs, which contain all dependencies. */
 const NPMS = /** @type {const} */ ({
   "10.9.9": "sha512-1g+6jLQvaIuB4zwvHL7yrXuXcWZwDsCtBX8bbWDqbvJSSr9nPiDDWTHNgwXR27iIcTTW7v3A57hDW9RYv2W4Yg==",
   "11.21.2": "sha512-7HPApk+AflMUavSseL1Pm6CnYqMIHk53x+KmuhqmTDqPkjPMgxIpTPcTqsE91EKNw4gFBJV9fnXiSdGm1DXq9A==",
@@ -35,23 +35,23 @@ export const npms = /** @type {Npm[]} */ (Object.keys(NPMS));
 /** @param {Npm} version */
 const npmFolder = (version) => path.join(root, "target", "npm", version);
 
-/** Fetches those that are not there yet. @param {Npm[]} wanted */
+/** Downloads the missing ones. @param {Npm[]} wanted */
 export async function bringNpms(wanted) {
   for (const version of new Set(wanted)) {
     if (!existsSync(npmFolder(version))) await bringTarball(`npm@${version}`, NPMS[version], npmFolder(version));
   }
 }
 
-/** Whether an npm says that it runs on a host's Node. @param {Npm} npm @param {Host} host */
+/** Whether an npm supports a host's Node. @param {Npm} npm @param {Host} host */
 export const runsOn = (npm, host) => npm !== "12.2.0" || !host.name.endsWith("Node 20");
 
-/** This machine's platform, which the addon of the tests was built for. */
+/** This machine's platform, for which the tests' addon was built. */
 const here = platforms.find(({ name }) => name === platformTriple());
 
 /** A release: the main package and this platform's engine. @typedef {{ version: string, main: Packed, engine: Packed }} Release */
 
 /**
- * The release of this tree, with the engine that the tests use.
+ * The release of this tree, with the tests' engine.
  * @param {string} folder for the tarballs
  * @returns {Promise<Release>}
  */
@@ -63,8 +63,8 @@ export async function aRelease(folder) {
 }
 
 /**
- * A release that differs from another one in its version alone. The engine has its own compiled in: the package borrows this
- * tree's and gives it the other one.
+ * A release that differs from another only in its version. The engine's version is compiled in, so the package wraps this tree's engine and
+ * overrides it.
  * @param {string} folder for the tarballs
  * @param {Release} release
  * @param {string} version
@@ -79,8 +79,8 @@ export function aLaterRelease(folder, { main: { manifest, tarball } }, version) 
 }
 
 /**
- * An engine's package that is a module around this tree's, for tests which install engines without asking what is in them:
- * npm would spend most of its time on the bytes.
+ * An engine's package that wraps this tree's engine in a module, for tests that do not check its content: npm would spend most of its time
+ * on the bytes.
  * @param {string} folder for the tarball
  * @param {string} version
  */
@@ -93,11 +93,10 @@ export function aBorrowedEngine(folder, version) {
 }
 
 /**
- * A package as npm packs it, but not compressed, which takes seconds for an engine. That npm packs all of it is for
- * packing.test.mjs to say.
+ * Packs like npm but without compression, which takes seconds for an engine. packing.test.mjs tests npm's own packing.
  * @param {Record<string, any>} manifest
  * @param {string} folder for the tarball
- * @param {(stage: string) => void} fill puts everything else beside it
+ * @param {(stage: string) => void} fill adds all other files
  * @returns {Packed}
  */
 function wrap(manifest, folder, fill) {
@@ -123,7 +122,7 @@ function tar(action, file, cwd, ...rest) {
 }
 
 /**
- * A project whose Pi installs from a registry by an npm.
+ * A project whose Pi installs from a registry with an npm.
  * @param {TestContext} t
  * @param {{ host: Host, npm: Npm, registry: Registry, usual: string }} options `usual`: the project's name
  */
@@ -132,7 +131,7 @@ export async function aUser(t, { host, npm, registry, usual }) {
   const folder = path.dirname(project.agentDir);
   const [bin, temporary, home] = [path.join(folder, "bin"), path.join(folder, "tmp"), path.join(project.agentDir, "home")];
   for (const made of [bin, temporary, home]) mkdirSync(made, { recursive: true });
-  // Pi keeps what it has translated of an extension where it always does, by the extension's path.
+  // Pi caches a compiled extension in one place, by its path.
   const translated = path.join(os.tmpdir(), "jiti");
   mkdirSync(translated, { recursive: true });
   symlinkSync(translated, path.join(temporary, "jiti"), "junction");
@@ -141,13 +140,13 @@ export async function aUser(t, { host, npm, registry, usual }) {
   else writeFileSync(path.join(bin, "npm"), `#!/bin/sh\nexec "${host.node}" "${cli}" "$@"\n`, { mode: 0o755 });
   const settings = { registry: registry.url, prefix: path.join(folder, "global"), cache: path.join(folder, "cache") };
   const lines = Object.entries({ ...settings, "update-notifier": false }).map(([name, value]) => `${name}=${value}\n`);
-  /** The user's settings of npm. @param {string} more lines */
+  /** The user's npm settings. @param {string} more lines */
   const npmrc = (more) => writeFileSync(path.join(home, ".npmrc"), lines.join("") + more);
   npmrc("");
-  // Pi is to reach for the registry, and for nothing else: there is nothing else on this machine's loopback.
+  // Pi must only reach the registry: nothing else runs on this machine's loopback.
   project.env = { PATH: [bin, process.env.PATH].join(path.delimiter), TMPDIR: temporary, PI_OFFLINE: "" };
 
-  /** One of Pi's own commands, such as `install`. @param {...string} args @returns {Promise<string>} what it printed */
+  /** Runs one of Pi's commands, such as `install`. @param {...string} args @returns {Promise<string>} its output */
   const pi = async (...args) => {
     const { agentDir, cwd, env } = project;
     const { code, stdout, stderr } = await runPi(args, { agentDir, cwd, env, node: host.node, pi: host.pi });
@@ -157,7 +156,7 @@ export async function aUser(t, { host, npm, registry, usual }) {
   return { project, pi, home, npmrc };
 }
 
-/** Where Pi has installed the package, and nothing where it has not. @param {string} list what `pi list` prints */
+/** The folder of the installed package; undefined if it is not installed. @param {string} list the output of `pi list` */
 export function placeIn(list) {
   return list.split("\n").map((line) => line.trim()).find((line) => path.isAbsolute(line) && line.endsWith(PACKAGE));
 }

@@ -1,7 +1,7 @@
 /**
- * Pis that are killed at random moments, while several of them write to one project: two in rpc mode that talk, run commands
- * and compact, and a visitor in print mode who comes and goes, at times with a session that was never stored. After each kill
- * those that died start again, at times to be killed at once, and then everything must be there.
+ * Kills Pis at random moments while several of them write to one project: two in rpc mode that talk, run commands and compact, and a
+ * visitor in print mode that comes and goes, sometimes with a session that was never stored. After each kill the dead ones start again,
+ * sometimes to be killed at once, and then everything must be stored.
  */
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -17,16 +17,16 @@ import { copyDatabases } from "./store.mjs";
 /** @typedef {import("./project.mjs").Pi} Pi */
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** How long the Pis work at most before some of them are killed. */
+/** The longest time that Pis work before some are killed. */
 const WORK_MS = 900;
-/** How long one that starts again is left alone at most when it is to be killed in that. */
+/** The longest time before a restarting one is killed. */
 const START_MS = 500;
 
-/** Pi compacts beyond 6,000 of 200,000 tokens, and summaries are written ahead well before that, so that kills fall into both. */
+/** Pi compacts beyond 6,000 of 200,000 tokens, and work ahead starts well before that, so that kills hit both. */
 const AHEAD = { lcm: { compactionModels: ["demo/demo-model"], leafChunkTokens: 500 }, compaction: { reserveTokens: 194_000, keepRecentTokens: 200 } };
 
 /**
- * A kill: who died, and what each of them was doing.
+ * A kill: each victim and what it was doing.
  * @typedef {string[]} Kill
  */
 
@@ -94,7 +94,7 @@ async function assertAllThere(project, workers, stored) {
   assert.match(await doctor(open), /\n\nEverything is in order\.$/);
 }
 
-/** What is stored now, read from a copy: it is for Pi to find what a kill left behind. @param {Project} project */
+/** The current store, read from a copy: Pi itself must recover from a kill. @param {Project} project */
 function copyOf(project) {
   const folder = mkdtempSync(path.join(os.tmpdir(), "lcm-copy-"));
   copyDatabases(project.storeDir, folder);
@@ -117,9 +117,9 @@ function answer(request, random) {
   return { toolCalls: calls, delayMs };
 }
 
-/** Someone who works with Pi, and may be killed in it. */
+/** A user who works with Pi, and may be killed. */
 class Worker {
-  /** What it is doing. */
+  /** The current activity. */
   moment = "idle";
   /** @type {Pi | undefined} */
   pi;
@@ -146,7 +146,7 @@ class Worker {
     return history.write(this.project.sessionDir);
   }
 
-  /** Does one thing after the other, until it is killed or may rest. */
+  /** Works step by step until it is killed or may rest. */
   async work() {
     this.resting = this.dead = false;
     while (!this.resting && !this.dead) {
@@ -159,11 +159,11 @@ class Worker {
     this.moment = "idle";
   }
 
-  /** One thing. */
+  /** One step. */
   async step() {}
-  /** Starts, and is there when everything is stored. */
+  /** Starts, and waits until everything is stored. */
   async begin() {}
-  /** Starts, and nobody waits for it. */
+  /** Starts without waiting. */
   startAgain() {}
   async kill() {}
 
@@ -214,13 +214,13 @@ class Resident extends Worker {
   async kill() {
     this.dead = true;
     await this.pi?.kill("SIGKILL");
-    // Of the line that it was writing to stdout there may be half.
+    // The last line on stdout may be incomplete.
     if (this.pi?.nonJson.at(-1)?.startsWith("{")) this.pi.nonJson.pop();
   }
 }
 
 /**
- * Pi 0.74.2 may compact in print mode after it has told extensions to end, and only the next start stores that.
+ * Pi 0.74.2 may compact in print mode after it has told extensions to end; only the next start stores that.
  * @param {Project} project
  */
 const staysSmall = ({ host }) => host?.version === "0.74.2";
@@ -272,7 +272,7 @@ class Visitor extends Worker {
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
- * Numbers from 0 to 1 that look random (mulberry32).
+ * Pseudorandom numbers from 0 to 1 (mulberry32).
  * @param {number} seed
  * @returns {() => number}
  */

@@ -1,7 +1,6 @@
 /**
- * A table of what was tried where: a row for each host and mode, a column for each moment of a session's life, and in each
- * cell how it went. A cell that was not tried holds the number of the reason, which stands below; one that was not reached,
- * because of a failure before it, a dash.
+ * A table of test results: a row for each host and mode, a column for each step of a session's life. A cell that did not run has the number
+ * of its reason, which is below the table; a cell that was not reached because of an earlier failure has a dash.
  */
 
 export class Matrix {
@@ -16,7 +15,7 @@ export class Matrix {
     this.#columns = columns;
   }
 
-  /** Rows stand in the order in which they are first named. @param {string} row */
+  /** Rows are in the order in which they are first named. @param {string} row */
   begin(row) {
     this.#cells(row);
   }

@@ -1,4 +1,4 @@
-/** Clients of `pi-lcm mcp`: the official one, and one that says whatever a test wants on stdin. */
+/** Clients of `pi-lcm mcp`: the official one, and one that sends any input on stdin. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { pathToFileURL } from "node:url";
@@ -10,18 +10,17 @@ import { environmentOf, program } from "./cli.mjs";
 
 /** @typedef {import("./cli.mjs").Shell} Shell */
 
-/** Variables that are set. @param {Shell} shell */
+/** The variables that are set. @param {Shell} shell */
 const environment = (shell) => /** @type {Record<string, string>} */ (Object.fromEntries(Object.entries(environmentOf(shell)).filter(([, value]) => value !== undefined)));
 
 /**
- * The official client, connected to a server of its own. It must have been understood: whatever else comes on stdout, and
- * anything on stderr, fails the test.
+ * The official client, connected to a new server. Any other text on stdout, or anything on stderr, fails the test.
  * @param {import("node:test").TestContext} t
  * @param {Shell} shell
  * @param {object} [how]
  * @param {string[]} [how.args] of `pi-lcm mcp`
- * @param {string} [how.version] of the protocol that it asks for, instead of its newest
- * @param {string[]} [how.roots] folders that it works in; may be changed
+ * @param {string} [how.version] of the protocol to request, instead of the newest
+ * @param {string[]} [how.roots] the client's folders; may be changed
  */
 export async function connect(t, shell, { args = [], version, roots } = {}) {
   const transport = new StdioClientTransport({ command: node22, args: [program, "mcp", ...args], cwd: shell.cwd, env: environment(shell), stderr: "pipe" });
@@ -72,7 +71,7 @@ export async function told(client, name, args) {
 }
 
 /**
- * A server that is told lines, and what came of it at its end.
+ * A server that gets lines, and its output at the end.
  * @param {import("node:test").TestContext} t
  * @param {Shell} shell
  * @param {...string} args of `pi-lcm mcp`
@@ -89,9 +88,9 @@ export function start(t, shell, ...args) {
     child,
     /** @param {...(object | string)} messages */
     say: (...messages) => child.stdin.write(messages.map((message) => `${typeof message === "string" ? message : JSON.stringify(message)}\n`).join("")),
-    /** Everything that it said, which must be the protocol and nothing else. */
+    /** Everything on stdout, which must be only the protocol. */
     heard: () => stdout.split("\n").slice(0, -1).map((line) => JSON.parse(line)),
-    /** How it ended, and what it left on stderr. */
+    /** The exit code, and the text on stderr. */
     end: async () => ({ code: await ended, stderr }),
   };
 }
@@ -99,5 +98,5 @@ export function start(t, shell, ...args) {
 /** @param {number} id @param {string} method @param {object} [params] */
 export const request = (id, method, params = {}) => ({ jsonrpc: "2.0", id, method, params });
 
-/** What a client says first. @param {string} [protocolVersion] */
+/** A client's first request. @param {string} [protocolVersion] */
 export const initialize = (protocolVersion = "2025-11-25") => request(0, "initialize", { protocolVersion, capabilities: {}, clientInfo: { name: "raw", version: "1" } });

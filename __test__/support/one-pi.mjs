@@ -1,6 +1,4 @@
-/**
- * One project and one Pi that several tests share, each in its own session: starting Pi costs twenty times as much as a session.
- */
+/** One project and one Pi that several tests share, each with its own session: starting Pi costs twenty times as much as a session. */
 import { after } from "node:test";
 import { aProject } from "./project.mjs";
 
@@ -11,13 +9,13 @@ import { aProject } from "./project.mjs";
 /** @type {OnePi[]} */
 const all = [];
 
-// With the file, not with a suite: Node does not count a suite that fails only here.
+// After the file, not a suite: Node does not count a suite that fails only here.
 after(async () => {
   const ends = await Promise.allSettled(all.map((one) => one.end()));
   for (const end of ends) if (end.status === "rejected") throw end.reason;
 });
 
-/** It ends with the test file. */
+/** Ends with the test file. */
 export class OnePi {
   /** @type {Promise<Project> | undefined} */
   #project;
@@ -34,13 +32,13 @@ export class OnePi {
   }
 
   project() {
-    // It lasts longer than any one test.
+    // It outlives a single test.
     const context = /** @type {any} */ ({ after: (/** @type {() => unknown} */ end) => this.#ends.push(end) });
     return (this.#project ??= aProject(context, this.options));
   }
 
   /**
-   * A past that no other session has, not even its beginning: what sessions have in common is stored once.
+   * A history that shares nothing with other sessions, not even its beginning: shared messages are stored once.
    * @param {number} exchanges
    */
   async past(exchanges) {
@@ -53,7 +51,7 @@ export class OnePi {
     return history;
   }
 
-  /** Pi in a new session, or in one with a past. @param {History} [past] */
+  /** Pi in a new session, or in one with a history. @param {History} [past] */
   async sit(past) {
     const project = await this.project();
     if (!this.#pi) this.#pi = project.startPi(past ? ["--session", past.write(project.sessionDir)] : []);

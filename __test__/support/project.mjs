@@ -1,7 +1,7 @@
 /**
- * A project in a temporary folder with everything a test on the real Pi needs: Pi's agent folder, sessions, a store, and a
- * model server that plays the test's script. What was started is stopped after the test, and must have been silent: nothing
- * on stderr, nothing on stdout but Pi's own JSON.
+ * A project in a temporary folder with everything for a test on the real Pi: Pi's agent folder, sessions, a store, and a model server that
+ * plays the test's script. Every process is stopped after the test, and must have been silent: nothing on stderr, and only Pi's JSON on
+ * stdout.
  */
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
@@ -24,8 +24,8 @@ import { openTerminal } from "./terminal.mjs";
 /** @typedef {import("./terminal.mjs").Terminal} Terminal */
 
 /**
- * What the model says. Turns are answered in order, and with a constant text once there are no more; summaries as a short
- * text unless the test says otherwise.
+ * The model's replies. Turns are answered in order, and with a constant text once there are no more; summaries with a short text by
+ * default.
  * @typedef {object} Script
  * @property {(Reply | ((request: Received) => Reply | Promise<Reply>))[]} [turns]
  * @property {(request: Received) => Reply} [otherwise] instead of the constant text
@@ -58,13 +58,13 @@ export function temporaryFolder(t) {
 
 /** @param {string} [usual] */
 function makeFolder(usual) {
-  // Real: the store goes by the project's real path, and a system's temporary folder may be a link.
+  // The store uses the project's real path, and a system's temporary folder may be a link.
   const temporary = realpathSync(os.tmpdir());
   const folder = usual ? firstFree(path.join(temporary, `lcm-test-${usual}`)) : mkdtempSync(path.join(temporary, "lcm-test-"));
   return { folder, remove: () => rm(folder, { recursive: true, force: true, maxRetries: 3 }) };
 }
 
-/** Makes a folder, with a number behind its name where others have it. @param {string} wanted */
+/** Creates a folder, with a number appended to its name if it exists. @param {string} wanted */
 function firstFree(wanted, number = 0) {
   const folder = number === 0 ? wanted : `${wanted}-${number}`;
   try {
@@ -113,7 +113,7 @@ export class Project {
    * @param {object} made
    * @param {string} made.folder
    * @param {import("../../demo/model-server.mjs").ModelServer} made.server
-   * @param {Script} made.script may be changed as the test goes on
+   * @param {Script} made.script may be changed during the test
    * @param {Host} [made.host]
    * @param {string[]} made.extensions
    */
@@ -128,12 +128,12 @@ export class Project {
     this.storeDir = path.join(folder, "store");
   }
 
-  /** Requests of the agent, in order. */
+  /** The agent's requests, in order. */
   get turns() {
     return this.server.requests.filter(({ kind }) => kind === "turn");
   }
 
-  /** Requests of the summarizer, in order. */
+  /** The summarizer's requests, in order. */
   get summaryCalls() {
     return this.server.requests.filter(({ kind }) => kind === "summary");
   }
@@ -141,7 +141,7 @@ export class Project {
   /** The agent's last request. */
   get lastTurn() {
     const last = this.turns.at(-1);
-    assert.ok(last, "the agent has asked the model");
+    assert.ok(last, "the agent has called the model");
     return last;
   }
 
@@ -149,7 +149,7 @@ export class Project {
    * Starts Pi in rpc mode.
    * @param {string[]} [args]
    * @param {string | null} [loading] another extension than ours, or none
-   * @param {import("../../demo/rpc.mjs").OnDialog} [onDialog] how it is answered when it asks
+   * @param {import("../../demo/rpc.mjs").OnDialog} [onDialog] answers its questions
    */
   startPi(args = [], loading, onDialog) {
     const idle = this.host?.version === "0.74.2" ? "agent_end" : undefined;
@@ -170,7 +170,7 @@ export class Project {
     return terminal;
   }
 
-  /** Stops every Pi that was started, and looks whether they were silent. */
+  /** Stops every started Pi, and asserts that they were silent. */
   async stopAll() {
     await Promise.all([...this.#started, ...this.#terminals].map((pi) => pi.stop()));
     const ours = (/** @type {string} */ stderr) => stderr.split("\n").filter((line) => !this.noise.test(line)).join("\n");
@@ -179,7 +179,7 @@ export class Project {
   }
 
   /**
-   * Runs Pi to its end, as `pi -p` does.
+   * Runs Pi until it ends, as `pi -p` does.
    * @param {string[]} args
    * @param {object} [options]
    * @param {(child: import("node:child_process").ChildProcess) => void} [options.onStart]
@@ -197,21 +197,20 @@ export class Project {
     return extensions.flatMap((file) => ["-e", file]);
   }
 
-  /** A history to prepare a session file with. @param {string} [id] */
+  /** A history for a session file. @param {string} [id] */
   history(id) {
     return new History({ cwd: this.cwd, id });
   }
 
-  /** Changes Pi's settings, for the sessions that begin or are taken up from now on. @param {Record<string, unknown>} changed */
+  /** Changes Pi's settings, for sessions that start or are resumed from now on. @param {Record<string, unknown>} changed */
   configure(changed) {
     const file = path.join(this.agentDir, "settings.json");
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, "utf8")), ...changed }));
   }
 
   /**
-   * Lets our settings say where the store is, so that the sessions of one Pi can have a store each: for Pis that start, and for
-   * sessions that begin or are taken up, from now on.
-   * @param {string} name of a folder beside Pi's settings
+   * Sets the store's folder in our settings, so that each session of one Pi can have its own: for Pis and sessions that start from now on.
+   * @param {string} name of a folder next to Pi's settings
    * @param {object} [lcm] our other settings
    */
   storeIn(name, lcm = {}) {
@@ -221,10 +220,10 @@ export class Project {
   }
 
   /**
-   * Lets a Pi that is there take up a session, which costs a twentieth of another start. What was scripted, asked and told
-   * before is forgotten, so that each session is looked at by itself.
+   * Lets a running Pi resume a session, which takes a twentieth of a start. Forgets earlier scripts, requests and notifications, so that
+   * each session is checked separately.
    * @param {Pi} pi
-   * @param {History} history with an id of its own
+   * @param {History} history with a unique id
    * @returns {Promise<string>} its file
    */
   async takeUp(pi, history) {
@@ -237,7 +236,7 @@ export class Project {
   }
 
   /**
-   * The session file that Pi has open, or the only one there is.
+   * The session file that Pi has open, or the only one.
    * @param {Pi} [pi]
    */
   async session(pi) {
@@ -253,10 +252,10 @@ export class Project {
   }
 
   /**
-   * Asks the store something.
+   * Reads from the store.
    * @template T
    * @param {(store: Store) => T} question
-   * @param {string} [name] of the database, where there are several
+   * @param {string} [name] of the database, if there are several
    * @returns {T}
    */
   inStore(question, name) {
@@ -282,7 +281,7 @@ function playing(script) {
   return async (request) => {
     if (request.kind === "summary") {
       const reply = (await script.summary?.(request)) ?? { text: `Summary ${request.index}\nWhat happened was summarized.` };
-      // Within the session an answer is known by its last line.
+      // Within the session, the last line identifies an answer.
       return request.isInSession && reply.text ? { ...reply, text: `${reply.text}\nExpand for details about: all of it` } : reply;
     }
     const next = script.turns?.shift() ?? script.otherwise?.(request) ?? { text: "Understood." };
@@ -291,14 +290,14 @@ function playing(script) {
 }
 
 /**
- * Waits until a check no longer throws: what was handed over is written on another thread, a moment later.
+ * Waits until a check no longer throws: another thread writes entries a moment later.
  * @template T
  * @param {() => T | Promise<T>} check
  * @param {number} [timeoutMs] after which the check's own failure is the test's
  * @returns {Promise<T>}
  */
 export async function eventually(check, timeoutMs = 120_000) {
-  // Looking takes time of the processor, which others wait for: at first often, then less.
+  // Checks take processor time from others: often at first, then less.
   for (let end = Date.now() + timeoutMs, rest = 20; ; rest = Math.min(rest * 1.5, 250)) {
     try {
       return await check();

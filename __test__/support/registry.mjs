@@ -1,6 +1,6 @@
 /**
- * An npm registry on loopback: it keeps what is published to it, and hands it out as long as the test runs. Of npm's protocol
- * it speaks what installing and publishing need.
+ * An npm registry on loopback: it keeps and serves published packages while the test runs. It has the parts of npm's protocol for
+ * installing and publishing.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { json } from "node:stream/consumers";
 import { integrityOf } from "../../scripts/tarballs.mjs";
 
 /**
- * Starts an empty one, which stops after the test.
+ * Starts an empty registry, which stops after the test.
  * @param {import("node:test").TestContext} t
  */
 export async function aRegistry(t) {
@@ -20,7 +20,7 @@ export async function aRegistry(t) {
 }
 
 class Registry {
-  /** What it has, by name and then by version. @type {Map<string, Map<string, { manifest: Record<string, any>, bytes: Buffer }>>} */
+  /** The packages, by name and version. @type {Map<string, Map<string, { manifest: Record<string, any>, bytes: Buffer }>>} */
   #packages = new Map();
   /** Names and versions in the order they were published. @type {string[]} */
   published = [];
@@ -45,7 +45,7 @@ class Registry {
     return new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Puts a package in that was packed. @param {...import("../../scripts/pack.mjs").Packed} packed */
+  /** Adds packed packages. @param {...import("../../scripts/pack.mjs").Packed} packed */
   add(...packed) {
     for (const { manifest, tarball } of packed) this.#keep(manifest, readFileSync(tarball));
   }
@@ -74,7 +74,7 @@ class Registry {
     return asked ? { body: asked.bytes } : { status: 404, body: "" };
   }
 
-  /** What `npm publish` sends: the manifest, and the tarball as text. @param {any} document */
+  /** Takes the request of `npm publish`: the manifest, and the tarball as text. @param {any} document */
   #take({ versions, _attachments: attachments }) {
     const [manifest] = /** @type {any[]} */ (Object.values(versions));
     const [tarball] = /** @type {any[]} */ (Object.values(attachments));

@@ -1,22 +1,22 @@
-/** Compares requests as bytes, the way a provider's prompt cache does. */
+/** Compares requests byte by byte, as a provider's prompt cache does. */
 import assert from "node:assert/strict";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
 /**
- * The request's messages, system prompt included, as the bytes that were sent.
+ * The request's messages, including the system prompt, as the bytes that were sent.
  * @param {Received} request
- * @returns {string} without the closing bracket, so that what follows on it begins with it
+ * @returns {string} without the closing bracket, so that a longer request begins with it
  */
 export function sentMessages({ raw, body }) {
   const messages = JSON.stringify(body.messages);
-  // Parsing and writing again gives the same bytes, or the comparison would be one of something else.
-  assert.ok(raw.includes(`"messages":${messages}`), "the messages stand in the request as JSON.stringify writes them");
+  // Parsing and serializing gives the same bytes; otherwise the comparison would be wrong.
+  assert.ok(raw.includes(`"messages":${messages}`), "the request has the messages as JSON.stringify writes them");
   return messages.slice(0, -1);
 }
 
 /**
- * Each request begins with all of the one before it.
+ * Asserts that each request begins with all of the one before it.
  * @param {Received[]} requests
  */
 export function assertGrowing(requests) {

@@ -1,9 +1,9 @@
 /**
- * The four ways to sit at Pi (print, json, rpc, TUI) behind one face, so that what a test does reads the same for each.
+ * The four modes of Pi (print, json, rpc, TUI) behind one interface, so that tests read the same for each.
  *
- * A test says things and acts (`/new`, `/fork`, …). Print and json get all of it as arguments of one run; rpc and TUI do
- * one thing after the other, by Pi's own commands and keys where there are any, else by those of `acting.mjs`. After each
- * thing said or done the footer must be there again, where there is one.
+ * A test sends messages and acts (`/new`, `/fork`, …). Print and json mode get everything as arguments of one run; rpc and the TUI do one
+ * step after the other, by Pi's own commands and keys or by those of `acting.mjs`. After each step, the footer must be back if there is
+ * one.
  */
 import assert from "node:assert/strict";
 import { eventually } from "./project.mjs";
@@ -16,12 +16,11 @@ import { jsonOf } from "./session-file.mjs";
 /** @typedef {"new" | "fork" | "clone" | "tree" | "tree-summary" | "reload" | "switch" | "compact"} Action */
 
 /**
- * Something said to the model, or something done; `which` is the text of the entry it is done to, and for a switch the
- * session.
+ * A message to the model, or an action; `which` is the text of the entry it applies to, and for a switch the session.
  * @typedef {{ say: string } | { act: Action, which?: string | SessionFile }} Step
  */
 
-/** What the model answers to a text, so that a screen shows which one was answered. @param {string} text */
+/** The model's answer to a text, so that a screen shows which text was answered. @param {string} text */
 export const heard = (text) => `Heard: ${text}`;
 
 /** @typedef {"print" | "json" | "rpc" | "TUI"} Mode */
@@ -41,20 +40,20 @@ export function seatAt(mode, project) {
 
 /** @typedef {RunSeat | RpcSeat | TerminalSeat} Seat */
 
-/** What the session's footer has to count. @param {SessionFile} session */
+/** The number of messages in the session's footer. @param {SessionFile} session */
 function countOf({ entries }) {
   return entries.filter((entry) => jsonOf(entry) !== null && entry.message?.role !== "system").length;
 }
 
 /**
- * The one session in which the user said this.
+ * The only session in which the user sent this text.
  * @param {Project} project
  * @param {string} text
  */
 export function sessionSaying(project, text) {
   const [found, ...others] = project.sessions().filter(({ entries }) => entries.some((entry) => saidBy(entry, "user") === text));
-  assert.ok(found, `"${text}" stands in a session file`);
-  assert.deepEqual(others, [], `"${text}" stands in one session file`);
+  assert.ok(found, `"${text}" is in a session file`);
+  assert.deepEqual(others, [], `"${text}" is in only one session file`);
   return found;
 }
 
@@ -69,7 +68,7 @@ export function saidBy({ message }, role) {
   return message.content.find((/** @type {any} */ block) => block.type === "text")?.text;
 }
 
-/** Print and json mode: each turn at the seat is a run of its own. */
+/** Print and json mode: each turn is a separate run. */
 class RunSeat {
   interactive = false;
   /** @type {string[]} */
@@ -97,7 +96,7 @@ class RunSeat {
   }
 
   /**
-   * Says something, and then something to which no answer comes before the signal does.
+   * Sends a message, and then another that gets the signal before an answer.
    * @param {string} said
    * @param {string} unanswered
    * @param {NodeJS.Signals} signal
@@ -109,7 +108,7 @@ class RunSeat {
     let child;
     const run = this.project.runPi(this.#line([{ say: said }, { say: unanswered }]), {
       onStart: (started) => (child = started),
-      // So Pi 1.5.2 takes leave in print mode, with or without us.
+      // Pi 1.5.2 writes this when it is stopped in print mode, with or without the extension.
       lastWords: "Request aborted\n",
     });
     await eventually(() => assert.equal(this.project.turns.length, asked + 2));
@@ -138,7 +137,7 @@ class RunSeat {
       return;
     }
     const last = steps.at(-1);
-    assert.ok(last && "say" in last, "a run ends with something said");
+    assert.ok(last && "say" in last, "a run ends with a message");
     const report = steps.some((step) => "act" in step && step.act === "compact") ? "LCM: \\d+ messages in [^\\n]*\\n" : "";
     assert.match(stdout, new RegExp(`^${report}${heard(last.say)}\\n$`));
   }
@@ -177,7 +176,7 @@ class RpcSeat {
         await this.pi.waitFor(() => this.pi.status("lcm")?.startsWith(`LCM: ${count} msgs`));
       } else {
         await this.#act(step.act, step.which);
-        // Within a session the footer is drawn only when its words change.
+        // Within a session the footer is only redrawn when its text changes.
         if (!step.act.startsWith("tree")) await this.#footerSince(from);
       }
     }
@@ -230,7 +229,7 @@ class RpcSeat {
   }
 }
 
-/** By what the TUI says that it has done a thing. */
+/** The TUI's message after each action. */
 const DONE = {
   new: "New session started",
   fork: "Forked to new session",
@@ -321,7 +320,7 @@ class TerminalSeat {
       await this.#shows("Fork from Message");
       await this.#selected(String(which));
       terminal.press("enter");
-      // The text of the message is in the editor now; this empties it.
+      // The message's text is in the editor now; this empties it.
       await this.#shows(DONE.fork);
       terminal.press("ctrl+c");
     }
@@ -333,7 +332,7 @@ class TerminalSeat {
       await this.#shows("Summarize branch?");
       if (act === "tree-summary") {
         terminal.press("down");
-        await terminal.waitFor((screen) => /→ Summarize$/m.test(screen), "the choice with a summary");
+        await terminal.waitFor((screen) => /→ Summarize$/m.test(screen), "the option with a summary");
       }
       terminal.press("enter");
       await terminal.waitFor((screen) => !screen.includes("Summarize branch?"), "the choice is made");
@@ -343,16 +342,16 @@ class TerminalSeat {
       const { entries } = /** @type {SessionFile} */ (which);
       const first = entries.map((entry) => saidBy(entry, "user")).find(Boolean) ?? "";
       terminal.type(first);
-      // A list that is filled after the search was typed keeps its place, which may be another session's.
-      const stands = () => terminal.waitFor((screen) => /^\s*›/m.test(screen), "the list is there").then(() => this.#selected(first, 2000));
+      // If a list is filled after the search was typed, the selection may be on another session.
+      const stands = () => terminal.waitFor((screen) => /^\s*›/m.test(screen), "the list is shown").then(() => this.#selected(first, 2000));
       await stands().catch(() => (terminal.press("up"), stands())).catch(() => (terminal.press("up"), this.#selected(first)));
       terminal.press("enter");
     }
   }
 
-  /** The line a list stands at. @param {string} text @param {number} [timeoutMs] */
+  /** The list's selected line. @param {string} text @param {number} [timeoutMs] */
   async #selected(text, timeoutMs) {
-    await this.terminal.waitFor((screen) => screen.split("\n").some((line) => /^\s*›/.test(line) && line.includes(text)), `the list stands at "${text}"`, timeoutMs);
+    await this.terminal.waitFor((screen) => screen.split("\n").some((line) => /^\s*›/.test(line) && line.includes(text)), `the selection is "${text}"`, timeoutMs);
   }
 }
 

@@ -1,13 +1,13 @@
 /**
- * Pi's session files, as the tests see them: the truth that the store and the block are compared with.
+ * Pi's session files, as the reference for the store and the block.
  *
- * Reading goes by Pi's docs/session-format.md alone and shares no code with the engine, or the tests would only prove that
- * it agrees with itself.
+ * The reader follows only Pi's docs/session-format.md and shares no code with the engine; otherwise the tests would compare the engine with
+ * itself.
  */
 import { readFileSync } from "node:fs";
 
 /**
- * A line of a session file below the header.
+ * A line of a session file after the header.
  * @typedef {any} Entry
  */
 
@@ -37,8 +37,8 @@ export class SessionFile {
   }
 
   /**
-   * Root to leaf.
-   * @param {string} [leaf] by default the file's last entry, which is where Pi opens it
+   * From root to leaf.
+   * @param {string} [leaf] by default the file's last entry, where Pi opens it
    */
   branch(leaf = this.entries.at(-1)?.id) {
     const byId = new Map(this.entries.map((entry) => [entry.id, entry]));
@@ -49,7 +49,7 @@ export class SessionFile {
   }
 
   /**
-   * The entries of a branch whose messages the model sees, or saw before they were compacted.
+   * The entries of a branch whose messages the model sees, or saw before a compaction.
    * @param {string} [leaf]
    */
   visible(leaf) {
@@ -59,7 +59,7 @@ export class SessionFile {
   }
 
   /**
-   * Ids of the visible messages that a compaction took out of the model's sight.
+   * Ids of the visible messages that a compaction replaced.
    * @param {Entry} [compaction]
    * @returns {string[]}
    */
@@ -69,7 +69,7 @@ export class SessionFile {
   }
 
   /**
-   * The messages that a compaction left as they were.
+   * The messages that a compaction kept raw.
    * @param {Entry} [compaction]
    * @returns {Entry[]}
    */
@@ -92,7 +92,7 @@ function isConversation(entry) {
 }
 
 /**
- * The exact JSON that the store has to keep for an entry, or null where it shows no message.
+ * The exact JSON that the store must keep for an entry; null if it shows no message.
  * @param {Entry} entry
  */
 export function jsonOf(entry) {

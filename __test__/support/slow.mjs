@@ -1,6 +1,6 @@
 /**
- * An extension that takes its time over each message, as one that asks a server would: what Pi does not wait for then
- * happens late, in print mode on some Pis after the session was shut down.
+ * An extension with slow message handlers, like one that calls a server: work that Pi does not wait for happens late, in print mode on some
+ * Pis even after the session's shutdown.
  */
 import { appendFileSync } from "node:fs";
 import path from "node:path";
@@ -17,7 +17,7 @@ export default function slow(pi) {
   pi.on("session_shutdown", () => note("session_shutdown"));
 }
 
-/** The file in which it notes what it was told, one event a line. @param {string} agentDir */
+/** The file for its log of events, one per line. @param {string} agentDir */
 export const notesIn = (agentDir) => path.join(agentDir, "events.txt");
 
 /** @param {string} event */

@@ -1,7 +1,7 @@
 /**
- * Looks into the store behind the engine's back: what a test claims of it is read from the tables themselves. And holds its lock.
+ * Reads the store without the engine: tests check the tables themselves. It can also hold the store's lock.
  *
- * Coverage above all is computed here anew, from the edges down to the messages, and not taken from any counter.
+ * In particular it computes coverage from the edges to the messages, and not from any counter.
  */
 import { existsSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -10,10 +10,10 @@ import { root } from "../../scripts/paths.mjs";
 
 const sqlite = await withoutWarning();
 
-/** How long a test waits for a lock that a Pi has. */
+/** How long a test waits for a lock that Pi holds. */
 const LOCKED_MS = 10_000;
 
-/** A database a test opens itself, beside a Pi that may be writing in it at that very moment. */
+/** A database that a test opens while Pi may be writing to it. */
 export class DatabaseSync extends sqlite.DatabaseSync {
   /**
    * @param {string} file
@@ -24,10 +24,10 @@ export class DatabaseSync extends sqlite.DatabaseSync {
   }
 }
 
-/** What messages are packed with. */
+/** The compression dictionary of messages. */
 const dictionary = readFileSync(path.join(root, "src", "store", "messages", "messages.dictionary"));
 
-/** How the column `codec` says a message's JSON lies in its row. @type {Record<number, (stored: Buffer) => Buffer>} */
+/** How to decode a message's JSON, by the column `codec`. @type {Record<number, (stored: Buffer) => Buffer>} */
 const CODECS = {
   0: (stored) => stored,
   1: (stored) => zstdDecompressSync(stored),
@@ -39,7 +39,7 @@ const CODECS = {
  * @typedef {object} StoredEntry
  * @property {string} id Pi's
  * @property {string | null} parentId Pi's
- * @property {string | null} json of the message it shows
+ * @property {string | null} json of its message
  */
 
 export class Store {
@@ -89,10 +89,10 @@ export class Store {
   }
 
   /**
-   * The session's entries whose messages lie under these summaries, by the edges, in the order of the edges.
+   * The session's entries whose messages are under these summaries, by the edges, in the order of the edges.
    * @param {string} sessionId
-   * @param {string[]} handles short ids, as the block shows them
-   * @returns {string[]} Pi's entry ids; a message that two of them cover comes twice
+   * @param {string[]} handles short ids, as in the block
+   * @returns {string[]} Pi's entry ids; a message covered twice is listed twice
    */
   entriesUnder(sessionId, handles) {
     const shown = new Map(
@@ -125,7 +125,7 @@ export class Store {
   }
 
   /**
-   * What lies packed beside a summary's text: its coding, a byte, its length, four of them, and JSON.
+   * The packed data next to a summary's text: a byte for its coding, four for its length, and JSON.
    * @param {Uint8Array | null} column `summaries.beside`
    * @returns {{ quotes?: any[], files?: any, usage?: any }}
    */
@@ -137,7 +137,7 @@ export class Store {
     return JSON.parse(json.toString("utf8"));
   }
 
-  /** Summaries that lack what makes them whole: there must be none, whatever was aborted or killed. */
+  /** Incomplete summaries: there must be none, whatever was aborted or killed. */
   brokenSummaries() {
     return this.rows(
       `SELECT s.id FROM summaries s
@@ -155,7 +155,7 @@ export class Store {
 const HELD_MS = 2_000;
 
 /**
- * Slows down whoever writes much into a database: after each write that gets through, the next must wait.
+ * Slows down a heavy writer of a database: after each successful write, the next one must wait.
  * @param {string} file
  * @param {number} [heldMs] how long
  * @returns {() => Promise<void>} ends it
@@ -195,8 +195,8 @@ export function databasesIn(dir) {
 }
 
 /**
- * Copies databases with their logs as they lie on the disk now, which is what a killed Pi leaves. Not with `copyFile`, which
- * never returns if the file shrinks meanwhile, as a log does when it is emptied: libuv waits for the rest.
+ * Copies databases with their logs as they are on the disk now, as after a kill. Not with `copyFile`, which never returns if the file
+ * shrinks meanwhile, as a truncated log does: libuv waits for the rest.
  * @param {string} from a folder
  * @param {string} to a folder
  */
@@ -205,7 +205,7 @@ export function copyDatabases(from, to) {
   for (const name of files) if (existsSync(path.join(from, name))) writeFileSync(path.join(to, name), readFileSync(path.join(from, name)));
 }
 
-/** Node 22 warns of its own sqlite module, once, while it is loaded; any other warning must still be seen. */
+/** Suppresses Node 22's single warning about its sqlite module; other warnings must stay visible. */
 async function withoutWarning() {
   const { emitWarning } = process;
   process.emitWarning = () => {};

@@ -1,8 +1,8 @@
 /**
- * Pi in a real terminal: a pseudo-terminal on one side, a terminal emulator on the other, and in between a test that types,
- * presses keys and reads the screen as a person would.
+ * Pi in a real terminal: a pseudo-terminal and a terminal emulator, between which a test types, presses keys and reads the screen like a
+ * user.
  *
- * Only stderr goes its own way, into a file: on the screen nobody could tell a stray line from what Pi draws.
+ * Only stderr goes to a file: on the screen a stray line would look like Pi's output.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,7 +11,7 @@ import { cleanEnvironment } from "../../demo/rpc.mjs";
 
 const require = createRequire(import.meta.url);
 
-/** What keys send. */
+/** The codes of keys. */
 const KEYS = {
   enter: "\r",
   escape: "\u001b",
@@ -26,12 +26,12 @@ const KEYS = {
 /** @typedef {keyof typeof KEYS} Key */
 
 const SIZE = { cols: 110, rows: 40 };
-/** Only a test that fails waits that long, however busy the machine is. */
+/** Only a failing test waits this long, however busy the machine is. */
 const WAIT_MS = 120_000;
-/** How long Pi may take to leave after it was told to. */
+/** How long Pi may take to exit after it was told to. */
 const LEAVE_MS = 60_000;
 
-/** Why there is no terminal on this platform, or undefined where there is one. */
+/** Why there is no terminal on this platform; undefined if there is one. */
 export const noTerminal = reasonAgainst();
 
 function reasonAgainst() {
@@ -76,7 +76,7 @@ export class Terminal {
 
   /**
    * @param {import("@lydell/node-pty").IPty} child
-   * @param {string} stderr the file it goes into
+   * @param {string} stderr the file for it
    * @param {{ cols: number, rows: number }} size
    */
   constructor(child, stderr, size) {
@@ -85,7 +85,7 @@ export class Terminal {
     this.#stderr = stderr;
     /** @type {import("@xterm/headless").Terminal} */
     this.#emulator = new Emulator({ ...size, scrollback: 5000, allowProposedApi: true });
-    // What a program asks of its terminal (its size, its colors, …) the emulator answers.
+    // The emulator answers a program's queries about its terminal (size, colors, …).
     this.#emulator.onData((answer) => this.#exited || child.write(answer));
     child.onData((output) => {
       this.#written += output;
@@ -102,12 +102,12 @@ export class Terminal {
     });
   }
 
-  /** The process id: the shell has given way to Pi. */
+  /** The process id: Pi has replaced the shell. */
   get pid() {
     return this.#child.pid;
   }
 
-  /** Resolves once Pi has ended, however that came about. */
+  /** Resolves once Pi has ended for any reason. */
   get exit() {
     return this.#exit;
   }
@@ -116,23 +116,23 @@ export class Terminal {
     return this.#exited;
   }
 
-  /** What Pi wrote to stderr so far. */
+  /** Pi's stderr so far. */
   get stderr() {
     return readFileSync(this.#stderr, "utf8");
   }
 
-  /** All that the terminal was given, byte for byte. */
+  /** All bytes that the terminal got. */
   get written() {
     return this.#written;
   }
 
-  /** The lines one sees now. */
+  /** The visible lines. */
   get screen() {
     const { baseY } = this.#emulator.buffer.active;
     return this.#lines(baseY, baseY + this.#emulator.rows);
   }
 
-  /** The same, with what one could scroll back to. */
+  /** The same with the scrollback. */
   get everything() {
     return this.#lines(0, this.#emulator.buffer.active.length);
   }
@@ -147,7 +147,7 @@ export class Terminal {
     for (const key of keys) this.#child.write(KEYS[key]);
   }
 
-  /** Makes the window narrower or wider; the program hears of it and draws anew. @param {number} cols */
+  /** Resizes the window; the program is notified and redraws. @param {number} cols */
   resize(cols) {
     const { rows } = this.#emulator;
     this.#emulator.resize(cols, rows);
@@ -155,8 +155,7 @@ export class Terminal {
   }
 
   /**
-   * Types a line and sends it off, once the editor shows it: an Enter that comes too early may find the editor empty, or a
-   * list of suggestions open.
+   * Types a line and sends it once the editor shows it: an earlier Enter may find the editor empty, or a list of suggestions open.
    * @param {string} line
    */
   async send(line) {
@@ -166,12 +165,12 @@ export class Terminal {
   }
 
   /**
-   * Waits until the screen shows something; it is looked at after each change.
+   * Waits until the screen shows something. Checks after each change.
    * @template T
    * @param {(screen: string) => T} predicate
-   * @param {string} what is awaited, for the failure
+   * @param {string} what is expected, for the error message
    * @param {number} [timeoutMs]
-   * @returns {Promise<T>} what the predicate gave
+   * @returns {Promise<T>} the predicate's result
    */
   waitFor(predicate, what, timeoutMs = WAIT_MS) {
     return new Promise((resolve, reject) => {
@@ -199,10 +198,10 @@ export class Terminal {
     return this.#exit;
   }
 
-  /** Makes sure that Pi is gone: by its own key, and if need be by force. */
+  /** Ends Pi: by its own key, and by force if needed. */
   async stop() {
     if (this.#exited) return this.#exit;
-    // Once clears the editor, the second time in an empty one leaves.
+    // One Ctrl+C clears the editor; a second one in an empty editor exits.
     this.press("ctrl+c", "ctrl+c", "ctrl+d");
     const timer = setTimeout(() => this.kill("SIGKILL"), LEAVE_MS);
     const exit = await this.#exit;

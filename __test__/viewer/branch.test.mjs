@@ -1,4 +1,4 @@
-/** A branch in the viewer, without a browser: what the model saw, what is hidden from it, and what the filter asks for. */
+/** A branch in the viewer, without a browser: what the model saw, what is hidden from it, and the filter. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Branch, hiddenBecause } from "../../viewer/branch.js";
@@ -9,7 +9,7 @@ import { exportedAll } from "./exporting.mjs";
 
 after(closeBrowser);
 
-/** A branch of these entries, one below the other. @param {any[]} entries @param {any[]} [summaries] */
+/** A branch of these entries, each below the one before. @param {any[]} entries @param {any[]} [summaries] */
 function branchOf(entries, summaries = []) {
   const lines = entries.map((entry, at) => {
     const said = ["message", "branch_summary", "custom_message"].includes(entry.type);
@@ -23,7 +23,7 @@ function branchOf(entries, summaries = []) {
 
 const user = (/** @type {string} */ content) => ({ type: "message", message: { role: "user", content } });
 
-test("after a compaction the model sees the block, what was kept, and what came until the next", () => {
+test("after a compaction the model sees the block, the kept messages, and new ones up to the next compaction", () => {
   const compaction = (/** @type {string | null} */ firstKeptEntryId) => ({ type: "compaction", summary: "block", firstKeptEntryId });
   const branch = branchOf([user("a"), user("b"), compaction("e1"), user("c"), compaction(null), user("d")]);
   const saw = [0, 1, 2].map((step) => {
@@ -37,7 +37,7 @@ test("after a compaction the model sees the block, what was kept, and what came 
   ]);
 });
 
-test("what is hidden from the model is told, and why", () => {
+test("hidden messages are marked with the reason", () => {
   const bash = { type: "message", message: { role: "bashExecution", command: "env", output: "KEY", excludeFromContext: true } };
   const stub = { content: "a stub", lcm: {} };
   const branch = branchOf([
@@ -56,7 +56,7 @@ test("what is hidden from the model is told, and why", () => {
   assert.deepEqual(why, ["hidden from the model by an edit", "shown to the model in another form", "kept from the model (!!)", pruned, pruned]);
 });
 
-test("a summary stands where its sources stand, and leads from a message up and down", () => {
+test("a summary is at the position of its sources and links up and down", () => {
   const leaf = { id: "l", handle: "s-l", depth: 0, sources: ["e0", "e1"], text: "leaf" };
   const elsewhere = { id: "x", handle: "s-x", depth: 0, sources: ["e1", "gone"], text: "of another branch" };
   const condensed = { id: "c", handle: "s-c", depth: 1, sources: ["l"], text: "condensed" };
@@ -66,7 +66,7 @@ test("a summary stands where its sources stand, and leads from a message up and 
   assert.deepEqual(branch.over(2), []);
 });
 
-test("every kind of content has words, and what is not known is shown as it is", () => {
+test("every kind of content has a text, and unknown content is shown raw", () => {
   const line = (/** @type {any} */ message) => ({ entry: { type: "message", message } });
   const call = { type: "toolCall", id: "1", name: "bash", arguments: { command: "ls" } };
   assert.equal(headline(line({ role: "assistant", content: [call] })), "→ bash ls");
@@ -75,17 +75,17 @@ test("every kind of content has words, and what is not known is shown as it is",
   assert.equal(headline(line({ role: "user", content: [] })), "(nothing)");
   assert.match(textOf(line({ role: "assistant", content: [{ type: "brandNew", secret: 42 }] })), /"secret": 42/);
   const [image] = partsOf(line({ role: "user", content: [{ type: "image", mimeType: "image/svg+xml", data: "PHN2Zz4=" }] }));
-  assert.equal(image.source, undefined, "a picture that could hold a script is none");
+  assert.equal(image.source, undefined, "an image type that could contain a script is not shown");
 });
 
-test("the filter reads words, phrases and what narrows it", () => {
+test("the filter parses words, phrases and restrictions", () => {
   const query = queryOf('two "as they stand" role:user tool:bash is:failed a+b');
   assert.deepEqual(query?.words.map(({ source }) => source), ["two", "as they stand", "a\\+b"]);
   assert.deepEqual([query?.speakers, query?.tools, query?.states], [["user"], ["bash"], ["failed"]]);
   assert.equal(queryOf("   "), null);
 });
 
-test("the sessions of a project are in one page, and each is read when it is chosen", { skip: noBrowser }, async (t) => {
+test("the sessions of a project are in one page, and each is loaded when it is selected", { skip: noBrowser }, async (t) => {
   const { file } = await exportedAll(t, [(history) => history.talk(3, { name: "first" }), (history) => history.talk(2, { name: "second" })]);
   const { page, close } = await open(file);
   assert.match((await texts(page, ".list .words")).join("\n"), /second0000x/);

@@ -1,6 +1,6 @@
 /**
- * A page in headless Chromium, opened from its file as by a double-click. What it asks of a network, what it says on the console and
- * what it throws is kept, and must be nothing.
+ * A page in headless Chromium, opened from its file like by a double-click. Its network requests, console messages and errors are recorded,
+ * and must be none.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 
 /** @typedef {import("puppeteer-core").Page} Page */
 
-/** Where systems put Chromium, or a browser made from it. */
+/** Where systems install Chromium, or a browser based on it. */
 const PLACES = [
   ...["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"].flatMap((name) => (process.env.PATH ?? "").split(path.delimiter).map((folder) => path.join(folder, name))),
   "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -32,7 +32,7 @@ function browser() {
 }
 
 async function launch() {
-  // Takes its time, and is for nothing where there is no browser.
+  // Loading it is slow, and useless without a browser.
   const { default: puppeteer } = await import("puppeteer-core");
   return puppeteer.launch({ executablePath, headless: true, args: [...(process.getuid?.() === 0 ? ["--no-sandbox"] : []), "--disable-gpu", "--force-color-profile=srgb", "--font-render-hinting=none"], env: { ...process.env, TZ: "UTC" } });
 }
@@ -43,7 +43,7 @@ export async function closeBrowser() {
 }
 
 /**
- * Opens a page and waits until it is there.
+ * Opens a page and waits until it is loaded.
  *
  * @param {string} file
  * @param {{ width?: number, height?: number, dark?: boolean, hash?: string }} [options]
@@ -66,9 +66,9 @@ export async function open(file, { width = 1280, height = 800, dark = false, has
     complaints,
     /** Closes it; it must have been silent. */
     close: async () => {
-      assert.deepEqual(complaints, [], "nothing is said on the console");
+      assert.deepEqual(complaints, [], "the console is empty");
       const outside = requests.filter((url) => !url.startsWith("data:") && url.split("#")[0] !== pathToFileURL(file).href);
-      assert.deepEqual(outside, [], "nothing is asked of a network");
+      assert.deepEqual(outside, [], "there are no network requests");
       await page.close();
     },
   };

@@ -1,7 +1,4 @@
-/**
- * The shipped session as somebody worked on it who compacted three times and once went back: put together in the real Pi, and exported
- * by it as a page.
- */
+/** The shipped session with three compactions and one step back: built in the real Pi, and exported by it as a page. */
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { startPi } from "../../demo/rpc.mjs";
@@ -9,14 +6,14 @@ import { PROMPTS } from "../../demo/script.mjs";
 import { makeWorld } from "../../demo/world.mjs";
 import { extension } from "../../scripts/paths.mjs";
 
-/** Where the work was interrupted by a compaction, in parts of the session. */
+/** The positions of the compactions, as parts of the session. */
 const COMPACTED_AT = [0.35, 0.62, 0.85];
 /** Small chunks, so that a session of this length has summaries of several depths. */
 const SETTINGS = { LCM_LEAF_CHUNK_TOKENS: "5000", LCM_CONDENSATION_THRESHOLD: "4" };
-/** What the demo's model costs for a token from the cache, dollars. */
+/** The demo model's price of a cached token in dollars. */
 const CACHED = 0.1e-6;
 
-/** The page. @returns {Promise<{ file: string, session: string, remove: () => Promise<void> }>} */
+/** The exported page. @returns {Promise<{ file: string, session: string, remove: () => Promise<void> }>} */
 export async function exportedDemo() {
   const world = await makeWorld();
   const [header, ...entries] = linesOf(world.session);
@@ -47,7 +44,7 @@ export async function exportedDemo() {
   return { file: path.join(world.project, "page.html"), session: world.session, remove: () => world.remove() };
 }
 
-/** A question that was asked, and not followed up. @param {string} parentId */
+/** A question that was not followed up. @param {string} parentId */
 function aside(parentId) {
   const at = { timestamp: "2026-11-04T10:02:11.000Z" };
   const usage = { input: 900, output: 80, cacheRead: 12_000, cacheWrite: 700, totalTokens: 13_680, cost: { input: 0.0009, output: 0.0003, cacheRead: 0.0012, cacheWrite: 0.0008, total: 0.0032 } };
@@ -66,7 +63,7 @@ function counted(entry, saved) {
   return { ...entry, message: { ...entry.message, usage: { ...usage, cacheRead: usage.cacheRead - less, totalTokens: usage.totalTokens - less, cost } } };
 }
 
-/** The next entry at which the user says something. @param {any[]} entries @param {number} from */
+/** The next entry with a message of the user. @param {any[]} entries @param {number} from */
 function nextQuestion(entries, from) {
   return entries.findIndex((entry, at) => at >= from && entry.message?.role === "user");
 }

@@ -1,4 +1,4 @@
-/** Sessions that were written as files, and the page that Pi makes of them. */
+/** Sessions that are written as files, and Pi's page of them. */
 import assert from "node:assert/strict";
 import path from "node:path";
 import { inSession } from "../commands/asking.mjs";

@@ -1,6 +1,6 @@
 /**
- * Hostile text in the viewer stays text. Sessions hold web pages, logs and attacks on whoever reads them; the page that shows
- * them runs none of it, and is told by its own content policy not to.
+ * Hostile text in the viewer stays text. Sessions contain web pages, logs and attacks on their reader; the page runs none of it, and its
+ * own content policy forbids it.
  */
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { exported } from "./exporting.mjs";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/** Each sets `window.pwned`, if anything of it is run. */
+/** Each sets `window.pwned` if any of it is run. */
 const ATTACKS = [
   "<script>window.pwned = 1</script>",
   "</script><script>window.pwned = 2</script>",
@@ -27,7 +27,7 @@ const ATTACKS = [
 describe("hostile content", { skip: noBrowser }, () => {
   after(closeBrowser);
 
-  test("stays the text that it is, wherever it stands", async (t) => {
+  test("stays text everywhere", async (t) => {
     const { file, session } = await exported(t, (history) => {
       for (const attack of ATTACKS) {
         history.user(attack, [{ type: "image", mimeType: 'image/png" onerror="window.pwned = 11', data: PIXEL }]);
@@ -45,7 +45,7 @@ describe("hostile content", { skip: noBrowser }, () => {
     const { page, close } = await open(file);
     assert.equal(await page.evaluate(() => document.compatMode), "CSS1Compat");
     for (const attack of ATTACKS) {
-      // The words of the message are there, character by character, once it is selected.
+      // The message's text is shown, character by character, once it is selected.
       await page.evaluate((words) => {
         const input = /** @type {HTMLInputElement} */ (document.querySelector("input"));
         input.value = `"${words.replaceAll('"', "").slice(0, 12)}" role:user`;
@@ -61,11 +61,11 @@ describe("hostile content", { skip: noBrowser }, () => {
     assert.equal(await page.evaluate(() => /** @type {any} */ (globalThis).pwned), undefined);
     assert.equal(await page.$$eval("script", (scripts) => scripts.filter(({ type }) => type !== "application/json").length), 1, "the viewer's own script is the only one");
     assert.equal(await page.$$eval("iframe, base, object, embed, svg, [onerror], [onload], a:not([href^='#'])", (found) => found.length), 0);
-    assert.equal(await page.$("img"), null, "what is no picture by its type is not drawn");
+    assert.equal(await page.$("img"), null, "a file without an image type is not drawn");
     await close();
   });
 
-  test("a message is drawn with each of its characters, and those that turn text around turn nothing around", async (t) => {
+  test("a message is drawn with all its characters, and direction characters have no effect", async (t) => {
     const words = ATTACKS.join("\n");
     const { file } = await exported(t, (history) => {
       history.user("begin");
@@ -79,7 +79,7 @@ describe("hostile content", { skip: noBrowser }, () => {
     assert.deepEqual(drawn, units(words));
     assert.ok((await page.$$eval(".control", (marks) => marks.map((mark) => mark.getAttribute("data-code")))).includes("U+202E"));
     assert.equal(await page.$eval(".control", (mark) => getComputedStyle(mark).unicodeBidi), "isolate");
-    assert.ok(!/[\u202e\u0000\u001b]/.test((await page.$$eval(".list .words", (rows) => rows.map((row) => row.textContent).join(" ")))), "no such character stands in the list");
+    assert.ok(!/[\u202e\u0000\u001b]/.test((await page.$$eval(".list .words", (rows) => rows.map((row) => row.textContent).join(" ")))), "the list has no such character");
     await page.type("input", "is:image");
     await page.waitForFunction(() => document.querySelector(".count")?.textContent?.startsWith("1 of"));
     await page.click(".list .row.c-user");
@@ -87,7 +87,7 @@ describe("hostile content", { skip: noBrowser }, () => {
     await close();
   });
 
-  test("no name turns anything around, wherever it stands", async (t) => {
+  test("direction characters in names have no effect anywhere", async (t) => {
     const turned = "\u202eeman\u202c \u001b[31mred\u001b[0m \u061cx\u0007";
     const { file } = await exported(t, (history) => {
       history.entry("session_info", { name: turned });
@@ -101,7 +101,7 @@ describe("hostile content", { skip: noBrowser }, () => {
       history.toolResult("call-1", turned, "a result");
     });
     const { page, close } = await open(file);
-    /** All that is drawn but the marks that stand for such characters. */
+    /** Everything drawn except the marks for such characters. */
     const drawn = () => page.evaluate(() => {
       for (const mark of document.querySelectorAll("bdi.control")) mark.textContent = "";
       const attributes = [...document.querySelectorAll("[title], [alt], [aria-label]")].flatMap((element) => ["title", "alt", "aria-label"].map((name) => element.getAttribute(name) ?? ""));
@@ -112,7 +112,7 @@ describe("hostile content", { skip: noBrowser }, () => {
     for (let at = 0; at < rows; at++) {
       await (await page.$$(".list [data-id]"))[at].click();
       const text = await drawn();
-      assert.ok(text.includes("\ufffd"), "the names are there");
+      assert.ok(text.includes("\ufffd"), "the names are shown");
       assert.equal(/[\u0000-\u0008\u000e-\u001f\u061c\u202a-\u202e]/.exec(text)?.input.slice(0, 500), undefined);
     }
     await page.keyboard.press("3");
@@ -120,7 +120,7 @@ describe("hostile content", { skip: noBrowser }, () => {
     await close();
   });
 
-  test("a script or a style that got into the page is not run, and text can't be made markup", async (t) => {
+  test("an injected script or style is not run, and text can't become markup", async (t) => {
     const { file } = await exported(t, (history) => history.talk(2));
     const html = readFileSync(file, "utf8");
     const injected = "<script>window.pwned = 1</script><style>body { display: none }</style><img src=x onerror='window.pwned = 2'><p style='color: red' onclick='window.pwned = 3'>x</p>";
@@ -163,7 +163,7 @@ describe("hostile content", { skip: noBrowser }, () => {
 describe("a session of 10,000 messages", { skip: noBrowser }, () => {
   after(closeBrowser);
 
-  test("has a few dozen rows in the document, wherever one looks and whatever one looks for", async (t) => {
+  test("has only a few dozen rows in the document, whatever is scrolled to or searched", async (t) => {
     const { file } = await exported(t, (history) => history.talk(5_000));
     const { page, close } = await open(file);
     const rows = () => page.$$eval(".list .row", (found) => found.length);

@@ -1,7 +1,4 @@
-/**
- * The page of `/lcm export --html`, as a person uses it: a session that the real Pi worked on and compacted, in a real browser,
- * from a file.
- */
+/** The page of `/lcm export --html` as a user sees it: a session of the real Pi with compactions, in a real browser, from a file. */
 import assert from "node:assert/strict";
 import { readFileSync, statSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
@@ -10,7 +7,7 @@ import { exportedDemo } from "./demo.mjs";
 
 /** @typedef {import("puppeteer-core").Page} Page */
 
-/** What the page calls those whom Pi calls otherwise. @type {Record<string, string>} */
+/** The page's names for Pi's roles, where they differ. @type {Record<string, string>} */
 const SPEAKERS = { toolResult: "tool", bashExecution: "shell", custom: "note" };
 
 describe("the viewer, on a session with compactions and a branch", { skip: noBrowser }, () => {
@@ -27,7 +24,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await made?.remove();
   });
 
-  test("holds every entry of the session file as it stands there, and is written for its owner", () => {
+  test("has every entry of the session file unchanged, and is readable only by its owner", () => {
     const lines = readFileSync(made.session, "utf8").trim().split("\n").slice(1).map((line) => JSON.parse(line));
     const entries = dataIn(made.file).filter(({ kind }) => kind === "entries").flatMap(({ data }) => data);
     assert.deepEqual(entries.map(({ entry }) => entry).sort(byId), lines.sort(byId));
@@ -37,20 +34,20 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     assert.ok(summaries.some(({ depth }) => depth === 2), "the session has summaries of several depths");
   });
 
-  test("opens from a file, says nothing on the console and asks nothing of a network", async () => {
+  test("opens from a file without console messages or network requests", async () => {
     const { page, close } = await open(made.file);
     assert.equal(await text(page, "h1"), "kontor: import, queue, numbers");
     assert.match(await text(page, ".overview"), /messages on this branch, \d+ summaries over them, 3 compactions/);
     await close();
   });
 
-  test("a summary leads to what it was made from, down to a message, and the browser's Back leads up again", async () => {
+  test("a summary links to its sources, down to a message, and the browser's Back returns", async () => {
     const { page, close } = await open(made.file);
     await clickMap(page, 0.1, 0);
     const top = await text(page, ".detail .copy");
     const condensed = summaries.find(({ handle }) => handle === top);
     assert.equal(condensed.depth, 2);
-    assert.ok((await text(page, ".detail > .prose")).includes(condensed.text), "its text stands there");
+    assert.ok((await text(page, ".detail > .prose")).includes(condensed.text), "its text is shown");
     const path = [];
     for (let depth = 2; depth >= 0; depth--) {
       path.push(await text(page, ".detail .copy"));
@@ -60,7 +57,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     }
     assert.match(await text(page, ".detail .copy"), /^m-/);
     assert.deepEqual(path.map((id) => summaries.find(({ handle }) => handle === id)?.depth), [2, 1, 0]);
-    assert.deepEqual(await page.$$eval(".detail .crumb", (crumbs) => crumbs.map((crumb) => crumb.getAttribute("data-id"))), path, "the way up is shown");
+    assert.deepEqual(await page.$$eval(".detail .crumb", (crumbs) => crumbs.map((crumb) => crumb.getAttribute("data-id"))), path, "the path up is shown");
     await settle(page);
     await page.goBack();
     await page.waitForFunction((id) => document.querySelector(".detail .copy")?.textContent === id, {}, path[2]);
@@ -76,7 +73,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     for (const [at, { summary, id }] of compactions.entries()) {
       await page.click(`[data-step="${at + 1}"]`);
       assert.equal(await text(page, ".block .prose"), `The conversation history before this point was compacted into the following summary:\n\n<summary>\n${summary}\n</summary>`);
-      // Pi itself says what it shows: the block, and then what it keeps.
+      // Pi's own result: the block, and then the kept messages.
       const [block, ...kept] = buildSessionContext(entries.slice(1), id).messages;
       assert.equal(block.role, "compactionSummary");
       const heading = (await texts(page, ".words-between span")).find((words) => words.includes("kept as said"));
@@ -89,7 +86,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("the filter finds words in whatever was said, and shows nothing else", async () => {
+  test("the filter shows only entries with the words", async () => {
     const { page, close } = await open(made.file);
     await page.keyboard.press("/");
     await page.keyboard.type("LEASE worker role:assistant");
@@ -105,7 +102,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("another branch shows what was said on it and nothing of the first", async () => {
+  test("another branch only shows its own messages", async () => {
     const { page, close } = await open(made.file);
     assert.equal(await page.$(".list ::-p-text(Postgres)"), null);
     const aside = await page.$$eval("[aria-label=Branch] option", (options) => options.find(({ textContent }) => textContent?.includes("Postgres"))?.value);
@@ -117,7 +114,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("what the user kept from the model is shown, and marked", async () => {
+  test("private messages are shown with a mark", async () => {
     const { page, close } = await open(made.file);
     await page.type("input", "is:private");
     await page.waitForFunction(() => /of/.test(document.querySelector(".count")?.textContent ?? ""));
@@ -127,7 +124,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("everything can be reached from the keyboard, and `?` says how", async () => {
+  test("everything works from the keyboard, and `?` shows the keys", async () => {
     const { page, close } = await open(made.file);
     await page.keyboard.press("?");
     assert.equal(await page.$eval("dialog", (dialog) => dialog.open), true);
@@ -163,7 +160,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await clickMap(page, 0.05, 1);
     const narrow = await text(page, ".detail .copy");
     await press(page, "z");
-    // What was beside it is out of sight: at the right end there is the same summary or its neighbor.
+    // Its neighbors are out of sight: at the right end is the same summary or the next one.
     await clickMap(page, 0.5, 1);
     assert.equal(await text(page, ".detail .copy"), narrow);
     await press(page, "0");
@@ -172,7 +169,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("tokens and cost are plotted, and a place on a plot leads to its request", async () => {
+  test("tokens and cost are plotted, and a point on a plot links to its request", async () => {
     const { page, close } = await open(made.file, { hash: "#cost", dark: true });
     assert.equal((await page.$$(".uplot canvas")).length, 2);
     const values = Object.fromEntries(await page.$$eval(".tile", (tiles) => tiles.map(({ children: [value, name] }) => [name.textContent, value.textContent])));
@@ -186,7 +183,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     await close();
   });
 
-  test("in a narrow window a message takes the place of the list, and gives it back", async () => {
+  test("in a narrow window a message replaces the list until it is closed", async () => {
     const { page, close } = await open(made.file, { width: 400 });
     const isShown = (/** @type {string} */ selector) => page.$eval(selector, (element) => element.getClientRects().length > 0);
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
@@ -194,7 +191,7 @@ describe("the viewer, on a session with compactions and a branch", { skip: noBro
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [false, true]);
     await page.click(".back");
     assert.deepEqual([await isShown(".list"), await isShown(".pane")], [true, false]);
-    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "nothing stands over the edge");
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, "nothing overflows");
     await close();
   });
 });
@@ -209,14 +206,20 @@ async function press(page, ...keys) {
   for (const key of keys) await page.keyboard.press(/** @type {any} */ (key));
 }
 
-/** Clicks on the map: a part of its width, a row of summaries from the top. @param {Page} page @param {number} part @param {number} row */
+/**
+ * Clicks on the map: a fraction of its width, a row of summaries from the top.
+ *
+ * @param {Page} page
+ * @param {number} part
+ * @param {number} row
+ */
 async function clickMap(page, part, row) {
   const box = await (await page.$(".map canvas"))?.boundingBox();
   assert.ok(box);
   await page.mouse.click(box.x + box.width * part, box.y + 16 + 24 * row + 11);
 }
 
-/** The address follows what is selected a moment later, so that a key that is held down does not fill the history. @param {Page} page */
+/** Waits for the address, which follows the selection a moment later, so that a held key does not fill the history. @param {Page} page */
 async function settle(page) {
   await page.waitForFunction(() => location.hash.endsWith(document.querySelector(".detail .copy")?.textContent ?? ""));
 }

@@ -1,6 +1,6 @@
 /**
- * Other agents' sessions on the real Pi: with `alsoRead` they are there once a session begins, what is new in them at the next start, and
- * the model finds who said it; `/lcm import --from` and `export --from` bring the same in and out.
+ * Other agents' sessions on the real Pi: with `alsoRead` they are imported when a session starts, new messages at the next start, and
+ * searches name the agent; `/lcm import --from` and `export --from` import and export them.
  */
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
 import { aProject, eventually } from "../support/project.mjs";
 
-/** Lines of Codex about a project. @param {string} cwd */
+/** Lines of Codex for a project. @param {string} cwd */
 const codex = (cwd) => [
   { timestamp: "2026-02-10T09:00:00.000Z", type: "session_meta", payload: { id: "0198-codex", timestamp: "2026-02-10T09:00:00.000Z", cwd, cli_version: "0.98.0" } },
   { timestamp: "2026-02-10T09:00:01.000Z", type: "response_item", payload: { type: "message", role: "user", content: [{ type: "input_text", text: "Call the release pelican." }] } },
@@ -28,7 +28,7 @@ function write(file, lines) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`what other agents say in a project is read as each session begins, on ${host.name}`, async (t) => {
+  test(`other agents' messages in a project are imported when a session starts, on ${host.name}`, async (t) => {
     const project = await aProject(t, { host, settings: { lcm: { alsoRead: ["codex", "gemini"] } } });
     const home = path.join(path.dirname(project.cwd), "home");
     project.env = { CODEX_HOME: path.join(home, "codex"), GEMINI_CLI_HOME: home };

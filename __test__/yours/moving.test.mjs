@@ -1,6 +1,6 @@
 /**
- * `/lcm import --history-of` on the real Pi: a folder is moved, and its history comes along, summaries included, without a model call; and
- * worktrees of a repository share one where that is wanted.
+ * `/lcm import --history-of` on the real Pi: a folder is moved, and its history moves with it, including summaries, without a model call;
+ * and worktrees of a repository share one history if that is wanted.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -15,7 +15,7 @@ import { databasesIn } from "../support/store.mjs";
 
 /** @typedef {import("../support/project.mjs").Project} Project */
 
-/** What the store says of messages and summaries. @param {Project} project @param {string} database */
+/** The store's messages and summaries. @param {Project} project @param {string} database */
 function said(project, database) {
   return project.inStore(
     (store) => ({
@@ -27,7 +27,7 @@ function said(project, database) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`the history of a moved folder is found again in the new one, on ${host.name}`, async (t) => {
+  test(`the history of a moved folder is adopted in the new one, on ${host.name}`, async (t) => {
     const project = await aProject(t, { script: { otherwise: echo }, host });
     const history = project.history();
     history.talk(8);
@@ -54,12 +54,12 @@ for (const host of hostsFor(hostsByVersion)) {
     assert.deepEqual(after.summaries, before.summaries);
     const known = new Set(after.messages);
     assert.deepEqual(before.messages.filter((lineage) => !known.has(lineage)), []);
-    assert.equal(project.summaryCalls.length, calls, "no model was asked");
-    assert.deepEqual(said(project, old), before, "the old one stays");
+    assert.equal(project.summaryCalls.length, calls, "no model was called");
+    assert.deepEqual(said(project, old), before, "the old one is unchanged");
   });
 }
 
-/** Why there can be no repository here, or undefined. */
+/** Why there can be no repository here; undefined if there can. */
 const noGit = (() => {
   try {
     execFileSync("git", ["--version"], { stdio: "ignore" });
@@ -69,7 +69,7 @@ const noGit = (() => {
   }
 })();
 
-test("worktrees share a history with projectIdentity = git, and a change of it is told of", { skip: noGit }, async (t) => {
+test("worktrees share a history with projectIdentity = git, and a change of it is reported", { skip: noGit }, async (t) => {
   const project = await aProject(t, { script: { otherwise: echo } });
   const main = project.cwd;
   const git = (/** @type {string[]} */ ...args) => execFileSync("git", ["-C", main, "-c", "user.name=t", "-c", "user.email=t@example.org", ...args], { stdio: "ignore" });
@@ -86,7 +86,7 @@ test("worktrees share a history with projectIdentity = git, and a change of it i
   const notices = () => pi.ui("notify").map(({ message }) => message);
   await pi.waitFor(() => notices().some((message) => message.includes("/lcm import --history-of")));
   assert.ok(notices()[0].includes(`that of ${tree} lies in `), notices()[0]);
-  await t.test("while another Pi works with the old history, it is left to that", async () => {
+  await t.test("a history that another Pi has open is left to it", async () => {
     await pi.prompt(`/lcm import --history-of ${tree}`);
     await pi.waitFor(() => notices().some((message) => message.startsWith("another Pi is working in ")));
     await old.stop();

@@ -1,6 +1,6 @@
 /**
- * `/lcm backup` and `/lcm purge` on the real Pi: the copy is there, and what was purged is nowhere in the files of the store,
- * whoever agreed to it and however Pi talks with its user.
+ * `/lcm backup` and `/lcm purge` on the real Pi: the copy exists, and the purged text is gone from the store's files, in every mode and
+ * with every kind of confirmation.
  */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync, statSync } from "node:fs";
@@ -16,14 +16,14 @@ import { noTerminal } from "../support/terminal.mjs";
 /** @typedef {import("../support/project.mjs").Project} Project */
 
 const secret = "quokka7741";
-/** The index cuts off what a word has in common with its neighbor. */
+/** The index omits the prefix that a word shares with its neighbor. */
 const end = "okka7741";
 const telling = `the pass phrase is ${secret} and stays so`;
 
 /**
- * Writes a session in which a secret was told and heard.
+ * Writes a session in which a secret was sent and repeated.
  * @param {Project} project
- * @param {string} [first] what was said before
+ * @param {string} [first] the message before
  * @param {string} [id]
  */
 function writeSecret(project, first = "hello there", id) {
@@ -35,7 +35,7 @@ function writeSecret(project, first = "hello there", id) {
   return history.write(project.sessionDir);
 }
 
-/** A project with such a session, for Pi to go on with. @param {import("node:test").TestContext} t @param {any} [options] */
+/** A project with such a session, for Pi to continue. @param {import("node:test").TestContext} t @param {any} [options] */
 async function aSecret(t, options = {}) {
   const project = await aProject(t, { script: { otherwise: echo }, ...options });
   writeSecret(project);
@@ -43,13 +43,13 @@ async function aSecret(t, options = {}) {
   return project;
 }
 
-/** Ids of the entries in Pi's own file that hold it. @param {Project} project */
+/** Ids of the entries in Pi's own file that contain it. @param {Project} project */
 function saying(project) {
   const [session] = project.sessions();
   return session.entries.filter((entry) => jsonOf(entry)?.includes(secret)).map(({ id }) => id);
 }
 
-/** The files of the store do not hold it, and no word of its index. @param {Project} project */
+/** Asserts that neither the store's files nor its index contain it. @param {Project} project */
 function assertGone(project) {
   const file = databaseFile(project);
   for (const ending of ["", "-wal", "-shm"]) {
@@ -66,7 +66,7 @@ function assertGone(project) {
   }
 }
 
-/** It stays away when the session is opened again, and its file imported. @param {Project} project */
+/** Asserts that it stays away when the session is opened again and its file imported. @param {Project} project */
 async function assertStaysAway(project) {
   const [session] = project.sessions();
   const { stdout } = await project.runPi(["-p", "-c", "/lcm doctor", `/lcm import ${session.file}`, "what now?"]);
@@ -76,7 +76,7 @@ async function assertStaysAway(project) {
 }
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`in print mode --yes purges, and without it is told what would be, on ${host.name}`, async (t) => {
+  test(`in print mode --yes purges, and without it the effect is described, on ${host.name}`, async (t) => {
     const project = await aSecret(t, { host });
     const [one, other] = saying(project);
     const asked = await project.runPi(["-p", "-c", "/lcm backup", `/lcm purge ${one}`]);
@@ -112,7 +112,7 @@ test("in rpc mode", async (t) => {
   });
   const removed = () => pi.ui("notify").filter(({ message }) => message.startsWith("Permanently removed"));
 
-  await t.test("the user is asked, and a no is a no", async () => {
+  await t.test("the user is asked, and a no cancels", async () => {
     for (const [at, entry] of saying(project).entries()) {
       answer = false;
       await pi.prompt(`/lcm purge ${entry}`);
@@ -127,7 +127,7 @@ test("in rpc mode", async (t) => {
     await eventually(() => assertGone(project));
   });
 
-  await t.test("a session is purged by its id, and a fork of it does not bring it back", async () => {
+  await t.test("a session is purged by its id, and its fork does not bring it back", async () => {
     const file = writeSecret(project, "hello once more", "019a4f00-0000-7001-8000-000000000000");
     await pi.prompt(`/lcm import ${file}`);
     await pi.waitFor(() => pi.ui("notify").some(({ message }) => message.includes("6 messages new")));
@@ -146,7 +146,7 @@ test("in rpc mode", async (t) => {
   });
 });
 
-test("in the TUI the user is asked, and work goes on", { skip: noTerminal }, async (t) => {
+test("in the TUI the user is asked, and the session continues", { skip: noTerminal }, async (t) => {
   const project = await aSecret(t);
   const terminal = project.openTerminal(["-c"]);
   await terminal.waitFor((screen) => /LCM: 6 msgs/.test(screen), "the footer");
@@ -154,7 +154,7 @@ test("in the TUI the user is asked, and work goes on", { skip: noTerminal }, asy
     await terminal.send(`/lcm purge ${entry}`);
     await terminal.waitFor((screen) => screen.includes("Permanently remove 1 message?"), "the question");
     if (at === 0) {
-      // A second Enter is no agreement.
+      // A second Enter does not confirm.
       terminal.press("enter");
       await terminal.waitFor((screen) => screen.includes("Nothing was removed."), "that nothing was done");
       await terminal.send(`/lcm purge ${entry}`);

@@ -1,8 +1,8 @@
 /**
- * The boards' files, read into one shape: conversations of Pi messages, and queries with the places of the messages that answer them.
+ * Reads the boards' files into one format: conversations of Pi messages, and queries with the positions of the messages that answer them.
  *
- * A file's content tells its format, not its name; a file of no known format is left out. LoCoMo's speakers and BEAM's turns become
- * user and assistant messages of one session; each LongMemEval question brings its own conversation.
+ * A file's format is detected by content, not by name; unknown files are skipped. LoCoMo's speakers and BEAM's turns become user and
+ * assistant messages of one session; each LongMemEval question has its own conversation.
  */
 import { readFileSync, readdirSync } from "node:fs";
 import path from "node:path";
@@ -13,17 +13,17 @@ import { gunzipSync } from "node:zlib";
  * @property {string} kind
  * @property {string} query
  * @property {number[]} gold places of the messages that answer
- * @property {string} [needle] the line that must stand in a snippet, in lower case, blanks folded
+ * @property {string} [needle] the line that must be in a snippet, in lower case, with whitespace folded
  */
 /** @typedef {{ board: string, id: string, messages: any[], sessions?: string[], queries: Query[] }} Conversation `sessions` has one name for each message */
 
-/** Milliseconds between two messages whose times are not told. */
+/** Milliseconds between two messages without times. */
 const STEP_MS = 60_000;
 const EPOCH = Date.UTC(2026, 0, 1);
-/** What LoCoMo's numbers of question kinds mean. The last one asks what was never said. */
+/** LoCoMo's question kinds by number. The last kind asks about something that was never said. */
 const LOCOMO_KINDS = ["", "several turns", "time", "open domain", "one turn"];
 
-/** All conversations in a folder and below. @param {string} folder @returns {Generator<Conversation>} */
+/** All conversations in a folder, recursively. @param {string} folder @returns {Generator<Conversation>} */
 export function* conversationsIn(folder) {
   const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => /\.json(\.gz)?$/.test(name));
   for (const name of names.sort()) {
@@ -78,13 +78,13 @@ function longMemEval({ question_id: id, question_type: kind, question, haystack_
       if (has) marked.push(`${n}.${at}`);
     }
   }
-  // Where no turn is marked, the sessions are known; what was never said has neither.
+  // If no turn is marked, the sessions are known; an unanswerable question has neither.
   const gold = id.endsWith("_abs") ? [] : built.places(marked);
   const whole = gold.length > 0 || id.endsWith("_abs") ? [] : built.places(sessions.flatMap((/** @type {any[]} */ turns, /** @type {number} */ n) => (answers.includes(names[n]) ? turns.map((_, at) => `${n}.${at}`) : [])));
   return built.done("LongMemEval", id, [{ kind, query: question, gold: [...gold, ...whole] }]);
 }
 
-/** A chat, unless a shortened one stands beside it. @param {string} file @param {string[]} names @returns {Generator<Conversation>} */
+/** A chat, unless there is a shortened one next to it. @param {string} file @param {string[]} names @returns {Generator<Conversation>} */
 function* beam(file, names) {
   const folder = path.dirname(file);
   const beside = (/** @type {string} */ name) => names.find((other) => path.join(folder, name).endsWith(path.sep + other) && other.split(path.sep).length > 1);
@@ -102,7 +102,7 @@ function* beam(file, names) {
   yield built.done("BEAM", path.basename(folder), queries);
 }
 
-/** A conversation that is being put together. */
+/** Builds a conversation. */
 function building() {
   /** @type {any[]} */
   const messages = [];
@@ -112,7 +112,7 @@ function building() {
   const places = new Map();
   let time = EPOCH;
   return {
-    /** What follows was said then. @param {string | undefined} when */
+    /** Sets the time of the next messages. @param {string | undefined} when */
     at: (when) => void (time = Math.max(time + STEP_MS, Date.parse(`${when} UTC`) || 0)),
     say: (/** @type {string} */ role, /** @type {string} */ text, /** @type {string} */ name, /** @type {string} */ session) => {
       places.set(name, messages.length);

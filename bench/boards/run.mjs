@@ -1,8 +1,8 @@
 /**
- * The driver behind `npm run bench:boards -- FOLDER`: the queries of public boards, or of your own, asked through `lcm_grep`.
+ * The driver behind `npm run bench:boards -- FOLDER`: runs the queries of public boards, or of your own, through `lcm_grep`.
  *
- * `--kind PART` asks only those kinds, `--misses N` prints the worst answers, `--save FILE` keeps each query's scores and with `--against
- * FILE` says what has changed since. `--sessions` makes each session of a conversation one of Pi's and asks for the sessions.
+ * `--kind PART` only runs those kinds, `--misses N` prints the worst answers, `--save FILE` stores each query's scores, and `--against
+ * FILE` compares with stored ones. `--sessions` makes each session of a conversation a session of Pi's and scores sessions.
  */
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -73,7 +73,7 @@ function groups(list, by) {
   return [...groups].sort(([one], [other]) => one.localeCompare(other));
 }
 
-/** Those with the lowest reciprocal ranks first, then those not seen. @param {Scored[]} scored */
+/** The lowest reciprocal ranks first, then answers without a visible needle. @param {Scored[]} scored */
 function worst(scored) {
   return scored.filter(({ at5, seen }) => at5 < 1 || seen === 0).sort((one, other) => one.mrr - other.mrr || one.at5 - other.at5);
 }

@@ -1,19 +1,19 @@
-/** Scores of answers, and their means with the intervals that hold 95 of 100 resamplings. */
+/** Scores of answers, and their means with 95 % bootstrap intervals. */
 import { Dice } from "../corpus.mjs";
 import { quantile } from "../measure.mjs";
 
 /** @typedef {import("./formats.mjs").Query} Query */
 /** @typedef {import("../asking.mjs").Answer} Answer */
 /**
- * One query's scores: shares of the gold messages in the first results, one over the rank of the first, and the same of sessions.
+ * One query's scores: the share of gold messages in the first results, the reciprocal rank of the first, and the same for sessions.
  * @typedef {Query & { at1: number, at5: number, at10: number, mrr: number, seen?: number, tokens: number, empty: number, ms: number, session1?: number, session5?: number, sessionMrr?: number, places: number[], ranks: number[] }} Scores
  */
 /** @typedef {Scores & { board: string, conversation: string }} Scored */
 
-/** Results that are looked at, and those of which a snippet may be the answer. */
+/** The number of results to check, and of those whose snippet may be the answer. */
 const RESULTS = 20;
 const SHOWN = 10;
-/** The beginning of a needle whose words must stand in a snippet that lacks the whole, and the share of them. */
+/** If a snippet lacks the whole needle: the length of its beginning, and the share of its words that the snippet must have. */
 const BEGINNING = 80;
 const ENOUGH = 0.7;
 const RESAMPLED = 1000;
@@ -41,7 +41,7 @@ function bySession(query, found, sessions) {
   return { session1: Number(rank <= 1), session5: Number(rank <= 5), sessionMrr: 1 / rank };
 }
 
-/** Does the line hold the needle, or most words of its beginning? @param {string} line @param {string} needle */
+/** Whether the line contains the needle, or most words of its beginning. @param {string} line @param {string} needle */
 function tells(line, needle) {
   const plain = line.replace(/[«»]/g, "").replace(/\s+/g, " ").toLowerCase();
   const words = (/** @type {string} */ text) => new Set(text.match(/[\p{L}\p{N}_]+/gu) ?? []);
@@ -58,7 +58,7 @@ export function row(name, scores) {
   return [name, String(scores.length), ...cells, String(scores.filter(({ empty }) => empty).length)];
 }
 
-/** What has changed since: better and worse queries, and the mean difference. @param {Scored[]} before @param {Scored[]} after */
+/** The changes since then: better and worse queries, and the mean difference. @param {Scored[]} before @param {Scored[]} after */
 export function changed(before, after) {
   const key = (/** @type {Scored} */ one) => JSON.stringify([one.board, one.conversation, one.kind, one.query, one.gold]);
   const old = new Map(before.map((one) => [key(one), one]));

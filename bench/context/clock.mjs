@@ -1,4 +1,4 @@
-/** Loaded into Pi before everything else: each SIGUSR2 moves its clock on by ten minutes, as if the user had been away. */
+/** Preloaded into Pi: each SIGUSR2 advances its clock by ten minutes, as if the user had been away. */
 
 const AWAY_MS = 10 * 60_000;
 const RealDate = Date;

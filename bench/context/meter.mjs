@@ -1,24 +1,28 @@
 /**
- * What a provider would count: how much of each request it has seen before, and what that costs at list prices.
+ * Counts like a provider: how much of each request is cached, and what it costs at list prices.
  *
- * A prompt cache holds what was sent before from the start on, as far as the next request repeats it to the byte. So a request
- * is taken as its tools, its system prompt and the blocks of its messages in order, and the blocks in common with the request before
- * are cached: the ideal prefix. Anthropic finds less: only what was marked in an earlier request, and only within 20 blocks before a
- * marker of this one. Both are counted. A token is taken for four bytes, as the scripted model's usage is.
+ * A prompt cache holds what was sent before, from the start as far as the next request repeats it byte for byte. So a request is its tools,
+ * its system prompt and the blocks of its messages in order, and the prefix in common with the request before is cached: the ideal prefix.
+ * Anthropic finds less: only prefixes that an earlier request marked, and only within 20 blocks before a marker of this one. Both are
+ * counted. A token is four bytes, as in the scripted model's usage.
  */
 import { createHash } from "node:crypto";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** Dollars for a million tokens. @typedef {{ input: number, output: number, cacheRead: number, cacheWrite: number }} Prices */
+/** Dollars per million tokens. @typedef {{ input: number, output: number, cacheRead: number, cacheWrite: number }} Prices */
 
-/** Of a model as coding agents use it, of the same with a cache at a fiftieth, and of one without a cache. @type {Record<string, Prices>} */
+/**
+ * A typical model of coding agents, the same with a cache at a fiftieth of the price, and one without a cache.
+ *
+ * @type {Record<string, Prices>}
+ */
 export const PRICES = {
   list: { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 },
   fiftieth: { input: 3, output: 15, cacheRead: 0.06, cacheWrite: 3 },
   uncached: { input: 3, output: 15, cacheRead: 0, cacheWrite: 0 },
 };
-/** Of one that is good enough for summaries. */
+/** A model that is good enough for summaries. */
 export const CHEAP = { id: "demo-small", cost: { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 } };
 
 /**
@@ -41,14 +45,14 @@ const tokens = (text) => Math.ceil(Buffer.byteLength(text) / BYTES_PER_TOKEN);
 export class Meter {
   /** @type {Reading[]} in the order of the requests */
   readings = [];
-  /** The provider has forgotten everything before the next request. */
+  /** Whether the cache has expired before the next request. */
   isCold = false;
-  /** What follows are questions, each beside the others. */
+  /** Whether the next requests are questions, each independent of the others. */
   asks = false;
   #prices;
   /** @type {string[]} blocks of the turn before */
   #before = [];
-  /** All that was ever sent. @type {Set<string>} */
+  /** Everything that was ever sent. @type {Set<string>} */
   #sent = new Set();
   /** Prefixes that were marked. @type {Set<string>} */
   #marked = new Set();
@@ -73,7 +77,7 @@ export class Meter {
       this.#marked.clear();
       this.isCold = false;
     }
-    // A summary is asked for once: nothing comes after it that could use what was kept. Within the session it may use what is there.
+    // A summary is requested once: no later request could use its cache. Within the session it may use what is cached.
     const isBeside = kind === "summary" && !request.isInSession;
     const same = isBeside || !this.#prices.cacheRead ? 0 : commonStart(blocks, this.#before);
     const rest = blocks.slice(same);
@@ -91,13 +95,13 @@ export class Meter {
     return reading;
   }
 
-  /** How many blocks Anthropic finds from a marker on. @param {string[]} prefixes @param {number} marker */
+  /** How many blocks Anthropic finds from a marker. @param {string[]} prefixes @param {number} marker */
   #foundBefore(prefixes, marker) {
     for (let at = marker; at >= Math.max(0, marker - LOOKBACK); at--) if (this.#marked.has(prefixes[at])) return at + 1;
     return 0;
   }
 
-  /** In dollars, of the session without its questions. */
+  /** In dollars, for the session without its questions. */
   total() {
     const { input, output, cacheRead, cacheWrite } = this.#prices;
     const total = { read: 0, fresh: 0, again: 0, output: 0, summaries: 0, lookback: 0, dollars: 0 };
@@ -121,7 +125,7 @@ export class Meter {
 }
 
 /**
- * A request's blocks without their markers, and the places of those that are marked.
+ * A request's blocks without their markers, and the positions of the marked ones.
  * @param {any} body in Anthropic's format
  */
 function blocksOf({ tools = [], system = [], messages }) {

@@ -1,4 +1,4 @@
-/** The context's size from request to request, one line for each way, as a picture that needs nothing but a browser. */
+/** Plots the context's size by request, one line per way, as an SVG. */
 
 /**
  * @typedef {object} Line
@@ -8,9 +8,9 @@
 
 const [WIDTH, HEIGHT] = [900, 420];
 const MARGIN = { left: 62, right: 16, top: 58, bottom: 40 };
-/** Told apart by eyes that see few colors too. */
+/** Distinguishable with color blindness. */
 const COLORS = ["#6e7781", "#0072b2", "#e69f00", "#56b4e9", "#cc3d78", "#009e73", "#d55e00"];
-/** Names in a row of the legend. */
+/** Names per row of the legend. */
 const NAMES = 4;
 const TICKS = 5;
 

@@ -1,9 +1,9 @@
 /**
- * Two other ways to keep a context small, as extensions of Pi: they change the messages of each request and nothing else.
+ * Two other ways to keep a context small, as extensions of Pi: they only change the messages of each request.
  *
- * `editing` is what providers offer (Anthropic's `clear_tool_uses`): beyond 100,000 tokens all results but the newest three give way
- * to a line. `micro` does the same beyond 40,000 tokens, as coding agents do by themselves. Both wait until 10,000 tokens go at once
- * (`clear_at_least`), since each change costs. What gave way once stays away, so that the prompt is the same between two changes.
+ * `editing` is what providers offer (Anthropic's `clear_tool_uses`): beyond 100,000 tokens, all results but the newest three are replaced
+ * by a line. `micro` does the same beyond 40,000 tokens, as coding agents do themselves. Both wait until 10,000 tokens can be cleared at
+ * once (`clear_at_least`), since each change costs. Cleared results stay cleared, so that the prompt is stable between two changes.
  */
 
 const TRIGGER = process.env.RIVAL === "editing" ? 100_000 : 40_000;

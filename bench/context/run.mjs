@@ -1,6 +1,6 @@
 /**
- * The driver behind `npm run bench:context`: long sessions through the real Pi in several ways, and how large the context was at each
- * request, what of it a provider's cache had, what that costs, and what is still known at the end.
+ * The driver behind `npm run bench:context`: runs long sessions through the real Pi in several ways, and measures the context's size at
+ * each request, the cached part, the cost, and what is still known at the end.
  *
  * Logs and plots are written to `target/bench/context`.
  */
@@ -21,12 +21,12 @@ import { SHAPES } from "./shapes.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** Tokens of a summary as real models write them for Pi. */
+/** Tokens of a real model's summary for Pi. */
 const PI_SUMMARY = 2_500;
 
 /** @typedef {{ lcm?: Record<string, unknown>, compaction?: Record<string, unknown>, rival?: "editing" | "micro" }} Way */
 
-/** Each with Pi's settings; without `lcm` it is Pi alone, or with a rival. @type {(window: number) => Record<string, Way>} */
+/** Each with Pi's settings; without `lcm` Pi runs alone, or with a rival. @type {(window: number) => Record<string, Way>} */
 const waysFor = (window) => ({
   "Pi alone": {},
   "Pi tuned": { compaction: { reserveTokens: window - 40_000, keepRecentTokens: 6_000 } },
@@ -90,7 +90,7 @@ process.stdout.write(`${values.shape}: ${turns} turns of ${shape.requests} reque
 process.exit(0);
 
 /**
- * Lives the session through, and asks for its facts, each in a copy of its own.
+ * Runs the session, and asks for its facts, each in a separate copy.
  * @param {string} name
  * @param {Way} way
  */
@@ -107,7 +107,7 @@ async function live(name, { lcm, compaction, rival }) {
   const clock = pathToFileURL(path.join(root, "bench", "context", "clock.mjs")).href;
   const env = { LCM_DB_DIR: path.join(scratch, "store"), RIVAL: rival, NODE_OPTIONS: `--import=${clock}` };
   const pi = startPi({ agentDir, cwd, sessionDir, args: loaded ? ["--extension", loaded] : ["--no-extensions"], env });
-  /** How many calls each fact took; undefined where it is not known any more. @type {(number | undefined)[]} */
+  /** The number of calls for each fact; undefined if it is lost. @type {(number | undefined)[]} */
   const known = [];
   try {
     for (let turn = 0; turn < turns; turn++) {
@@ -116,7 +116,7 @@ async function live(name, { lcm, compaction, rival }) {
         meter.isCold = true;
       }
       await pi.prompt(session.begin(turn), { timeoutMs: 600_000 });
-      // The events of hundreds of turns are large, and nobody looks at them again.
+      // The events of hundreds of turns are large, and no longer needed.
       pi.events.length = 0;
     }
     process.stderr.write(`  ${number(meter.readings.length)} requests, $${meter.total().dollars.toFixed(2)}\n`);
@@ -136,7 +136,7 @@ async function live(name, { lcm, compaction, rival }) {
   return { meter, known, facts: session.facts.length };
 }
 
-/** A summary; what Pi asks for is as long as real models write it. @param {Received} request */
+/** A summary; for Pi's prompts it is as long as a real model's. @param {Received} request */
 function summarized({ kind, messages }) {
   const text = summarize(messages.at(-1)?.text ?? "");
   return kind === "summary" ? text : text.padEnd(PI_SUMMARY * 4, " And so on.");
@@ -147,7 +147,7 @@ function metered(session, meter, request) {
   const isSummary = request.kind === "summary" || request.toolNames.length === 0;
   const reply = isSummary ? { text: summarized(request) } : session.reply(request);
   const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${reply.toolCalls ? JSON.stringify(reply.toolCalls) : ""}`);
-  // What hundreds of requests of half a megabyte hold is needed no more.
+  // The content of hundreds of requests of half a megabyte is no longer needed.
   Object.assign(request, { raw: "", messages: [], body: { ...request.body, messages: [], tools: [] } });
   return { ...reply, usage: { input: fresh + again, output, cacheRead: cached } };
 }

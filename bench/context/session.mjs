@@ -1,10 +1,10 @@
 /**
- * A long session of a given shape: what the user types, what the scripted model does about it, and facts that are said on the way.
- * The same one each time, whichever way the context is kept.
+ * A long session of a given shape: the user's prompts, the scripted model's actions, and facts that are mentioned on the way. It is the
+ * same each time, however the context is kept.
  *
- * Some facts are needed again a few turns later: who sees them no more searches, if there are tools for it, or reads the file
- * again. All are asked for at the end. A question is answered from the context if the fact is still in it; if not, with the
- * tools that are there, first by searching, then by expanding what was found. Who has no tools has to give up.
+ * Some facts are needed again a few turns later: if the model no longer sees one, it searches, if there are tools for it, or reads the file
+ * again. All facts are asked for at the end. A question is answered from the context if the fact is still in it; if not, with the tools,
+ * first by searching, then by expanding the result. Without tools the model gives up.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -15,22 +15,26 @@ import { Dice } from "../corpus.mjs";
 /** @typedef {import("./shapes.mjs").Shape} Shape */
 
 /**
- * Something that is said once.
+ * A fact that is mentioned once.
  * @typedef {object} Fact
  * @property {number} turn
  * @property {"user" | "answer" | "output"} where
  * @property {string} sentence
- * @property {string} needle the word that stands nowhere else
- * @property {string} question as somebody would ask who has forgotten the answer
+ * @property {string} needle a unique word
+ * @property {string} question of someone who has forgotten the answer
  */
 
 const TOKEN = 4;
 const THINGS = ["exporter", "scheduler", "importer", "gateway", "webhook", "archive", "mailer", "replica"];
 const PLACES = ["staging", "nightly", "partner", "canary", "legacy", "mobile"];
-/** Each so many turns something is needed that was read so many turns before. */
+/** How often an earlier fact is needed, and how many turns earlier it was read. */
 const [NEED_EVERY, NEED_AFTER] = [12, 9];
 
-/** No two of a kind share their words. @type {Record<Fact["where"], ((thing: string, needle: string) => [sentence: string, question: string])[]>} */
+/**
+ * No two of a kind share their words.
+ *
+ * @type {Record<Fact["where"], ((thing: string, needle: string) => [sentence: string, question: string])[]>}
+ */
 const SAYINGS = {
   user: [
     (thing, needle) => [`For the ${thing} you must never touch the branch ${needle}.`, `which branch must never be touched for the ${thing}`],
@@ -58,9 +62,13 @@ function fact(n, turn, where) {
 export class Session {
   /** @type {Fact[]} */
   facts;
-  /** What is needed again, by the turn that needs it. @type {Map<number, Fact>} */
+  /** The facts that are needed again, by turn. @type {Map<number, Fact>} */
   needs = new Map();
-  /** The prompt under way, and how many requests of it were answered. @type {{ turn?: number, fact?: Fact, step: number, looked: number }} */
+  /**
+   * The current prompt, and how many of its requests were answered.
+   *
+   * @type {{ turn?: number, fact?: Fact, step: number, looked: number }}
+   */
   #now = { step: 0, looked: 0 };
 
   /**
@@ -81,7 +89,7 @@ export class Session {
     return [...this.facts, ...this.needs.values()].filter((one) => one.turn === turn && one.where === where).map(({ sentence }) => sentence);
   }
 
-  /** What the user types. @param {number} turn */
+  /** The user's prompt. @param {number} turn */
   begin(turn) {
     this.#now = { turn, step: 0, looked: 0 };
     const need = this.needs.get(turn);
@@ -109,12 +117,12 @@ export class Session {
     return { text: new Dice(at + 50_000).prose(Math.max(1, length - 60 * calls.length)), toolCalls: calls };
   }
 
-  /** What brings back something that is needed and seen no more. @param {Received} request @param {Fact} need @returns {Reply | undefined} */
+  /** Retrieves a fact that is needed and no longer visible. @param {Received} request @param {Fact} need @returns {Reply | undefined} */
   #look({ messages, toolNames }, need) {
     if (messages.some(({ text }) => text.includes(need.needle))) return undefined;
     const looked = this.#now.looked++;
     if (toolNames.includes("lcm_grep") && looked < 2) return this.#recall(messages, need, looked);
-    // As somebody does who knows where it stood.
+    // Like someone who remembers the file.
     return looked > 2 ? undefined : { toolCalls: [{ name: "bash", arguments: { command: `cat ${this.#files(need.turn, 0)[0].name}` } }] };
   }
 
@@ -125,7 +133,14 @@ export class Session {
     return toolNames.includes("lcm_grep") && looked < 2 ? this.#recall(messages, fact, looked) : { text: "I do not know." };
   }
 
-  /** Searches, and then expands what was found first. @param {Received["messages"]} messages @param {Fact} fact @param {number} looked @returns {Reply} */
+  /**
+   * Searches, and then expands the first result.
+   *
+   * @param {Received["messages"]} messages
+   * @param {Fact} fact
+   * @param {number} looked
+   * @returns {Reply}
+   */
   #recall(messages, fact, looked) {
     const id = looked > 0 ? /\b[ms]-[0-9a-f]{10}\b/.exec(messages.findLast(({ role }) => role === "tool")?.text ?? "")?.[0] : undefined;
     return { toolCalls: [id ? { name: "lcm_expand", arguments: { summary_id: id } } : { name: "lcm_grep", arguments: { query: fact.question } }] };
@@ -140,14 +155,14 @@ export class Session {
     });
   }
 
-  /** Makes the files that the tools read. @param {string} project */
+  /** Writes the files that the tools read. @param {string} project */
   write(project) {
     mkdirSync(path.join(project, "data"), { recursive: true });
     for (let turn = 0; turn < this.turns; turn++) {
       for (let step = 0; step < this.shape.requests - 1; step++) {
         for (const { name, at, bytes } of this.#files(turn, step)) {
           const said = step === 0 && name.endsWith("-0.log") ? this.#said(turn, "output") : [];
-          // The fact is in the middle of a file that is worth reading.
+          // The fact is in the middle of a file of a realistic size.
           const lines = new Dice(at + 1_000).code(said.length > 0 ? Math.max(bytes, 6_000) : bytes).slice(0, Math.max(bytes, 6_000 * said.length)).split("\n");
           lines.splice(Math.floor(lines.length / 2), 0, ...said);
           writeFileSync(path.join(project, name), lines.join("\n"));

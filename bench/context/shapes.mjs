@@ -1,4 +1,4 @@
-/** Shapes of sessions: how many requests a turn has, and how large answers and results of tools are. */
+/** Shapes of sessions: the number of requests per turn, and the sizes of answers and tool results. */
 
 /**
  * @typedef {object} Shape
@@ -10,15 +10,15 @@
  */
 
 /**
- * Sizes of three recorded conversations with 813 requests, in twentieths: two of Pi's own (github.com/badlogic/pi-mono, MIT) and
- * thirteen tasks of SWE-agent in a row (github.com/SWE-agent/SWE-agent, MIT). Most results are small, and a few have most tokens.
+ * Sizes from three recorded conversations with 813 requests, in twentieths: two of Pi's own (github.com/badlogic/pi-mono, MIT) and thirteen
+ * tasks of SWE-agent in a row (github.com/SWE-agent/SWE-agent, MIT). Most results are small, and a few have most tokens.
  */
 const RECORDED = {
   answers: [5, 21, 25, 28, 29, 31, 33, 36, 40, 46, 54, 65, 79, 96, 116, 141, 171, 224, 314, 774],
   results: [2, 3, 7, 17, 22, 26, 28, 28, 30, 34, 40, 68, 101, 135, 203, 257, 318, 446, 756, 3_137],
 };
 
-/** As often as each other, and never in the same order. @param {number[]} sizes */
+/** All equally often, without a repeating order. @param {number[]} sizes */
 const oneOf = (sizes) => (/** @type {number} */ at) => sizes[(at * 7919 + Math.floor(at / sizes.length) * 3) % sizes.length];
 const bulky = oneOf([500, 1_400, 2_300, 3_200, 4_100, 5_000]);
 

@@ -1,17 +1,17 @@
 /**
- * Facts planted in a session: things that somebody said once, spread over its length, which a compaction may keep or lose.
+ * Plants facts in a session: statements that are made once, spread over its length, which a compaction may keep or lose.
  *
- * Four kinds, in turns: a rule of the user's, a decision with its reason, an error with its code among a tool's output, a number
- * in an answer. Each has a word that stands nowhere else, by which it is known again, and a question that does not hold it.
+ * Four kinds, alternately: a rule of the user's, a decision with its reason, an error with its code in a tool's output, a number in an
+ * answer. Each has a unique word that identifies it, and a question without that word.
  */
 
 /**
  * @typedef {object} Fact
  * @property {"rule" | "decision" | "error" | "number"} kind
  * @property {string} sentence as it was said
- * @property {string} needle the word that stands nowhere else
- * @property {string} question as somebody would ask who has forgotten the answer
- * @property {string} id of the entry that says it
+ * @property {string} needle a unique word
+ * @property {string} question of someone who has forgotten the answer
+ * @property {string} id of its entry
  */
 
 const THINGS = ["exporter", "scheduler", "importer", "billing", "gateway", "thumbnail", "webhook", "archive", "login", "mailer", "replica", "parser", "report", "backup", "session", "invoice"];
@@ -42,7 +42,7 @@ const KINDS = {
 };
 
 /**
- * The entries with so many facts said in them, from the first to the one before `until`.
+ * The entries with this many facts added, from the first to the one before `until`.
  * @param {any[]} entries
  * @param {number} until
  * @param {number} count
@@ -83,7 +83,7 @@ function nearest(entries, place, until, fits) {
 const textOf = ({ message: { content } }) => typeof content === "string" || content.some((/** @type {any} */ { type }) => type === "text");
 
 /**
- * Behind what is said; within a tool's output, half-way.
+ * Adds a sentence to a message: at the end, or in the middle of a tool's output.
  * @param {any} message
  * @param {string} sentence
  */

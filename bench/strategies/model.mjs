@@ -1,7 +1,7 @@
 /**
- * The model that all strategies ask, through Pi's own registry; every call is counted.
+ * The model that all strategies call, through Pi's own registry; every call is counted.
  *
- * By default it is a scripted one on this machine, which takes the same time for each call: nothing leaves the machine.
+ * By default it is a scripted one on this machine with a fixed time per call: nothing leaves the machine.
  */
 import { mkdirSync } from "node:fs";
 import path from "node:path";
@@ -11,7 +11,7 @@ import { LastRequest } from "../../shim/last-request.js";
 import { modelsOf } from "../../shim/models.js";
 import { summarize } from "./summarize.mjs";
 
-/** What the demo model takes for an answer. */
+/** The demo model's time per answer. */
 export const LATENCY_MS = 200;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * The driver behind `npm run bench:strategies -- <session.jsonl> [--model provider/id]`: one compaction of that session in each
- * of five ways, and what each costs and keeps. The session is read, never written.
+ * The driver behind `npm run bench:strategies -- <session.jsonl> [--model provider/id]`: compacts that session in each of five ways, and
+ * measures the cost and what is kept. The session is read, never written.
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -21,7 +21,7 @@ if (positionals.length !== 1) {
   process.stderr.write("usage: npm run bench:strategies -- <session.jsonl> [--model provider/id] [--window tokens of the demo model]\n");
   process.exit(1);
 }
-// What is wrong with the file or the model's name is one sentence; where it was found out helps nobody.
+// A problem with the file or the model's name is one sentence; a stack does not help.
 process.on("uncaughtException", ({ message }) => {
   process.stderr.write(`${message}\n`);
   process.exit(1);
@@ -60,13 +60,13 @@ function linesOf(file) {
     const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
     if (lines[0]?.type === "session") return lines;
   } catch {
-    // It is not of Pi's making.
+    // Not a line of Pi's.
   }
   throw new Error(`${file} is no session file of Pi's; those lie below ~/.pi/agent/sessions`);
 }
 
 /**
- * The branch that a session file ends with, each entry below the one before; files of the first version have no ids.
+ * The last branch of a session file, each entry below the one before; files of the first version have no ids.
  * @param {any[]} lines
  */
 function branchOf(lines) {
@@ -78,13 +78,13 @@ function branchOf(lines) {
   return chained(path);
 }
 
-/** What was compacted before is history like all else here. @param {any[]} entries */
+/** Messages before earlier compactions are ordinary history here. @param {any[]} entries */
 function chained(entries) {
   const plain = entries.filter(({ type }) => type !== "compaction");
   return plain.map((entry, at) => ({ ...entry, parentId: plain[at - 1]?.id ?? null }));
 }
 
-/** Where the kept tail begins: some messages before the end, not at a result. @param {any[]} entries */
+/** Where the kept tail begins: some messages before the end, not at a tool result. @param {any[]} entries */
 function cutOf(entries) {
   const starts = entries.flatMap(({ type, message }, at) => (type === "message" && message.role !== "toolResult" ? [at] : []));
   const cut = starts.at(-KEPT);

@@ -1,15 +1,15 @@
 /**
- * Five ways to put a text in place of a history, all with the same model, the same room and the same messages.
+ * Five ways to replace a history by a text, all with the same model, budget and messages.
  *
- * Four are the usual ones: one call over everything; chunks summarized side by side and put together; chunk after chunk, each
- * call being shown all summaries so far; chunk after chunk, one summary rewritten each time. The fifth is the engine.
+ * Four are the usual ones: one call for everything; chunks summarized in parallel and joined; chunk after chunk, with all earlier summaries
+ * in each call; chunk after chunk, with one summary that is rewritten each time. The fifth is the engine.
  */
 import { openEngine } from "../stores.mjs";
 
 /** @typedef {import("./facts.mjs").Fact} Fact */
 
 /**
- * What a strategy works on.
+ * The input of a strategy.
  * @typedef {object} Task
  * @property {any[]} entries of the branch, all of them
  * @property {number} kept the place of the first that stays raw
@@ -22,25 +22,25 @@ import { openEngine } from "../stores.mjs";
  */
 
 /**
- * What it came to.
+ * The result of a strategy.
  * @typedef {object} Result
  * @property {string} block
- * @property {number} shown messages that a model was shown
- * @property {number} [covered] messages in the span of something that can be expanded
- * @property {number} [reachable] facts that one tool call brings back
+ * @property {number} shown messages that a model got
+ * @property {number} [covered] messages in expandable spans
+ * @property {number} [reachable] facts that one tool call returns
  */
 
 const AT_ONCE = 4;
 const SYSTEM = "You summarize the history of a coding session. Write plain text, nothing but the summary, and keep rules, decisions, errors and numbers.";
 /** Tokens of a request besides the history: instructions and the answer. */
 const ROOM = 16_000;
-/** Characters of a tool's output that are shown, as Pi's own compaction does it. */
+/** Characters of a tool's output that are included, as in Pi's own compaction. */
 const OUTPUT = 2_000;
 
 /** @type {Record<string, (task: Task) => Promise<Result>>} */
 export const strategies = { "single-shot": singleShot, "parallel-stitch": parallelStitch, "sequential-accumulated": accumulated, "sequential-rolling": rolling, "pi-lossless-context": ours };
 
-/** What does not fit the window is left out from the beginning: the newest matters most. @param {Task} task @returns {Promise<Result>} */
+/** What exceeds the window is dropped from the beginning: the newest matters most. @param {Task} task @returns {Promise<Result>} */
 async function singleShot({ entries, kept, budget, window, model }) {
   const texts = written(entries.slice(0, kept));
   let from = texts.length;
@@ -78,7 +78,7 @@ async function rolling({ entries, kept, budget, chunk, model }) {
   return { block, shown: countOf(entries, kept) };
 }
 
-/** The engine, as Pi's hook asks it. @param {Task} task @returns {Promise<Result>} */
+/** The engine, as Pi's event calls it. @param {Task} task @returns {Promise<Result>} */
 async function ours({ entries, kept, budget, window, facts, model, folder }) {
   const engine = await openEngine(folder(), 30_000, { LCM_DIRECT_MODEL_CALLS: "false", LCM_COMPACTION_MODELS: "", LCM_MAX_SUMMARY_TOKENS: String(budget) });
   try {
@@ -115,7 +115,7 @@ const isMessage = (entry) => entry.type === "message" && entry.message.role !== 
 /** @param {any[]} entries @param {number} kept */
 const countOf = (entries, kept) => entries.slice(0, kept).filter((entry) => isMessage(entry) || entry.type === "custom_message" || entry.type === "branch_summary").length;
 
-/** Each message as a summarizer reads it. @param {any[]} entries */
+/** Each message in a summarizer's prompt. @param {any[]} entries */
 function written(entries) {
   return entries.filter(isMessage).map(({ message }) => {
     const blocks = typeof message.content === "string" ? [{ type: "text", text: message.content }] : (message.content ?? [{ type: "text", text: `$ ${message.command}\n${message.output}` }]);

@@ -1,11 +1,11 @@
 /**
- * The demo's summarizer for comparisons: an extract by rule, made from the prompt alone and as long as the prompt asks for.
+ * The demo's summarizer for comparisons: an extract by rule, made from the prompt alone, with the requested length.
  *
- * It is the same for every strategy, and better than a real model in one respect: it overlooks nothing, however long the prompt
- * is. What it keeps first are rules, decisions and errors, then numbers and requests; of each kind evenly over the length.
+ * It is the same for every strategy, and better than a real model in one respect: it overlooks nothing, however long the prompt is. It
+ * first keeps rules, decisions and errors, then numbers and requests, each kind evenly over the length.
  */
 
-/** What makes a line worth keeping, the best first. */
+/** What makes a line worth keeping, best first. */
 export const WORTH = [/\b(must|never|always|don't|do not)\b/i, /\b(because|decided|instead of)\b/i, /\b(error|failed|refused|exception|panic)\b/i, /\b\d{4,}\b|\b\d+ (ms|MB|rows|%)/, /\?$|^(please|can you|add|fix|make|let's)\b/i];
 const LONGEST_LINE = 220;
 const CHARACTERS_PER_WORD = 5;
@@ -21,10 +21,10 @@ export function summarize(prompt) {
 }
 
 /**
- * The lines that are kept, in their order.
+ * The kept lines, in their order.
  * @param {string} history
- * @param {number} characters there is room for
- * @param {{ test: (line: string) => boolean }[]} [worthwhile] what makes a line worth keeping, the best first
+ * @param {number} characters the room for them
+ * @param {{ test: (line: string) => boolean }[]} [worthwhile] what makes a line worth keeping, best first
  */
 export function extract(history, characters, worthwhile = WORTH) {
   const room = Math.min(characters, Math.floor(history.length * 0.9));
@@ -49,7 +49,7 @@ export function extract(history, characters, worthwhile = WORTH) {
 }
 
 /**
- * A summary of these lines, with a title and an end as the prompts ask for them.
+ * A summary of these lines, with the title and end that the prompts request.
  * @param {string[]} lines
  * @param {string[]} [sections] lines before the end
  */

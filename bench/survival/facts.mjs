@@ -1,9 +1,8 @@
 /**
- * What a session says that somebody may need later: facts of eight kinds, each in at least six phrasings, as people write them.
+ * Facts in a session that may be needed later: eight kinds, each in at least six phrasings, as people write them.
  *
- * Each fact has a needle, a piece of text that stands nowhere else, by which it is recognized, and a question in other words, as
- * somebody asks who has forgotten the answer. Some facts are worth nothing without what belongs to them: a decision needs its
- * reason, a command its outcome. These count only if that stands beside the needle.
+ * Each fact has a needle, a unique text that identifies it, and a question in other words, as from someone who has forgotten the answer.
+ * Some facts need a companion: a decision needs its reason, a command its outcome. They only count if that is next to the needle.
  */
 import { CLOSINGS, FAILED, PASSED, PHRASINGS } from "./phrasings.mjs";
 
@@ -13,12 +12,12 @@ import { CLOSINGS, FAILED, PASSED, PHRASINGS } from "./phrasings.mjs";
  * @typedef {object} Fact
  * @property {Kind} kind
  * @property {string} needle
- * @property {string} text as it is said; of a command the command, of a file its path
+ * @property {string} text as it is said; the command, or the path of a file
  * @property {string} question
- * @property {string} topic what the turn is about
- * @property {RegExp} [beside] what has to stand on the needle's line or the next one
- * @property {number} [turn] in which it was said; absent as long as it was not
- * @property {string} [closing] what the user said when this task was done
+ * @property {string} topic of the turn
+ * @property {RegExp} [beside] must match the needle's line or the next one
+ * @property {number} [turn] in which it was said; absent before that
+ * @property {string} [closing] the user's words when this task was done
  */
 
 const GEMS = ["quartz", "kestrel", "umbra", "tansy", "cobalt", "juniper", "osprey"];
@@ -30,13 +29,13 @@ const THINGS = [
 
 export const KINDS = /** @type {Kind[]} */ (Object.keys(PHRASINGS));
 
-/** Names the turns' topics, none of them twice. @param {number} seed @param {number} turn */
+/** A unique topic for each turn. @param {number} seed @param {number} turn */
 export function topicOf(seed, turn) {
   const at = (turn * 37 + seed * 11) % (PLACES.length * THINGS.length);
   return `${PLACES[at % PLACES.length]} ${THINGS[Math.floor(at / PLACES.length)]}`;
 }
 
-/** Makes the facts of a session, one after the other. */
+/** Makes the facts of a session in order. */
 export class Facts {
   /** @type {Fact[]} */
   all = [];
@@ -71,7 +70,7 @@ export class Facts {
     return this.#needle("stray", n);
   }
 
-  /** Closes every third task, six turns after it was said. @param {number} turn @returns {string[]} what the user says to that */
+  /** Closes every third task, six turns after it was said. @param {number} turn @returns {string[]} the user's words for that */
   close(turn) {
     const tasks = this.all.filter(({ kind }) => kind === "task");
     const due = tasks.filter((task, n) => n % 3 === 1 && task.turn === turn - 6);
@@ -89,13 +88,13 @@ export class Facts {
   }
 }
 
-/** Whether a text tells a fact, with what belongs to it. @param {Fact} fact @param {string} text */
+/** Whether a text contains a fact with its companion. @param {Fact} fact @param {string} text */
 export function tells({ needle, beside }, text) {
   return mentions(text, needle).some(({ heading, line, next }) => !beside || beside.test(`${heading}\n${line}\n${next}`));
 }
 
 /**
- * The lines that name something, each with the next one and with what it stands under: a heading, a tag, the beginning of a list.
+ * The lines that mention something, each with the next one and with its heading: a title, a tag, the beginning of a list.
  * @param {string} text
  * @param {string} needle
  */

@@ -1,6 +1,6 @@
 /**
- * How people say things in a coding session: rules, requests, decisions, commands, files, errors, numbers and open tasks, each in
- * several ways, and for each way a question as somebody asks it later who has forgotten the answer.
+ * How people phrase things in a coding session: rules, requests, decisions, commands, files, errors, numbers and open tasks, each in
+ * several ways, and for each a question from someone who has forgotten the answer.
  */
 
 /**
@@ -11,12 +11,12 @@
  * @property {RegExp} [beside]
  */
 
-/** What an outcome looks like in words. */
+/** How outcomes are worded. */
 export const PASSED = /\b(pass(ed|es|ing)?|ok|succeed(ed|s)?|success|green|clean|all good|exit(ed)?( with)?( code)? 0)\b|✓|✔/i;
 export const FAILED = /\b(fail(ed|s|ing|ure)?|not ok|error|red|exit(ed)?( with)?( code)? 1)\b|✗|✖|AssertionError/i;
 
 const upper = (/** @type {string} */ word) => word.toUpperCase().replaceAll("-", "_");
-/** A number that no other fact has; the decimals keep it apart from all that files and tools hold. */
+/** A number that no other fact has; the decimals distinguish it from numbers in files and tool output. */
 const decimal = (/** @type {number} */ n) => (100 + n * 0.37).toFixed(2);
 export const slug = (/** @type {string} */ topic) => topic.replaceAll(" ", "-");
 
@@ -292,7 +292,7 @@ export const PHRASINGS = {
   ],
 };
 
-/** What the user says about a task that is done, in the order of the tasks' phrasings. @type {((topic: string) => string)[]} */
+/** The user's words for a finished task, in the order of the tasks' phrasings. @type {((topic: string) => string)[]} */
 export const CLOSINGS = [
   (topic) => `By the way, the rename in the ${topic} is done, Mira did it.`,
   (topic) => `I wrote that page for the ${topic} myself, you can strike it.`,

@@ -1,9 +1,9 @@
 /**
- * The driver behind `npm run bench:survival`: coding sessions on the real Pi, with a summarizer that loses a part of what it should
- * keep, and what of them is still there after 1, 5 and 20 compactions: in the block, or after one call of `lcm_grep`.
+ * The driver behind `npm run bench:survival`: runs coding sessions on the real Pi with a lossy summarizer, and measures what is left after
+ * 1, 5 and 20 compactions: in the block, or after one call of `lcm_grep`.
  *
- * A session goes on until it has that many compactions. They come by themselves: as folds by the extension's policy, or when Pi's
- * threshold is reached. Only where none comes in `PATIENCE` turns, Pi is asked for one, as `/compact` does.
+ * A session continues until it has that many compactions. They happen by themselves: as folds by the extension's policy, or at Pi's
+ * threshold. Only if none happens in `PATIENCE` turns, Pi is asked for one, like `/compact`.
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -23,18 +23,18 @@ import { Watch, listedAsModified, listedAsOpen, tokensOf } from "./watch.mjs";
 /** @typedef {import("../../demo/rpc.mjs").Pi} Pi */
 /** @typedef {import("./facts.mjs").Fact} Fact */
 
-/** Turns without a compaction after which one is asked for. */
+/** Turns without a compaction before one is requested. */
 const PATIENCE = 12;
-/** A real model takes longer for a turn than the cheap one for its summaries: a turn waits until so long none was asked for. */
+/** A real model takes longer for a turn than the cheap one for its summaries: a turn waits until no summary was requested for this long. */
 const QUIET_MS = 40;
-/** How many sessions are played for so many compactions: short ones have few facts each. @type {Record<string, number>} */
+/** Sessions to run per number of compactions: short ones have few facts each. @type {Record<string, number>} */
 const SESSIONS = { 1: 4, 5: 2, 20: 1 };
-/** The newest part of the files that were changed, which counts as recent. */
+/** The newest share of the changed files, which counts as recent. */
 const RECENT = 0.2;
 
-/** Each with the extension's settings; without them it is Pi alone. @type {Record<string, { lcm?: Record<string, unknown> }>} */
+/** Each with the extension's settings; without them Pi runs alone. @type {Record<string, { lcm?: Record<string, unknown> }>} */
 const WAYS = { "Pi alone": {}, ours: { lcm: {} } };
-/** What runs only if it is named. @type {typeof WAYS} */
+/** Ways that only run if they are named. @type {typeof WAYS} */
 const MORE_WAYS = { "full context": { lcm: { context: "full" } } };
 
 const usage = "npm run bench:survival -- [--compactions 1|5|20 …] [--loss PERCENT …] [--way PART …] [--window TOKENS] [--sessions N] [--lost] [--quick]";
@@ -60,15 +60,15 @@ const window = Number(values.window);
 const ways = values.way ? Object.entries({ ...WAYS, ...MORE_WAYS }).filter(([name]) => values.way?.some((part) => name.includes(part))) : Object.entries(WAYS);
 
 /**
- * What a session came to.
+ * The results of a session.
  * @typedef {object} Outcome
- * @property {{ fact: Fact, inBlock: boolean, byCall: boolean }[]} facts that are not raw in the context any more
+ * @property {{ fact: Fact, inBlock: boolean, byCall: boolean }[]} facts that are no longer raw in the context
  * @property {number} turns
  * @property {number} compactions
- * @property {number} asked of these, those that Pi was asked for
+ * @property {number} asked those that were requested from Pi
  * @property {number[]} blocks tokens of each
- * @property {boolean[]} underWay for each compaction within a turn, whether the prompt still stands in the context word for word
- * @property {boolean[]} recent for each of the files that were changed last, whether the context tells it
+ * @property {boolean[]} underWay for each compaction within a turn, whether the prompt is still in the context word for word
+ * @property {boolean[]} recent for each recently changed file, whether the context mentions it
  * @property {boolean[]} unwritten for each file that was not written, whether the block lists it as modified
  * @property {boolean[]} closed for each closed task, whether the block lists it as open
  */
@@ -120,13 +120,13 @@ function report(name, loss, count, outcomes, searches) {
   process.stderr.write(`  ${name}, ${loss} %: ${made.join(", ")} compactions, of these asked for: ${asked.join(", ")}; ${seconds()}\n`);
 }
 
-/** What the block does not tell, and whether a call finds it. @param {Outcome["facts"][number]} fact */
+/** A fact that the block lacks, and whether a call finds it. @param {Outcome["facts"][number]} fact */
 function lostLine({ fact: { kind, turn, text }, inBlock, byCall }) {
   return inBlock ? "" : `    ${byCall ? "by a call" : "not found"}: ${kind} of turn ${turn}: ${text}\n`;
 }
 
 /**
- * Plays a session until it has so many compactions, and looks for its facts.
+ * Runs a session until it has that many compactions, and looks for its facts.
  * @param {Record<string, unknown> | undefined} lcm
  * @param {number} wanted
  * @param {number} loss
@@ -155,7 +155,7 @@ async function live(lcm, wanted, loss, seed) {
       /** @type {import("../../demo/model-server.mjs").Reply} */
       const reply = request.kind === "summary" || request.toolNames.length === 0 ? summary(request) : await turn(request);
       const { cached, fresh, again, output } = meter.read(request, `${reply.text ?? ""}${JSON.stringify(reply.toolCalls ?? "")}`);
-      // What hundreds of requests hold is needed no more.
+      // The content of hundreds of requests is no longer needed.
       Object.assign(request, { raw: "", messages: [], body: { ...request.body, messages: [], tools: [] } });
       return { ...reply, usage: { input: fresh + again, output, cacheRead: cached } };
     },
@@ -181,21 +181,21 @@ async function play(pi, session, wanted) {
   while (compactions < wanted) {
     await pi.prompt(session.begin(), { timeoutMs: 300_000 });
     checkResults(pi, session);
-    // The events of hundreds of turns are large, and nobody looks at them again.
+    // The events of hundreds of turns are large, and no longer needed.
     pi.events.length = 0;
     const { sessionFile } = await pi.request("get_state");
     const before = compactions;
     compactions = compactionsIn(sessionFile);
     since = compactions > before ? 0 : since + 1;
     if (since < PATIENCE) continue;
-    // Pi refuses as long as it would keep everything.
+    // Pi refuses while it would keep everything.
     if (!(await pi.request("compact").then(() => true, () => false))) continue;
     [compactions, asked, since] = [compactionsIn(sessionFile), asked + 1, 0];
   }
   return { compactions, asked };
 }
 
-/** The script is wrong if a call fails that should not, or the other way round. @param {Pi} pi @param {Session} session */
+/** The script is wrong if a call fails unexpectedly, or succeeds unexpectedly. @param {Pi} pi @param {Session} session */
 function checkResults(pi, session) {
   for (const { type, toolCallId, isError, result } of pi.events) {
     if (type === "tool_execution_end" && isError !== session.expected.get(toolCallId)) throw new Error(`${toolCallId} ${isError ? "failed" : "did not fail"}: ${JSON.stringify(result)}`);
@@ -209,12 +209,12 @@ function compactionsIn(file) {
 }
 
 /**
- * Asks one question for each fact, in copies of the session, so that no question helps another.
+ * Asks one question per fact, in copies of the session, so that no question helps another.
  * @param {Pi} pi
  * @param {Session} session
  * @param {Watch} watch
  * @param {boolean} searches
- * @returns {Promise<Set<Fact>>} what was found
+ * @returns {Promise<Set<Fact>>} the found facts
  */
 async function lookUp(pi, session, watch, searches) {
   const said = session.facts.all.filter(({ turn }) => turn !== undefined);

@@ -1,10 +1,10 @@
 /**
- * A coding session as people have them, played by a script: in each turn the user asks for something, and the model reads files,
- * looks into a log, changes files, runs the tests and answers. Everything is really done in a scratch project, so results are real.
+ * A realistic scripted coding session: in each turn the user has a request, and the model reads files, looks into a log, changes files,
+ * runs the tests and answers. Everything really happens in a scratch project, so results are real.
  *
- * A turn is about a topic that no other turn has. The facts of its turn are said where they belong: rules, requests and open tasks
- * by the user, decisions and numbers by the model, errors by a tool. Every seventh turn is long, so that compactions happen
- * in the middle of it. The plan follows from the seed, whichever way the context is kept.
+ * Each turn has a unique topic. Its facts are stated where they belong: rules, requests and open tasks by the user, decisions and numbers
+ * by the model, errors by a tool. Every seventh turn is long, so that compactions happen within it. The plan depends on the seed, however
+ * the context is kept.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -18,12 +18,12 @@ import { slug } from "./phrasings.mjs";
 /** @typedef {import("../../demo/wire.mjs").ToolCall} ToolCall */
 /** @typedef {import("./facts.mjs").Fact} Fact */
 
-/** What the model does in one request, and the facts that this says. @typedef {{ text: string, calls: (ToolCall & { fails?: boolean })[], facts: Fact[] }} Step */
+/** The model's actions in one request, and the facts they state. @typedef {{ text: string, calls: (ToolCall & { fails?: boolean })[], facts: Fact[] }} Step */
 
 const TOKEN = 4;
-/** Each so many turns one is long, from this one on; so many requests more. */
+/** How often a turn is long, the first long one, and its extra requests. */
 const [LONG_EVERY, LONG_FROM, LONG] = [7, 4, 32];
-/** Searches in one message. */
+/** Searches per message. */
 export const SEARCHES = 20;
 
 const CHECK = `// Stands for a project's tests: what a name comes to is in outcomes.json.
@@ -35,7 +35,7 @@ process.exit(passes ? 0 : 1);
 `;
 const SCRIPTS = { test: "node check.mjs", build: "node check.mjs", lint: "node check.mjs", typecheck: "node check.mjs" };
 
-/** What the last lines of a run look like. @type {Record<"pass" | "fail", ((name: string, count: number) => string[])[]>} */
+/** The last lines of a run. @type {Record<"pass" | "fail", ((name: string, count: number) => string[])[]>} */
 const ENDINGS = {
   pass: [
     (name, count) => [`PASS ${name} (${count} checks)`],
@@ -51,7 +51,7 @@ const ENDINGS = {
   ],
 };
 
-/** What a model says beside what it does. @type {((dice: Dice) => string)[]} */
+/** The model's remarks besides its actions. @type {((dice: Dice) => string)[]} */
 const REMARKS = [
   (dice) => `Let me see where \`${dice.identifier()}\` is used.`,
   (dice) => `\`${dice.identifier()}\` looks like the right place, its caller hands over \`${dice.identifier()}\`.`,
@@ -66,7 +66,7 @@ const REMARKS = [
   (dice) => `There are two places that build \`${dice.identifier()}\`, and only one of them closes it.`,
 ];
 
-/** What the user adds to a request that takes long. */
+/** The user's additions to a long request. */
 const WISHES = [
   "Go through all the places where it is used, not only the obvious ones.",
   "Compare with how the other modules do it, file by file, and tell me where they differ.",
@@ -78,20 +78,20 @@ const WISHES = [
 export class Session {
   /** @type {Facts} */
   facts;
-  /** Paths that a failed call names, and no other. @type {{ path: string, turn: number }[]} */
+  /** Paths that only a failed call names. @type {{ path: string, turn: number }[]} */
   unwritten = [];
   /** Whether a call has to fail, by its id. @type {Map<string, boolean>} */
   expected = new Map();
-  /** The prompt under way. */
+  /** The current prompt. */
   prompt = "";
-  /** How many requests of it were answered. */
+  /** How many of its requests were answered. */
   step = 0;
   turn = -1;
   #seed;
   #folder;
   /** @type {Step[]} */
   #steps = [];
-  /** What is looked up. @type {Fact[]} */
+  /** The facts to look up. @type {Fact[]} */
   #asked = [];
   /** @type {Record<string, { passes: boolean, lines: string[] }>} */
   #outcomes = {};
@@ -110,7 +110,7 @@ export class Session {
     this.#write("scripts/ci.sh", 'node check.mjs "$1"\n');
   }
 
-  /** The next turn: writes the files that it needs. @returns {string} what the user types */
+  /** The next turn: writes the files that it needs. @returns {string} the user's prompt */
   begin() {
     const turn = ++this.turn;
     const dice = new Dice(this.#seed * 10_007 + turn);
@@ -128,7 +128,7 @@ export class Session {
     return this.prompt;
   }
 
-  /** Has these looked up next, each by a question of its own. @param {Fact[]} facts */
+  /** Looks these up next, one question each. @param {Fact[]} facts */
   ask(facts) {
     this.#asked = facts;
     this.step = 0;
@@ -216,7 +216,7 @@ export class Session {
     return { text: this.#remarks(dice), calls: [{ name: "bash", arguments: { command: dice.below(2) ? `tail -n 200 ${name}` : `cat ${name}` } }], facts: errors };
   }
 
-  /** Writes a file, or changes one that is there. @param {Fact} file @param {Dice} dice @param {Fact[]} decisions @returns {Step} */
+  /** Writes a file, or changes an existing one. @param {Fact} file @param {Dice} dice @param {Fact[]} decisions @returns {Step} */
   #changing(file, dice, decisions) {
     const content = dice.code(300 + dice.below(900));
     const facts = [file, ...decisions];
@@ -227,7 +227,7 @@ export class Session {
     return { text, calls: [{ name: "edit", arguments: { path: file.text, edits: [{ oldText, newText: `${oldText} // ${dice.identifier()}` }] } }], facts };
   }
 
-  /** A change that does not come about. @param {string} topic @param {Dice} dice @returns {Step} */
+  /** A change that fails. @param {string} topic @param {Dice} dice @returns {Step} */
   #failing(topic, dice) {
     const n = this.unwritten.length;
     const needle = this.facts.stray(n);

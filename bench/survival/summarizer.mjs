@@ -1,10 +1,10 @@
 /**
- * A summarizer that loses a given share of what it should keep, for the extension's prompts and for Pi's own alike.
+ * A summarizer that loses a given share of what it should keep, for the extension's and Pi's prompts.
  *
- * What it should keep is known: the sentences and lines that hold a fact of the session. It puts them first, fills the room that is
- * left by the rules of `bench/strategies/summarize.mjs`, and then drops each with the given probability, in every call anew: in a
- * leaf summary, in a condensed one, in each of Pi's updates, and in the sections that a prompt asks for. The dice are made from the
- * sentence and from the source, so the same source loses the same sentences in every run.
+ * It should keep the sentences and lines with a fact of the session. It puts them first, fills the rest by the rules of
+ * `bench/strategies/summarize.mjs`, and then drops each with the given probability, independently in every call: in leaf and condensed
+ * summaries, in each of Pi's updates, and in the requested sections. The dice depend on the sentence and the source, so the same source
+ * loses the same sentences in every run.
  */
 import { createHash } from "node:crypto";
 import { WORTH, extract, written } from "../strategies/summarize.mjs";
@@ -12,17 +12,17 @@ import { WORTH, extract, written } from "../strategies/summarize.mjs";
 /** @typedef {import("./facts.mjs").Fact} Fact */
 /** @typedef {(sentence: string) => boolean} Keeps */
 
-/** Characters of what Pi is given: 2,500 tokens, as real models write, and less for the beginning of a split turn. */
+/** Characters of a summary for Pi: 2,500 tokens, like real models, and fewer for the beginning of a split turn. */
 const [PI_SUMMARY, PI_PREFIX] = [10_000, 4_000];
 const CHARACTERS_PER_WORD = 5;
 /** Quotes of a leaf summary, as the prompt allows. */
 const QUOTES = 6;
-/** What nobody copies into a summary: calls of tools, and code unless there is a fact in it. */
+/** Lines that a summary does not copy: tool calls, and code unless it has a fact. */
 const CALL = /^\[(tool call|Assistant tool calls)/;
 const CODE = /::|[{};]\s*$|\t|\.\.\. ok \(|^\W*([0-9a-f]{5,8}|\d+:.*) |^\[….*…\]$|characters truncated\]/;
-/** A shorter line that a fact's text happens to hold says nothing. */
+/** A shorter line that a fact's text happens to contain means nothing. */
 const SHORTEST = 12;
-/** How Pi begins a message. */
+/** The start of a message in Pi's prompts. */
 const SPEAKER = /^\[(User|Assistant|Tool result)\]: /;
 
 /**
@@ -37,14 +37,14 @@ export function lossySummary(prompt, loss, facts) {
   const keeps = keeper(history, loss);
   const words = Number(/(\d+) words/.exec(prompt)?.[1] ?? 200);
   const [asksForState, asksForQuotes] = ["`State:`", "`Quotes:`"].map((section) => prompt.includes(section));
-  // What has a section of its own is not told twice.
+  // Text with its own section is not repeated.
   const body = asksForQuotes ? history.replace(/^(Quotes:|\W*(rule|task): ".*")$/gm, "") : history;
   const lines = worthKeeping(body, words * CHARACTERS_PER_WORD, facts).filter(keeps);
   return written(lines, [...(asksForState ? stateOf(history, keeps) : []), ...(asksForQuotes ? quotesOf(history, keeps, facts) : [])]);
 }
 
 /**
- * A summary in Pi's way: of the conversation and of the summary before it. The lists of files are Pi's, which adds them itself.
+ * A summary in Pi's format, of the conversation and the previous summary. Pi adds the lists of files itself.
  * @param {string} prompt
  * @param {number} loss
  * @param {Fact[]} facts
@@ -58,7 +58,7 @@ function summaryForPi(prompt, loss, facts) {
 }
 
 /**
- * What a model that overlooks nothing writes down.
+ * The lines that a model without omissions would write.
  * @param {string} history
  * @param {number} characters
  * @param {Fact[]} facts
@@ -69,12 +69,12 @@ function worthKeeping(history, characters, facts) {
   const isSettled = (/** @type {string} */ line) => settled.some(({ needle }) => line.includes(needle));
   const isNeeded = (/** @type {string} */ line) => told.some((fact) => isPartOf(fact, line));
   const lines = inSentences(history).split("\n").filter((line) => isHeading(line) || !(isSettled(line) || CALL.test(line) || (CODE.test(line) && !isNeeded(line))));
-  // A title repeats how the first line begins.
+  // A title repeats the beginning of the first line.
   const whole = lines.filter((line) => !lines.some((other) => other.length > line.length && other.startsWith(line)));
   return extract(whole.join("\n"), characters, [{ test: isNeeded }, ...WORTH]);
 }
 
-/** Does the line tell the fact, or a sentence of it? A command is nothing without its outcome. @param {Fact} fact @param {string} line */
+/** Whether the line states the fact, or a sentence of it. A command needs its outcome. @param {Fact} fact @param {string} line */
 function isPartOf({ kind, needle, text, closing, beside }, line) {
   if (line.includes(needle)) return kind !== "command" || Boolean(beside?.test(line));
   const words = line.trim().replace(SPEAKER, "");
@@ -84,11 +84,11 @@ function isPartOf({ kind, needle, text, closing, beside }, line) {
 /** @param {string} line */
 const isHeading = (line) => /^\[[ms]-[0-9a-f]{10} /.test(line);
 
-/** Each sentence on a line of its own. @param {string} text */
+/** Puts each sentence on its own line. @param {string} text */
 const inSentences = (text) => text.replace(/(?<=[.!?]) +(?=\p{Lu})/gu, "\n");
 
 /**
- * What of this source is kept. Ids, times and the scratch folder differ from run to run and do not count.
+ * Decides what is kept of this source. Ids, times and the scratch folder differ from run to run and do not count.
  * @param {string} source
  * @param {number} loss
  * @returns {Keeps}
@@ -99,7 +99,7 @@ function keeper(source, loss) {
 }
 
 /**
- * Rules and open tasks of the user's, word for word; of summaries what they quote and is not settled.
+ * The user's rules and open tasks, word for word; of summaries, their quotes that are not settled.
  * @param {string} history
  * @param {Keeps} keeps
  * @param {Fact[]} facts
@@ -115,7 +115,7 @@ function quotesOf(history, keeps, facts) {
 }
 
 /**
- * How things stand at the end of the history, as far as it says so.
+ * The state of the work at the end of the history, as far as it is mentioned.
  * @param {string} history
  * @param {Keeps} keeps
  */
@@ -133,7 +133,7 @@ function stateOf(history, keeps) {
   return lines.length > 0 ? ["State:", ...lines] : [];
 }
 
-/** The messages of a history; none where it consists of summaries. @param {string} history */
+/** The messages of a history; none if it consists of summaries. @param {string} history */
 function messagesOf(history) {
   const pieces = history.split(/^\[m-[0-9a-f]{10} (\w+)[^\]\n]*\]$/m);
   return pieces.flatMap((role, at) => (at % 2 === 1 ? [{ role, text: pieces[at + 1].trim() }] : []));

@@ -1,9 +1,9 @@
-/** Looks at what the model is shown: the block of the last compaction, what stands raw behind it, and what a block says of something. */
+/** Watches what the model gets: the last compaction's block, the raw part after it, and what a block says about something. */
 import { mentions } from "./facts.mjs";
 
 /** @typedef {import("../../demo/model-server.mjs").Received} Received */
 
-/** How Pi begins and ends a block in a request. */
+/** The start and end of a block in a request. */
 const BEGIN = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n";
 const END = "\n</summary>";
 const BYTES_PER_TOKEN = 4;
@@ -14,17 +14,17 @@ export const tokensOf = (text) => Math.ceil(Buffer.byteLength(text) / BYTES_PER_
 export class Watch {
   /** All blocks so far, one for each compaction. @type {string[]} */
   blocks = [];
-  /** For each compaction within a turn, whether the prompt still stood in the next request word for word. @type {boolean[]} */
+  /** For each compaction within a turn, whether the next request still had the prompt word for word. @type {boolean[]} */
   underWay = [];
-  /** The next request is the one by which the session is judged. */
+  /** Whether the next request is the one to judge the session by. */
   isLooking = false;
-  /** What that request shows: the block, and the rest. */
+  /** The content of that request: the block, and the rest. */
   block = "";
   raw = "";
 
   /**
    * @param {Received} request of a turn
-   * @param {{ prompt: string, step: number }} turn under way, and how many requests of it came before
+   * @param {{ prompt: string, step: number }} turn the current one, with the number of its earlier requests
    */
   see({ messages }, { prompt, step }) {
     const texts = messages.map(({ text, toolCalls }) => [text, ...toolCalls.map((call) => JSON.stringify(call.arguments))].join("\n"));
@@ -46,16 +46,16 @@ function blockOf(text) {
   return text.slice(from, text.indexOf(END, from));
 }
 
-/** Without the marks of quoted lines, and with each run of blanks as one. @param {string} text */
+/** Without the marks of quoted lines, and with each run of whitespace as one space. @param {string} text */
 const folded = (text) => text.replace(/^\s*> ?/gm, "").replace(/\s+/g, " ").trim();
 
-/** Does the block say of a file that it was changed, and not that this failed? @param {string} block @param {string} file */
+/** Whether the block says that a file was changed, and not that this failed. @param {string} block @param {string} file */
 export function listedAsModified(block, file) {
   const said = mentions(block, file).map(({ heading, line }) => `${heading} ${line}`);
   return said.some((words) => /\b(modified|changed|edited|written|wrote|created|replaced)\b/i.test(words) && !/\b(fail|failed|error|could not|refused|not)\b/i.test(words));
 }
 
-/** Does the block say of something that it is still to be done, by a heading or by its line? @param {string} block @param {string} needle */
+/** Whether the block says that something is still open, by a heading or by its line. @param {string} block @param {string} needle */
 export function listedAsOpen(block, needle) {
   return mentions(block, needle).some(({ heading, line }) => /\b(open|next|to-?do)\b/i.test(heading) || /^\W*(task|open|next|to-?do)\b/i.test(line));
 }

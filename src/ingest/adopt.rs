@@ -1,7 +1,8 @@
-//! The history of a folder that was moved, or that another setting has made part of this project, becomes this project's.
+//! Adds the history of another folder to this project: one that was moved, or that another setting has made
+//! part of it.
 //!
-//! Its sessions are imported as any others are, and what an import does not bring comes with them: summaries, notes, times.
-//! The old database is only read, and stays.
+//! Sessions are imported as usual. Summaries, notes and times, which an import does not bring, are copied as
+//! well. The old database is only read, and stays.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,36 +15,37 @@ use crate::store::{History, OldStore, Place, histories, is_open_elsewhere, real_
 use crate::text;
 use serde::Serialize;
 
-/// Rows that are written in one transaction.
+/// Rows per transaction.
 const SLICE: usize = 200;
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug, Default, Serialize)]
 pub struct Adopted {
-    /// The project as its database names it.
+    /// The project's name in its database.
     pub project: String,
-    /// Its sessions.
+    /// Sessions in the old databases.
     pub sessions: usize,
-    /// Their messages.
+    /// Messages in these sessions.
     pub messages: usize,
     /// Messages that were not stored here before.
     pub new: usize,
-    /// Summaries that are here now.
+    /// Summaries that are stored here now.
     pub summaries: usize,
     /// Rows that could not be read.
     pub lost: usize,
-    /// Messages that are not here in the same form: purged here, or not to be read there.
+    /// Messages that are not stored here in the same form: purged here, or unreadable there.
     pub lacking: usize,
-    /// It was stopped; the same again goes on.
+    /// Whether it was stopped. The same command continues.
     pub stopped: bool,
-    /// The databases that were read, which stay.
+    /// The databases that were read. They stay.
     pub databases: Vec<PathBuf>,
 }
 
-/// Makes the history of the folder `old` part of this project's.
+/// Adds the history of the folder `old` to this project.
 ///
 /// # Errors
-/// When there is none, when another process has it open, or the store fails. What was taken over until then stays.
+/// When there is none, when another process has it open, or when the store fails. What was copied until then
+/// stays.
 pub async fn adopt(
     home: &Home,
     folders: &Folders,
@@ -56,7 +58,7 @@ pub async fn adopt(
             "this session's history is in memory only: start Pi without --no-session to add to the project's",
         ));
     };
-    // Taking a session over counts as opening it.
+    // The import marks sessions as opened, so the times are read before.
     let seen = home.store.read(|view| view.messages().sessions_seen()).await?;
     let (dir, wanted) = (home.db_dir.clone(), Path::new(&home.cwd).join(old));
     let found = aside(move || find(&dir, &own, &wanted)).await??;
@@ -96,7 +98,7 @@ pub async fn adopt(
     Ok(done)
 }
 
-/// A path without `.`, `..` and doubled slashes, as it is written: of a folder that is gone the system can't tell more.
+/// Removes `.`, `..` and doubled slashes from the path's text: the folder may no longer exist.
 fn straight(path: &Path) -> PathBuf {
     let mut straight = PathBuf::new();
     for part in path.components() {
@@ -111,7 +113,7 @@ fn straight(path: &Path) -> PathBuf {
 
 /// The databases of the project `wanted`.
 fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
-    // `/a/b/` and `/a/b` are one folder, whether it is there or not.
+    // `/a/b/` and `/a/b` are one folder, whether or not it exists.
     let names = [straight(wanted).to_string_lossy().into_owned(), real_path(wanted)];
     let all = histories(dir);
     if all.iter().any(|history| history.path == own && names.contains(&history.project)) {
@@ -140,7 +142,7 @@ fn find(dir: &Path, own: &Path, wanted: &Path) -> Result<Vec<History>> {
     Ok(found)
 }
 
-/// What a fold of the entries does not bring.
+/// Copies what the import does not bring.
 async fn take_over(
     home: &Home,
     path: &Path,

@@ -1,8 +1,9 @@
-//! The fold's way back: a stored session as a session file of Pi's.
+//! Writes a stored session as a session file of Pi's: the reverse of the fold.
 //!
-//! Messages, ids, tree, edits and summaries are all in the store. What it does not keep (labels, model changes, the text of a
-//! compaction) is taken from the session file, line by line, as long as there is one; a line counts only where it says of an
-//! entry what the store says of it. Without it such an entry is a `custom` one that holds its children.
+//! Messages, ids, the tree, edits and summaries come from the store. What it does not keep (labels, model
+//! changes, the text of a compaction) comes from the lines of the session file, if it still exists. A line is
+//! used only if it agrees with the store. Without a line, such an entry becomes a `custom` entry that holds
+//! its children.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,9 +24,9 @@ use crate::model::{
 use crate::store::{ExportedEntry, ExportedSession, Shows, StoredSummary, View};
 use crate::text::timestamp;
 
-/// The version of session files that is written.
+/// The version of the session files that are written.
 const VERSION: u32 = 3;
-/// What an entry is called that held nothing but its children.
+/// The type of a `custom` entry that only holds its children.
 const LINK: &str = "lcm-link";
 
 /// The first line of a session's file.
@@ -44,7 +45,7 @@ pub fn header(session: &ExportedSession, cwd: &str, lines: &Lines) -> String {
     header.to_string()
 }
 
-/// Where the lines of a session file stand, by the ids of their entries.
+/// The positions of a session file's lines, by the ids of their entries.
 #[derive(Default)]
 pub struct Lines {
     file: Option<File>,
@@ -54,7 +55,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Looks through the file. One that is gone or can't be read has no lines.
+    /// Indexes the file. A file that is gone or can't be read has no lines.
     #[must_use]
     pub fn of(path: Option<&Path>) -> Self {
         let read = || {
@@ -68,7 +69,7 @@ impl Lines {
                 }
                 let id = std::str::from_utf8(&line).ok().and_then(|line| parse_one(line).ok());
                 if let Some(Entry { id, .. }) = id {
-                    // Of two with one id the store has the first.
+                    // If two lines have one id, the store has the first.
                     lines.places.entry(id).or_insert((at, line.len()));
                 }
                 at += line.len() as u64;
@@ -80,7 +81,7 @@ impl Lines {
         read().unwrap_or_default()
     }
 
-    /// The line of an entry, as `JSON.stringify` would write it.
+    /// Reads the line of an entry, in the format of `JSON.stringify`.
     fn read(&mut self, id: &str) -> Option<String> {
         let (at, length) = *self.places.get(id)?;
         let file = self.file.as_mut()?;
@@ -91,7 +92,7 @@ impl Lines {
     }
 }
 
-/// The line of an entry.
+/// Returns the line of an entry.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -116,7 +117,7 @@ pub fn line(
     }
 }
 
-/// Does a line of the file say of an entry what the store says of it?
+/// Whether a line of the file agrees with what the store has of the entry.
 fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
     let Ok(found) = parse_one(line) else { return false };
     let said = own.and_then(|own| parse_one(own).ok()).map(|entry| entry.content);
@@ -133,7 +134,8 @@ fn is_of(line: &str, entry: &ExportedEntry, own: Option<&str>) -> bool {
         }
 }
 
-/// The last line of a session's file, where there is something to be said in it.
+/// Returns the last line of a session's file, which holds the summaries that no compaction carries, if there
+/// are any.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -157,7 +159,7 @@ fn of_message(view: &View<'_>, entry: &ExportedEntry, message: MessageId) -> Res
     let stored = view.messages().message(message)?;
     let parent = parent_of(entry);
     let id = Value::from(entry.id.as_str());
-    // Of an entry that is its own message all fields are kept but those of its place.
+    // Such an entry is its own message: the store has all its fields but its id and parent.
     let is_whole = serde_json::from_str::<Value>(&stored.json)
         .is_ok_and(|json| matches!(json["type"].as_str(), Some("custom_message" | "branch_summary")));
     if let (true, Some(rest)) = (is_whole, stored.json.strip_prefix('{')) {
@@ -195,7 +197,7 @@ fn of_edit(
     ))
 }
 
-/// A compaction whose text is gone, with the summaries that it carried.
+/// A compaction whose text is gone, with the summaries it carried.
 fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &ExportedEntry) -> Result<String> {
     let branch = view.messages().branch(conversation, &entry.id)?;
     let names: HashMap<MessageId, String> =
@@ -207,7 +209,7 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
         newest = stored.text.clone();
         summaries.extend(record(view, id, stored, &names)?);
     }
-    // Pi then keeps all that was said before it.
+    // With this entry Pi keeps everything before the compaction.
     let first = branch.first().map(|first| first.entry_id.clone()).unwrap_or_default();
     let mut fields =
         json!({"type": "compaction", "summary": newest, "firstKeptEntryId": first, "tokensBefore": 0});
@@ -228,7 +230,7 @@ fn of_compaction(view: &View<'_>, conversation: ConversationId, entry: &Exported
     Ok(placed(entry, 0, fields))
 }
 
-/// A summary as a compaction carries it; none where an entry of its messages has no name here.
+/// A summary as a compaction carries it; `None` if one of its messages has no entry here.
 pub(super) fn record(
     view: &View<'_>,
     id: SummaryId,

@@ -1,7 +1,8 @@
-//! A session file, read line by line and understood as Pi understands it, whatever version wrote it.
+//! Reads a session file of any version line by line, as Pi reads it.
 //!
-//! Pi skips lines that are no JSON, and ignores entries without an id; so does this. What Pi migrates in memory when it opens an older file is migrated here in the same way: in
-//! version 1 entries have no ids and follow one another, before version 3 a custom message is called `hookMessage`.
+//! Like Pi, it skips lines that are not JSON and ignores entries without an id. It also applies the
+//! migrations that Pi applies in memory to an older file: in version 1 entries have no ids and each follows
+//! the one before; before version 3 a custom message is called `hookMessage`.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,43 +21,44 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::model::{Content, SummaryRecord, Supplement, parse_batch, read_json};
 
-/// Characters of JSON that are stored in one transaction: other sessions get their turn in between.
+/// Characters of JSON per transaction: other sessions can write in between.
 pub(super) const SLICE: usize = 256 * 1024;
-/// The first line of a session stands within this, or Pi does not find it either.
+/// The header is within this many bytes, or Pi does not find it either.
 const HEADER: usize = 1024 * 1024;
-/// A longer line is no string that JavaScript could hold.
+/// JavaScript can't hold a longer line as a string.
 pub(super) const LINE: usize = 512 * 1024 * 1024;
 
-/// What a session file says of itself.
+/// The header of a session file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Pi's id of the session.
     pub id: String,
-    /// The folder it was about.
+    /// The folder that the session worked in.
     pub cwd: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
 }
 
-/// A session, slice by slice.
+/// A session that is read slice by slice.
 pub(super) trait Slices: Send + 'static {
-    /// The next entries, parents before children; `None` at the end. What an entry shows is not needed where its id is `known`.
+    /// Returns the next entries, parents before children; `None` at the end. Entries whose id is `known` need
+    /// no content.
     fn slice(&mut self, known: &HashSet<String>) -> Result<Option<Handover>>;
 
-    /// What could not be read so far.
+    /// Lines, records or rows so far that could not be read.
     fn broken(&self) -> usize;
 
-    /// Records so far of kinds that are not known.
+    /// Records so far of unknown kinds.
     fn unknown(&self) -> usize {
         0
     }
 
-    /// What was said in it before, and was `known`; `None` where it is all that its session has.
+    /// Messages so far that were `known`; `None` if the caller has to count them.
     fn known(&self) -> Option<usize> {
         None
     }
 
-    /// Summaries that an export has added to what was read so far.
+    /// Takes the summaries that an export added to what was read so far.
     fn supplements(&mut self) -> Vec<SummaryRecord> {
         Vec::new()
     }
@@ -76,20 +78,20 @@ impl Slices for SessionFile {
     }
 }
 
-/// A session file, opened and read up to somewhere.
+/// A session file that is being read.
 pub struct SessionFile {
     lines: Lines,
     header: Header,
     version: f64,
-    /// Entries of version 1 so far: their ids are made of this.
+    /// Entries of version 1 so far; their ids are made from this number.
     unnamed: usize,
-    /// Entries that were read and not given out yet.
+    /// Entries that were read and not returned yet.
     order: Order,
-    /// Was the end reached?
+    /// Whether the end was reached.
     ended: bool,
     /// Lines that could not be read.
     broken: usize,
-    /// What an export has added.
+    /// Summaries that an export added.
     supplements: Vec<SummaryRecord>,
 }
 
@@ -97,7 +99,7 @@ impl SessionFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// When it can't be read, or is no session.
+    /// When it can't be read, or is not a session.
     pub fn open(path: &Path) -> Result<Self> {
         let mut lines = Lines::open(path, &CancellationToken::new())?;
         let (header, version) = read_header(&mut lines)?;
@@ -113,29 +115,30 @@ impl SessionFile {
         })
     }
 
-    /// The same, until `cancel` is raised: a file may have a line without an end.
+    /// Lets `cancel` end the reading: a line may have no end.
     #[must_use]
     pub fn until(mut self, cancel: &CancellationToken) -> Self {
         self.lines.cancel = cancel.clone();
         self
     }
 
-    /// What it says of itself.
+    /// The file's header.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Lines so far that could not be read and were left out.
+    /// Lines so far that could not be read and were skipped.
     #[must_use]
     pub fn broken(&self) -> usize {
         self.broken
     }
 
-    /// The next entries, about [`SLICE`] characters of them, parents before children; `None` at the end of the file.
+    /// Returns the next entries, about [`SLICE`] characters, parents before children; `None` at the end of
+    /// the file.
     ///
     /// # Errors
-    /// When the file can't be read on.
+    /// When the file can't be read.
     pub fn slice(&mut self) -> Result<Option<Handover>> {
         loop {
             let slice = self.order.take(SLICE);
@@ -169,10 +172,10 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Is anything said in what is left of it?
+    /// Whether the rest of the file has a message.
     ///
     /// # Errors
-    /// When the file can't be read on.
+    /// When the file can't be read.
     pub fn says_anything(&mut self) -> Result<bool> {
         while let Some(slice) = self.slice()? {
             if says_anything(&slice) {
@@ -182,7 +185,7 @@ impl SessionFile {
         Ok(false)
     }
 
-    /// The next entry as `JSON.stringify` would give it after Pi has migrated it.
+    /// Reads the next entry as `JSON.stringify` would write it after Pi's migration.
     fn entry(&mut self) -> Result<Option<String>> {
         while let Some(line) = self.lines.next(LINE)? {
             let json = match &line {
@@ -207,7 +210,7 @@ impl SessionFile {
         Ok(None)
     }
 
-    /// Version 2: a custom message went by another role.
+    /// Version 2: a custom message has another role.
     fn renamed(&self, entry: &Shape<'_>) -> Option<String> {
         let message = entry.message.filter(|_| self.version < 3.0 && entry.is("message"))?;
         let role = Shape::of(message.get())?.role?;
@@ -217,8 +220,9 @@ impl SessionFile {
         })
     }
 
-    /// Version 1: each entry hangs below the one before. The ids that Pi gives are random; these are the same each time, so
-    /// that an import can be repeated. To Pi's they are no rivals: the messages are the same by their lineage.
+    /// Version 1: each entry is a child of the one before. Pi gives random ids; these are the same each time,
+    /// so that an import can be repeated. They do not conflict with Pi's: messages are identified by their
+    /// lineage.
     fn placed(&mut self, json: String) -> String {
         if self.version >= 2.0 {
             return json;
@@ -232,7 +236,7 @@ impl SessionFile {
     }
 }
 
-/// Is any of these a message?
+/// Whether the entries have a message.
 pub(super) fn says_anything(handover: &Handover) -> bool {
     handover.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)))
 }
@@ -242,7 +246,7 @@ fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {
     while let Some(Line::Text(line)) = lines.next(left)? {
         left = left.saturating_sub(line.len());
         let Some(first) = stringify(&line).and_then(|json| read_json(&json).ok()) else { continue };
-        // As in JavaScript: what counts as nothing is skipped.
+        // As in JavaScript: falsy values are skipped.
         if matches!(&first, Value::Null | Value::Bool(false)) || first == "" || first.as_f64() == Some(0.0) {
             continue;
         }
@@ -258,14 +262,14 @@ fn read_header(lines: &mut Lines) -> Result<(Header, f64)> {
     Err(Error::invalid("it is not a Pi session"))
 }
 
-/// `object`, as [`stringify`] gave it, after fields were assigned to in JavaScript.
+/// Adds fields to `object`, in [`stringify`]'s format, as an assignment in JavaScript would.
 fn assigned(object: &str, fields: &str) -> String {
     let body = object.strip_suffix('}').unwrap_or(object);
     let comma = if body == "{" { "" } else { "," };
     stringify(&format!("{body}{comma}{fields}}}")).unwrap_or_else(|| object.to_owned())
 }
 
-/// What of an object decides how it is understood.
+/// The fields that decide how an entry is read.
 struct Shape<'a> {
     json: &'a str,
     kind: Option<&'a RawValue>,
@@ -284,7 +288,7 @@ impl<'a> Shape<'a> {
             #[serde(borrow)]
             message: Option<&'a RawValue>,
         }
-        // A list would pass for its fields in a row.
+        // Serde would also read a struct from an array.
         let object = json.starts_with('{').then_some(json)?;
         let Fields { kind, role, message } = serde_json::from_str(object).ok()?;
         Some(Self { json, kind, role, message })
@@ -295,18 +299,18 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// The lines of a file, ended by `\n` alone, as Pi takes them.
+/// The lines of a file. Only `\n` ends a line, as in Pi.
 pub(super) struct Lines {
     reader: BufReader<File>,
     /// Ends the reading.
     cancel: CancellationToken,
-    /// Did the last line have no end?
+    /// Whether the last line has no line break.
     is_cut: bool,
 }
 
 pub(super) enum Line {
     Text(String),
-    /// More than can be held.
+    /// The line is longer than the limit.
     TooLong,
 }
 
@@ -318,12 +322,12 @@ impl Lines {
         Ok(Self { reader, cancel: cancel.clone(), is_cut: false })
     }
 
-    /// Is the line that was read last still being written, as it seems?
+    /// Whether the last line seems to be still being written.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// The next line, if it has at most `max` bytes. What is no UTF-8 in it becomes U+FFFD.
+    /// Returns the next line, if it has at most `max` bytes. Invalid UTF-8 becomes U+FFFD.
     pub fn next(&mut self, max: usize) -> Result<Option<Line>> {
         let failed = |error: std::io::Error| Error::invalid(format!("it can't be read: {error}"));
         if self.cancel.is_cancelled() {
@@ -348,7 +352,7 @@ impl Lines {
         })))
     }
 
-    /// Goes on to the next line.
+    /// Skips to the next line.
     fn skip(&mut self) -> std::io::Result<()> {
         while !self.cancel.is_cancelled() {
             let bytes = self.reader.fill_buf()?;

@@ -1,4 +1,4 @@
-//! Which files an import reads, and whose they are.
+//! Finds the files that an import reads, and their projects.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use crate::config::ProjectIdentity;
 use crate::error::{Error, Result};
 use crate::store::project_of;
 
-/// A session file, and whose it is.
+/// A session file and its project.
 pub(super) struct Found {
     pub path: PathBuf,
-    /// The project, for those of other projects.
+    /// The project, if it is not this one.
     pub cwd: Option<String>,
-    /// The agent, where it is another than Pi.
+    /// The agent, if it is not Pi.
     pub agent: Option<&'static Agent>,
-    /// The sessions of the file that are meant, where it has others too.
+    /// The sessions of the file to import, if not all.
     pub sessions: Option<HashSet<String>>,
 }
 
@@ -30,7 +30,7 @@ impl Found {
     }
 }
 
-/// The files to import, those of one project together and its oldest first, and those that are no sessions.
+/// The files to import, grouped by project and oldest first, and the files that are not sessions.
 pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(Vec<Found>, Vec<Unreadable>)> {
     if let Source::Agent { agent, path, everything, since } = source {
         return find_logs(home, folders, agent, path.as_deref(), *everything, *since);
@@ -44,7 +44,7 @@ pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(V
                 (false, false) => return Err(Error::invalid(format!("there is no {}", path.display()))),
             }
         }
-        // Other worktrees have folders of sessions of their own.
+        // Other worktrees have their own session folders.
         Source::Project if home.identity == ProjectIdentity::Git => everywhere(folders),
         Source::Project => session_files(&folders.session_dir).unwrap_or_default(),
         Source::Everything | Source::Agent { .. } => everywhere(folders),
@@ -74,7 +74,8 @@ pub(super) fn find(home: &Home, folders: &Folders, source: &Source) -> Result<(V
     Ok((found, failed))
 }
 
-/// The logs of another agent: those that are named, whatever they are about, else those of this project or of all.
+/// Finds the logs of another agent: with a path all logs there, otherwise those of this project or of all
+/// projects.
 fn find_logs(
     home: &Home,
     folders: &Folders,
@@ -90,7 +91,8 @@ fn find_logs(
     let (mut found, mut failed) = (Vec::new(), Vec::new());
     let repository = |folder: &str| project_of(Path::new(folder), ProjectIdentity::Git);
     let own = repository(&home.cwd);
-    // An agent that notes no more than a folder's hash was started in this one, or in one above it in the repository.
+    // An agent that stores only a hash of the folder may have been started here or in a parent folder in the
+    // repository.
     let candidates: Vec<&str> = Path::new(&home.cwd)
         .ancestors()
         .filter_map(Path::to_str)
@@ -117,7 +119,7 @@ fn find_logs(
                 || candidates.iter().find(|folder| session.is_about(folder)).map(|&own| own.to_owned());
             match session.header().cwd.clone().or_else(hashed) {
                 Some(cwd) if everything => projects.entry(Some(home.project_of(&cwd))).or_default(),
-                // As the agents see it, worktrees and folders of a repository are one project.
+                // For the agents, the worktrees and folders of a repository are one project.
                 Some(cwd) if repository(&cwd) == own => projects.entry(None).or_default(),
                 None if everything => {
                     failed.push(Unreadable::new(&log, "it names no project"));
@@ -135,7 +137,7 @@ fn find_logs(
     Ok((found, failed))
 }
 
-/// When a log was written to; a database may have its newest rows in a file of their own.
+/// When a log was last written; a database may have its newest rows in its WAL file.
 fn written_at(log: &Path) -> Option<SystemTime> {
     let rows = PathBuf::from(format!("{}-wal", log.display()));
     [log, &rows].iter().filter_map(|path| path.metadata().ok()?.modified().ok()).max()
@@ -151,7 +153,7 @@ fn everywhere(folders: &Folders) -> Vec<PathBuf> {
     dirs.iter().flat_map(|dir| session_files(dir).unwrap_or_default()).collect()
 }
 
-/// The session files right in a folder, by name, which is by age.
+/// The session files directly in a folder, by name, which is by age.
 pub(super) fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = |error| Error::invalid(format!("the folder {} can't be read: {error}", dir.display()));
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! The fold itself: entries, parents before children, become rows in one transaction.
+//! The fold itself: writes entries to rows in one transaction, parents before children.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,17 +10,17 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, Content, Entry, Message, Role, Stub, parse_one, with_replacement};
 use crate::store::{Batch, EntryRole, NewEntry, NewMessage, Prepared, beside_purged};
 
-/// Entries as they were handed over, with what was known then of the places they hang from.
+/// Entries that were handed over.
 #[derive(Debug, Default)]
 pub struct Handover {
     /// New entries, parents before children.
     pub entries: Vec<Entry>,
-    /// Those whose parent the session itself does not have: Pi shows them as roots.
+    /// The entries whose parent the session does not have: Pi shows them as roots.
     pub orphans: HashSet<String>,
 }
 
 impl Handover {
-    /// With its messages made ready to be stored, which takes as long as storing them: a thread that is not the writer's can do it.
+    /// Prepares the messages for storing, on any thread. That takes as long as storing them.
     #[must_use]
     pub fn prepare(self) -> PreparedHandover {
         let ready = self.messages().map(Ready::of).collect();
@@ -35,10 +35,10 @@ impl Handover {
         })
     }
 
-    /// A single entry, whose parent is stored or on its way.
+    /// A single entry whose parent is stored or queued.
     ///
     /// # Errors
-    /// When `json` is none.
+    /// When `json` is not an entry.
     pub fn of(json: &str) -> Result<Self> {
         let entries = vec![parse_one(json)?];
         Ok(Self { entries, orphans: HashSet::new() })
@@ -48,21 +48,21 @@ impl Handover {
 /// A hand-over whose messages are ready to be stored.
 pub struct PreparedHandover {
     handover: Handover,
-    /// Of each message, in order.
+    /// The prepared messages, in order.
     ready: Vec<Ready>,
 }
 
 impl PreparedHandover {
-    /// When the first of it was said.
+    /// When its first entry was written.
     pub(super) fn time(&self) -> Option<i64> {
         self.handover.entries.iter().map(|entry| entry.timestamp).find(|time| *time > 0)
     }
 
-    /// Stores what of it is not stored yet, and gives it back.
+    /// Stores the entries that are not stored yet, and returns the hand-over.
     ///
     /// # Errors
-    /// When the database can't be written, or a parent is not stored although its session has it: then an earlier hand-over
-    /// was lost, and this one must not be stored with a gap above it.
+    /// When the database can't be written, or when a parent is not stored although the session has it: then
+    /// an earlier hand-over was lost, and storing this one would leave a gap.
     pub fn fold(self, batch: &Batch<'_>, conversation: ConversationId) -> Result<Handover> {
         let Self { handover, ready } = self;
         fold_each(batch, conversation, &handover, &mut ready.into_iter())?;
@@ -70,7 +70,7 @@ impl PreparedHandover {
     }
 }
 
-/// Stores the summaries that entries carry which are stored already, where the store has lost them.
+/// Stores the summaries that stored entries carry and the store has lost.
 ///
 /// # Errors
 /// When the database can't be written.
@@ -89,7 +89,7 @@ pub fn restore_carried(batch: &Batch<'_>, conversation: ConversationId, handover
 fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
     match content {
         Content::Compaction(details) => details.as_ref().map(Cow::Borrowed),
-        // Only the account of a branch that was left has details of ours among its own fields.
+        // Only a branch summary has this extension's details among its own fields.
         Content::Message(json) if json.contains(LEFT) => {
             CompactionDetails::of_left_branch(json).map(Cow::Owned)
         }
@@ -97,10 +97,10 @@ fn carried(content: &Content) -> Option<Cow<'_, CompactionDetails>> {
     }
 }
 
-/// What stands in the account of a branch that was left.
+/// The type of a branch summary.
 const LEFT: &str = "\"branch_summary\"";
 
-/// A message, understood, packed and taken to pieces: everything that needs no database.
+/// A message that is parsed, packed and tokenized: all the work that needs no database.
 struct Ready {
     message: Message,
     tokens: usize,
@@ -117,7 +117,7 @@ impl Ready {
     }
 }
 
-/// Stores the messages again that entries show which are stored, where the store has lost them.
+/// Stores the messages of stored entries that the store has lost.
 ///
 /// # Errors
 /// When the database can't be written.
@@ -135,17 +135,17 @@ pub fn restore_lost(batch: &Batch<'_>, conversation: ConversationId, handover: &
     Ok(())
 }
 
-/// What a message extends: the last message at or above its parent entry.
+/// The message that a new one extends: the last one at or above its parent entry.
 type Head = Option<(MessageId, Hash, i64)>;
 
-/// Folds in with the messages that are `ready`, all from the first on, or none.
+/// Folds all entries, or none, with their prepared messages.
 fn fold_each(
     batch: &Batch<'_>,
     conversation: ConversationId,
     handover: &Handover,
     ready: &mut dyn Iterator<Item = Ready>,
 ) -> Result<()> {
-    // Mostly the entry above is the one before: what was just added need not be looked up.
+    // The parent is mostly the entry before, so that one needs no lookup.
     let mut last: Option<(Cow<'_, str>, EntryId, Head)> = None;
     for entry in &handover.entries {
         let ready = if let Content::Message(_) = entry.content { ready.next() } else { None };
@@ -165,8 +165,8 @@ fn fold_each(
 
 /// The id to store an entry under; `None` if it is stored.
 ///
-/// Ids are unique within a session, but a damaged file may repeat one. The first entry has it, and what hangs below. Another
-/// message under the same id is kept beside it, where search finds it.
+/// Ids are unique within a session, but a damaged file may repeat one. The first entry keeps the id and its
+/// children. Another message with the same id is stored under an id of its own, so that search finds it.
 fn free_id<'e>(
     batch: &Batch<'_>,
     conversation: ConversationId,
@@ -178,7 +178,7 @@ fn free_id<'e>(
     }
     let Content::Message(json) = &entry.content else { return Ok(None) };
     let is_same = match batch.messages().shown_by(conversation, &entry.id)? {
-        // One that can't be read is for the doctor, which knows what it was.
+        // An unreadable message is the doctor's task.
         Some(stored) => batch.messages().message(stored).map_or(true, |stored| stored.json == *json),
         None => false,
     };
@@ -203,7 +203,7 @@ fn parent_of(
     }
 }
 
-/// Adds an entry with what it shows; says its row, and what its children extend.
+/// Adds an entry and its message. Returns its row and the message that its children extend.
 fn add(
     batch: &Batch<'_>,
     conversation: ConversationId,
@@ -253,7 +253,7 @@ fn add(
                 None => None,
             };
             match (replacement, rendition) {
-                // An edit of something that shows no message changes nothing.
+                // An edit of an entry without a message changes nothing.
                 (Some(_), None) => EntryRole::Link,
                 _ => EntryRole::Edit { target, rendition },
             }
@@ -274,7 +274,7 @@ fn add(
     Ok((row, head))
 }
 
-/// How many edits that hide a message are ours where they hang from `parent`.
+/// How many edits of this extension that hide a message are children of `parent`.
 fn hidden_below(batch: &Batch<'_>, parent: Option<EntryId>) -> Result<usize> {
     parent.map_or(Ok(0), |parent| batch.messages().hidden_below(parent))
 }
@@ -308,7 +308,7 @@ fn kind_of(message: &Message) -> MessageKind {
     }
 }
 
-/// The message of the entry `target` as an edit shows it.
+/// Stores the message of the entry `target` as an edit shows it.
 fn add_rendition(
     batch: &Batch<'_>,
     conversation: ConversationId,

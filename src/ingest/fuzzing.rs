@@ -1,4 +1,4 @@
-//! Session files with whatever in them.
+//! Fuzzes session files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,8 +17,8 @@ use crate::store::{Batch, Store, Totals};
 static STORE: LazyLock<Result<Store>> = LazyLock::new(|| Store::open(None, "project", "/project"));
 static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| Builder::new_current_thread().build());
 
-/// Imports `bytes` as a session file, its first byte as the version in the header. Each message is stored byte for byte, and a
-/// second time changes nothing.
+/// Imports `bytes` as a session file, with the first byte as the version in its header. Checks that each
+/// message is stored byte for byte, and that a second import changes nothing.
 #[expect(clippy::unwrap_used, reason = "a target panics where a promise is broken")]
 pub(crate) fn sessions(bytes: &[u8]) {
     let Some((version, lines)) = bytes.split_first() else { return };
@@ -45,7 +45,7 @@ pub(crate) fn sessions(bytes: &[u8]) {
     })
     .unwrap();
     assert_eq!(stored, said);
-    assert_eq!(first, second, "a second time changed something");
+    assert_eq!(first, second, "a second import changed something");
 }
 
 fn slices(path: &Path) -> Result<Vec<Handover>> {
@@ -53,7 +53,7 @@ fn slices(path: &Path) -> Result<Vec<Handover>> {
     std::iter::from_fn(|| file.slice().transpose()).collect()
 }
 
-/// What each entry says whose id no other has.
+/// The message of each entry whose id is unique.
 fn messages(slices: &[Handover]) -> HashMap<String, Option<String>> {
     let mut said: HashMap<String, Option<String>> = HashMap::new();
     let mut twice = Vec::new();
@@ -72,7 +72,7 @@ fn fold(batch: &Batch<'_>, conversation: ConversationId, slices: Vec<Handover>) 
     batch.summaries().totals(conversation)
 }
 
-/// What `work` comes to in a transaction that is taken back.
+/// Runs `work` in a transaction that is rolled back.
 #[expect(clippy::unwrap_used, reason = "as above")]
 fn undone<T: Send + 'static>(work: impl FnOnce(&Batch<'_>) -> Result<T> + Send + 'static) -> Result<T> {
     let (tell, told) = mpsc::channel();

@@ -1,7 +1,7 @@
-//! Sessions from before: Pi's session files, found, read and folded in.
+//! Imports earlier sessions: finds Pi's session files, reads them and folds them into the store.
 //!
-//! Each slice of a file is a transaction, so an import that was stopped goes on where it stood by being started again, and
-//! the open session writes in between. A file that can't be read costs that file alone.
+//! Each slice of a file is a transaction: the open session can write in between, and a stopped import
+//! continues when it is started again. A file that can't be read does not stop the others.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -26,30 +26,30 @@ use crate::model::agent_of_session;
 use crate::store::{Place, Store, project_of};
 use crate::text;
 
-/// The project that an import is started in, and the session that is open in it.
+/// The project that starts an import, and its open session.
 #[derive(Clone)]
 pub struct Home {
     /// The project's store.
     pub store: Store,
     /// The folder that Pi works in, a [`real_path`](crate::store::real_path).
     pub cwd: String,
-    /// What has a history of its own.
+    /// What counts as one project.
     pub identity: ProjectIdentity,
-    /// Where other projects' databases lie.
+    /// The folder of other projects' databases.
     pub db_dir: PathBuf,
-    /// Pi's id of the open session: that one is stored as it grows.
+    /// Pi's id of the open session, which is not imported: it is stored as it grows.
     pub session_id: String,
 }
 
-/// Where Pi keeps its sessions.
+/// The folders where Pi keeps its sessions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Folders {
     /// The folder of this project's sessions; some users have one for all projects.
     pub session_dir: PathBuf,
-    /// The folder of the folders of all projects.
+    /// The folder that holds the session folders of all projects.
     pub all_sessions: PathBuf,
-    /// The home folder in which other agents keep theirs; the user's, unless told otherwise.
+    /// The home folder where other agents keep their sessions; by default the user's.
     #[serde(default)]
     pub home: Option<PathBuf>,
 }
@@ -57,60 +57,61 @@ pub struct Folders {
 /// What to import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A session file, the session files in a folder, or an old database: into this project's store, whatever they were about.
+    /// A session file, a folder of session files, or an old database: imported into this project's store,
+    /// whatever its project.
     Path(PathBuf),
     /// The sessions of this project.
     Project,
-    /// The sessions of every project, each into its own project's store.
+    /// The sessions of every project, each into its project's store.
     Everything,
-    /// The same of another agent, whose logs are where it keeps them or below a path.
+    /// Another agent's sessions, from its own folder or from a path.
     Agent {
-        /// Which.
+        /// The agent.
         agent: &'static Agent,
         /// A log, or a folder of logs.
         path: Option<PathBuf>,
-        /// Every project's.
+        /// Whether to import the sessions of every project.
         everything: bool,
-        /// Only logs that were written to since then.
+        /// Only logs that were written since then.
         since: Option<SystemTime>,
     },
 }
 
-/// How far an import is.
+/// The progress of an import.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Files to read.
     pub files: AtomicUsize,
-    /// Files that are done.
+    /// Files that are finished.
     pub done: AtomicUsize,
     /// Messages that were new.
     pub messages: AtomicUsize,
 }
 
-/// What came of an import.
+/// The outcome of an import.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Files that were looked at, or would have been.
+    /// Files that were read, or would have been.
     pub files: usize,
     /// Sessions that are stored now.
     pub sessions: usize,
-    /// Projects they belong to.
+    /// Projects of these sessions.
     pub projects: usize,
     /// Messages that were not stored before.
     pub new: usize,
-    /// Messages of these sessions that were.
+    /// Messages of these sessions that were stored before.
     pub known: usize,
-    /// Sessions in which nothing was ever said; they are not stored.
+    /// Sessions without a message; they are not stored.
     pub silent: usize,
     /// Lines that could not be read.
     pub broken: usize,
     /// Rows of an old database that could not be read.
     pub lost: usize,
-    /// Records of kinds that are not known; they are stored.
+    /// Records of unknown kinds; they are stored.
     pub unknown: usize,
     /// Files that could not be read.
     pub failed: Vec<Unreadable>,
-    /// After how many files it was stopped, if it was.
+    /// If it was stopped: after how many files.
     pub stopped: Option<usize>,
 }
 
@@ -130,11 +131,11 @@ impl Unreadable {
     }
 }
 
-/// Two sessions without an id would become one, so neither is stored.
+/// Two sessions without an id would be merged, so neither is stored.
 const NO_ID: &str =
     "its session has no id: put one of your choice into \"id\" in its first line, and import it again";
 
-/// What came of one file.
+/// The outcome of one file.
 #[derive(Default)]
 struct Taken {
     new: usize,
@@ -142,9 +143,9 @@ struct Taken {
     broken: usize,
     lost: usize,
     unknown: usize,
-    /// Sessions in which something was said.
+    /// Sessions with a message.
     sessions: usize,
-    /// The others.
+    /// Sessions without a message.
     silent: usize,
 }
 
@@ -160,10 +161,10 @@ impl Taken {
     }
 }
 
-/// Imports.
+/// Imports sessions.
 ///
 /// # Errors
-/// When there is no such file, or the store fails. What was imported until then stays.
+/// When there is no such file, or when the store fails. What was imported until then stays.
 pub async fn import(
     home: &Home,
     folders: &Folders,
@@ -197,7 +198,7 @@ pub async fn import(
     Ok(report)
 }
 
-/// Imports what `agent` has written about this project since this was done last.
+/// Imports what `agent` wrote about this project since the last time.
 ///
 /// # Errors
 /// As for [`import`].
@@ -210,7 +211,7 @@ pub async fn import_new(
 ) -> Result<()> {
     let begun = text::now();
     let last = home.store.read(|view| view.messages().agent_read_at(agent.name)).await?;
-    // Some file systems note whole seconds only.
+    // Some file systems store whole seconds only.
     let since = last.and_then(|last| u64::try_from(last - 2_000).ok());
     let since = since.map(|since| UNIX_EPOCH + Duration::from_millis(since));
     let source = Source::Agent { agent, path: None, everything: false, since };
@@ -221,8 +222,8 @@ pub async fn import_new(
     Ok(())
 }
 
-/// How many sessions of this project the store does not know; asked once in a store's life, afterwards there are none to
-/// tell of.
+/// Counts the sessions of this project that the store does not know. It does so once in a store's life;
+/// afterwards it returns 0.
 ///
 /// # Errors
 /// When the store fails.
@@ -254,24 +255,24 @@ pub async fn older_sessions(home: &Home, folders: &Folders) -> Result<usize> {
 }
 
 impl Home {
-    /// Is this another session of this project than the one that is open?
+    /// Whether this is a session of this project, but not the open one.
     pub(super) fn is_own(&self, header: &Header) -> bool {
         let own = || self.project_of(&self.cwd);
         !self.is_open(header) && header.cwd.as_ref().is_some_and(|cwd| self.project_of(cwd) == own())
     }
 
-    /// Is this the session that is open? From the shell none is, and its id is empty.
+    /// Whether this is the open session. The shell has none; its id is empty.
     pub(super) fn is_open(&self, header: &Header) -> bool {
         !header.id.is_empty() && header.id == self.session_id
     }
 
-    /// The project that a folder is part of.
+    /// The project of a folder.
     pub(super) fn project_of(&self, cwd: &str) -> String {
         project_of(Path::new(cwd), self.identity)
     }
 }
 
-/// An import under way.
+/// A running import.
 struct Run<'a> {
     home: &'a Home,
     progress: &'a Progress,
@@ -282,7 +283,7 @@ struct Run<'a> {
 impl Run<'_> {
     async fn all(&mut self, found: &[Found]) -> Result<()> {
         let own = self.home.project_of(&self.home.cwd);
-        // Files of one project stand together, so that its store is opened once.
+        // Files of one project are adjacent, so that its store is opened once.
         for files in found.chunk_by(|one, other| one.cwd == other.cwd) {
             let cwd = files.first().and_then(|file| file.cwd.clone()).filter(|cwd| *cwd != own);
             let Some(cwd) = cwd else {
@@ -345,7 +346,7 @@ impl Run<'_> {
         self.session(header, Some(path.to_string_lossy().into_owned()), file, store).await
     }
 
-    /// The sessions of another agent's log.
+    /// Imports the sessions of another agent's log.
     async fn log(&mut self, agent: &'static Agent, file: &Found, store: &Store) -> Result<Taken> {
         let (path, cancel) = (file.path.clone(), self.cancel.clone());
         let mut all = Taken::default();
@@ -364,7 +365,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// All sessions of an old database.
+    /// Imports all sessions of an old database.
     async fn database(&mut self, path: PathBuf, store: &Store) -> Result<Taken> {
         if matches!(store.place(), Place::File(own) if *own == path) {
             return Err(Error::invalid("it is the database that is in use"));
@@ -404,7 +405,7 @@ impl Run<'_> {
         let known: HashSet<String> = known.into_iter().collect();
         let mut is_stored = conversation.is_some();
         let mut new = 0;
-        // The next slice is read and made ready while one is written. If nobody takes it any more, reading ends.
+        // The next slice is read and prepared while one is written. Reading ends when the receiver is gone.
         let (read, mut slices) = mpsc::channel(1);
         let reading = tokio::task::spawn_blocking(move || {
             let mut waiting = Handover::default();
@@ -452,7 +453,7 @@ impl Run<'_> {
     }
 }
 
-/// Folds a slice in; says where, and how many messages were new.
+/// Folds a slice. Returns the conversation and the number of new messages.
 fn add(
     batch: &crate::store::Batch<'_>,
     session: &(Header, Option<String>),
@@ -460,10 +461,10 @@ fn add(
 ) -> Result<(ConversationId, usize)> {
     let (header, file) = session;
     let conversation = match batch.messages().conversation(&header.id)? {
-        // What is known of it comes from Pi itself; this file may be a copy.
+        // The row is Pi's own; this file may be a copy.
         Some(known) => known.id,
         None => {
-            // Another agent's session is no newer than what was said in it.
+            // Another agent's session starts with its first entry.
             let began = agent_of_session(&header.id).and_then(|_| slice.time()).unwrap_or_else(text::now);
             batch.messages().conversation_row(&header.id, file.as_deref(), header.parent.as_deref(), began)?
         }
@@ -473,7 +474,7 @@ fn add(
     Ok((conversation, batch.messages().messages_after(last)?))
 }
 
-/// Runs `work` where waiting for the disk does no harm.
+/// Runs blocking `work` on another thread.
 pub(super) async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(stopped)
 }

@@ -1,7 +1,8 @@
-//! From Pi's session tree to disk.
+//! Stores Pi's session tree.
 //!
-//! The store is a fold over session entries: handing an entry over twice changes nothing, and the same entries give the
-//! same rows whichever way they came, so start, resume, fork, `/tree`, a crash and an import need no cases of their own.
+//! The store is a fold over session entries: handing over an entry twice changes nothing, and the same
+//! entries give the same rows in whatever way they arrive. So start, resume, fork, `/tree`, crashes and
+//! imports need no special cases.
 
 pub mod adopt;
 pub mod export;

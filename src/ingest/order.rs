@@ -1,28 +1,29 @@
-//! Parents before children, in whatever order a file has them.
+//! Puts parents before children, whatever the order in the file.
 //!
-//! Pi appends, so a file has them in order. One that was merged or edited by hand may not; to Pi only the ids count. What
-//! comes before its parent waits here for it. Whose parent never comes is a root to Pi.
+//! Pi appends, so its files are in order. A merged or hand-edited file may not be; Pi looks only at ids. An
+//! entry that comes before its parent waits here for it. If the parent never comes, Pi shows the entry as a
+//! root.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::fold::Handover;
 use crate::model::{Content, Entry};
 
-/// Entries on their way into order.
+/// Puts entries in order.
 #[derive(Default)]
 pub(super) struct Order {
-    /// Ids of the entries that came, whether they wait or not.
+    /// Ids of all entries so far, waiting or not.
     came: HashSet<String>,
-    /// Ids of the entries that wait.
+    /// Ids of the waiting entries.
     held: HashSet<String>,
-    /// What waits, by the id it waits for; each with its place in the file.
+    /// The waiting entries by the id of their parent, each with its position in the file.
     waiting: HashMap<String, VecDeque<(usize, Entry)>>,
     ready: VecDeque<Entry>,
     orphans: HashSet<String>,
 }
 
 impl Order {
-    /// The next entry of the file.
+    /// Adds the next entry of the file.
     pub fn push(&mut self, entry: Entry) {
         let place = self.came.len();
         self.came.insert(entry.id.clone());
@@ -39,18 +40,18 @@ impl Order {
         parent != id && self.came.contains(parent) && !self.held.contains(parent)
     }
 
-    /// The file has no more: whoever still waits, waits for nobody.
+    /// Ends the file: the entries that still wait become roots.
     pub fn end(&mut self) {
         let mut left: Vec<(usize, String, String)> = (self.waiting.iter())
             .flat_map(|(parent, children)| {
                 children.iter().map(|(place, child)| (*place, parent.clone(), child.id.clone()))
             })
             .collect();
-        // First those whose parent is nowhere, then, if entries hang in a circle, the first of them.
+        // First the entries whose parent does not exist, then the first entry of each cycle.
         left.sort_by_key(|(place, parent, _)| (self.came.contains(parent), *place));
         for (_, parent, id) in left {
             let Some(children) = self.waiting.get_mut(&parent) else { continue };
-            // The first of them, as they are sorted: thousands may wait for one that never comes.
+            // Mostly the first, as they are sorted: thousands may wait for one parent.
             let Some(at) = children.iter().position(|(_, child)| child.id == id) else { continue };
             let Some((_, child)) = children.remove(at) else { continue };
             self.orphans.insert(id);
@@ -58,7 +59,7 @@ impl Order {
         }
     }
 
-    /// What is in order by now, about `size` characters of it.
+    /// Takes the entries that are in order, about `size` characters.
     pub fn take(&mut self, size: usize) -> Handover {
         let mut handover = Handover::default();
         let mut taken = 0;
@@ -66,7 +67,7 @@ impl Order {
             && let Some(entry) = self.ready.pop_front()
         {
             taken += size_of(&entry);
-            // It stays one: an id that comes twice may be handed over twice, in two slices.
+            // The mark stays: a repeated id may be returned twice, in two slices.
             if self.orphans.contains(&entry.id) {
                 handover.orphans.insert(entry.id.clone());
             }
@@ -75,13 +76,13 @@ impl Order {
         handover
     }
 
-    /// Puts an entry, and all that waited for it, in order.
+    /// Puts an entry, and all that wait for it, in order.
     fn release(&mut self, entry: Entry) {
         let mut next = vec![entry];
         while let Some(entry) = next.pop() {
             self.held.remove(&entry.id);
             let mut children = self.waiting.remove(&entry.id).unwrap_or_default();
-            // The last goes onto the stack first.
+            // The stack takes the last child first.
             children.make_contiguous().sort_by_key(|(place, _)| std::cmp::Reverse(*place));
             next.extend(children.into_iter().map(|(_, child)| child));
             self.ready.push_back(entry);
@@ -89,7 +90,7 @@ impl Order {
     }
 }
 
-/// About how many characters it hands over.
+/// The approximate size of an entry in characters.
 fn size_of(entry: &Entry) -> usize {
     match &entry.content {
         Content::Message(json) => json.len(),
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_its_parent_waits_for_it() {
+    fn an_entry_before_its_parent_waits_for_it() {
         let (order, orphans) = ordered(&[
             ("c", Some("b")),
             ("d", Some("b")),
@@ -129,21 +130,21 @@ mod tests {
     }
 
     #[test]
-    fn whose_parent_never_comes_is_a_root() {
+    fn an_entry_with_a_missing_parent_becomes_a_root() {
         let (order, orphans) = ordered(&[("b", Some("gone")), ("c", Some("b")), ("a", None)]);
         assert_eq!((order.join(""), orphans.join("")), ("abc".into(), "b".into()));
     }
 
     #[test]
-    fn a_circle_is_opened_at_its_first_entry() {
+    fn a_cycle_is_cut_at_its_first_entry() {
         let (order, orphans) =
             ordered(&[("a", Some("b")), ("b", Some("a")), ("s", Some("s")), ("c", Some("b"))]);
         assert_eq!((order.join(""), orphans.join("")), ("abcs".into(), "as".into()));
     }
 
     #[test]
-    fn thousands_that_wait_for_one_that_never_comes_are_given_out_without_ado() {
-        // So many that nobody would wait for the end if each were compared with each.
+    fn thousands_of_orphans_are_ordered_quickly() {
+        // Too many to compare each with each.
         let many = if everything() { 200_000 } else { 50_000 };
         let ids: Vec<String> = (0..many).map(|n| n.to_string()).collect();
         let entries: Vec<(&str, Option<&str>)> = ids.iter().map(|id| (id.as_str(), Some("gone"))).collect();
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_of_two_roots_of_one_id_is_a_root_in_its_slice() {
+    fn two_roots_with_one_id_are_both_roots() {
         let mut order = Order::default();
         for parent in ["gone", "lost"] {
             order.push(Entry {
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_comes_twice_is_handed_on_twice() {
+    fn a_repeated_id_is_returned_twice() {
         let (order, orphans) = ordered(&[("a", None), ("b", Some("a")), ("a", None), ("b", Some("a"))]);
         assert_eq!((order.join(""), orphans.len()), ("abab".into(), 0));
     }

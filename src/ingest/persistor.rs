@@ -1,11 +1,13 @@
-//! One live session on its way to disk: knows what was handed over, queues what is new, forgets what failed.
+//! Stores one live session: tracks which entries were handed over, queues new ones, and forgets those that
+//! failed.
 //!
-//! Handing over costs the caller a parse and a queue; hashing, indexing and the disk are the writer's. What could not be
-//! written counts as unknown again, so the next walk through the session's tree hands it over once more. Walking costs the
-//! caller what is unknown, so while the store fails it is asked to rest in between, longer each time.
+//! Handing over costs the caller a parse and a queue; the writer's thread hashes, indexes and writes. Entries
+//! that could not be written count as unknown again, so the next walk through the session's tree hands them
+//! over once more. A walk costs as much as there are unknown entries, so while the store fails the caller
+//! pauses between walks, longer each time.
 //!
-//! A session is stored with its first message: what Pi notes at the start of one in which nothing is ever said (its model,
-//! its thinking level) is held back until then.
+//! A session is stored with its first message. What Pi writes before it (the model, the thinking level) is
+//! held back until then.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,9 +23,9 @@ use crate::model::{Content, Entry, parse_batch};
 use crate::store::{Batch, Store, View};
 use crate::text;
 
-/// Rest after the first failure; it doubles with each further one.
+/// The pause after the first failure; it doubles with each further one.
 const FIRST_REST: Duration = Duration::from_millis(500);
-/// The doublings that make the longest rest: 32 s.
+/// The number of doublings up to the longest pause, 32 s.
 const DOUBLINGS: u32 = 6;
 
 /// A session as Pi names it.
@@ -31,7 +33,7 @@ const DOUBLINGS: u32 = 6;
 pub struct PiSession {
     /// Pi's id.
     pub id: String,
-    /// Its file, where there is one.
+    /// Its file, if it has one.
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent_file: Option<String>,
@@ -48,11 +50,11 @@ impl PiSession {
     }
 }
 
-/// The persistor of one session, cheap to clone.
+/// The persistor of one session. Cheap to clone.
 #[derive(Clone)]
 pub struct Persistor(Arc<Shared>);
 
-/// What all its clones have in common.
+/// The state that all clones share.
 struct Shared {
     store: Store,
     session: PiSession,
@@ -66,26 +68,26 @@ struct Shared {
 struct State {
     /// Ids of this session's entries that are stored, queued or held back.
     known: HashSet<String>,
-    /// Ids that the store had when it was first asked, and that the session has not named yet. It may never: a session file
-    /// can be replaced.
+    /// Ids that the store had at the first query and the session has not named yet. It may never name them: a
+    /// session file can be replaced.
     unnamed: Option<HashSet<String>>,
-    /// Is the session stored, or on its way?
+    /// Whether the session is stored or queued.
     begun: bool,
-    /// Entries from before the first message.
+    /// Entries before the first message.
     held: Handover,
-    /// Was something lost on its way since the last whole walk? What goes on below it has nothing to hang from.
+    /// Whether something was lost since the last complete walk. Later entries would have no parent.
     torn: bool,
     /// Hand-overs that were stored.
     stored: usize,
-    /// Messages that were said in them.
+    /// Messages in them.
     said: usize,
-    /// Messages that were said before them, once that was counted.
+    /// Messages before them; `None` until they are counted.
     said_before: Option<usize>,
-    /// What the user should hear about, once.
+    /// A message for the user, shown once.
     notice: Option<String>,
     /// Failures in a row.
     failures: u32,
-    /// Until when handing over is in vain.
+    /// No hand-over before this time.
     rest_until: Option<Instant>,
 }
 
@@ -96,7 +98,7 @@ impl State {
 }
 
 impl Persistor {
-    /// The persistor of a session. It costs the same whatever is stored: a session's start waits for it.
+    /// Opens the persistor of a session, in constant time: the start of a session waits for it.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -104,7 +106,7 @@ impl Persistor {
         let asked = session.clone();
         let look = move |view: &View<'_>| {
             let found = view.messages().conversation(&asked.id)?;
-            // Before anything is written.
+            // Detects a damaged table before anything is written.
             found.as_ref().map_or(Ok(()), |found| view.messages().touch_entries(found.id))?;
             Ok(found)
         };
@@ -112,7 +114,7 @@ impl Persistor {
         let conversation = found.map_or(ConversationId::NONE, |found| found.id);
         let begun = conversation != ConversationId::NONE;
         if begun {
-            // When it was seen last is worth no waiting, and no word if it can't be noted.
+            // Updates the time of last use; nothing waits for this, and a failure is ignored.
             let seen = session.clone();
             store.post(move |batch| seen.row(batch), drop)?;
         }
@@ -122,14 +124,14 @@ impl Persistor {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// The session's row; [`ConversationId::NONE`] before anything was said in it.
+    /// The session's row; [`ConversationId::NONE`] before its first message.
     #[must_use]
     pub fn conversation(&self) -> ConversationId {
         ConversationId(self.0.conversation.load(Ordering::Relaxed))
     }
 
-    /// Which of the session's entries are neither stored nor on their way, as places in `ids`. Those that are count as known
-    /// from here on. Whoever asks is about to hand them over, so a rest ends with it.
+    /// Returns the positions in `ids` of the entries that are neither stored nor queued, and counts the
+    /// others as known. The caller is about to hand those over, so this ends a pause.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -158,44 +160,44 @@ impl Persistor {
         Ok(missing)
     }
 
-    /// Is this entry stored or on its way, as far as the session has named it?
+    /// Whether this entry is stored or queued, if the session has named it.
     #[must_use]
     pub fn knows(&self, entry_id: &str) -> bool {
         self.lock().known.contains(entry_id)
     }
 
-    /// How many of the entries that the session has named are stored or on their way.
+    /// The number of named entries that are stored or queued.
     #[must_use]
     pub fn known(&self) -> usize {
         self.lock().known.len()
     }
 
-    /// Is it worth while to hand over now? Not for a while after a failure.
+    /// Whether to hand over now: `false` for a while after a failure.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.lock().accepts()
     }
 
-    /// Did the last write fail, so that the store lacks what was said since?
+    /// Whether the last write failed, so that the store lacks newer entries.
     #[must_use]
     pub fn is_behind(&self) -> bool {
         self.lock().failures > 0
     }
 
-    /// Takes a JSON array of session entries, parents before children, and queues what is new. `orphans` are those whose
-    /// parent the session itself does not have: Pi shows them as roots.
+    /// Takes a JSON array of session entries, parents before children, and queues the new ones. `orphans` are
+    /// the entries whose parent the session does not have: Pi shows them as roots.
     ///
     /// # Errors
-    /// When `json` is no array, or the store is closed.
+    /// When `json` is not an array, or the store is closed.
     pub fn hand_over(&self, json: &str, orphans: Vec<String>) -> Result<()> {
         let Some(handover) = self.sift(parse_batch(json)?, orphans) else { return Ok(()) };
         let ids: Vec<String> = handover.entries.iter().map(|entry| entry.id.clone()).collect();
         self.post(&ids, prepare_aside(handover))
     }
 
-    /// Takes the one entry `id`, as JSON, that a session goes on with below what was handed over last; says whether that was
-    /// possible. It is the short way for what comes while somebody waits for Pi: even the parse is left to the writer. Before
-    /// the first message, and after anything has failed, entries go the long way.
+    /// Takes the entry `id` as JSON, a child of what was handed over last. Returns whether that was possible.
+    /// This is the fast path while the user waits for Pi: even the parse is left to the writer. Before the
+    /// first message, and after a failure, entries go through [`Self::hand_over`].
     #[must_use]
     pub fn append(&self, id: String, json: String) -> bool {
         {
@@ -210,7 +212,7 @@ impl Persistor {
         self.post(&[id], move || Ok(Handover::of(&json)?.prepare())).is_ok()
     }
 
-    /// Queues what `handover` says on the writer's thread, known as `ids`.
+    /// Queues `handover` for the writer's thread; `ids` are its entries.
     fn post(
         &self,
         ids: &[String],
@@ -243,17 +245,17 @@ impl Persistor {
         posted
     }
 
-    /// What the user should be told, once.
+    /// Takes the message for the user.
     pub fn take_notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
 
-    /// What is to be stored now: `entries`, with what was held back; marks it as on its way.
+    /// Returns what to store now, `entries` and what was held back, and marks it as queued.
     fn sift(&self, entries: Vec<Entry>, orphans: Vec<String>) -> Option<Handover> {
         let mut state = self.lock();
         let State { known, begun, held, torn, .. } = &mut *state;
         *torn = false;
-        // An id that is known is for the fold to judge: another entry may have it too.
+        // The fold decides about known ids: another entry may have the same one.
         known.extend(entries.iter().map(|entry| entry.id.clone()));
         held.entries.extend(entries);
         held.orphans.extend(orphans);
@@ -266,7 +268,7 @@ impl Persistor {
 
     fn failed(&self, ids: &[String], error: &Error) {
         self.forget(ids);
-        // A gap only follows from a failure that was told of and counted already.
+        // A gap only follows from a failure that was reported and counted already.
         if error.code() == Code::Gap {
             return;
         }
@@ -274,7 +276,7 @@ impl Persistor {
         let rest = FIRST_REST * 2_u32.pow(state.failures.min(DOUBLINGS));
         state.rest_until = Some(Instant::now() + rest);
         state.failures += 1;
-        // Damage is told of by the store, whoever meets it first.
+        // The store reports damage itself.
         if error.code() == Code::Damaged {
             return;
         }
@@ -292,7 +294,8 @@ impl Persistor {
         self.0.log.event("entries", &fields);
     }
 
-    /// Messages that the session shows on any branch. Counting them costs the length of the session, so that is done once.
+    /// Counts the messages on all branches of the session. That takes time in proportion to the session, so
+    /// it is done once.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -307,18 +310,18 @@ impl Persistor {
         let conversation = self.conversation();
         let said = self.0.store.read(move |view| view.messages().said_in(conversation)).await?;
         let mut state = self.lock();
-        // If something was stored meanwhile, nobody knows whether it was counted: then the next one who asks counts anew.
+        // If something was stored meanwhile, it may or may not be in this count; the next call counts again.
         if state.stored == stored {
             state.said_before = Some(said.saturating_sub(state.said));
         }
         Ok(said)
     }
 
-    /// Counts anew when it is next asked: messages have gone.
+    /// Lets the next call of [`Self::said`] count again, after messages were deleted.
     pub fn count_anew(&self) {
         let mut state = self.lock();
         (state.said_before, state.said) = (None, 0);
-        // What is being counted now has them still.
+        // A count that is running still includes them.
         state.stored += 1;
     }
 
@@ -345,10 +348,10 @@ impl Persistor {
     }
 }
 
-/// So many entries in one hand-over are worth a thread that makes them ready while the writer has others to write.
+/// From this many entries on, a hand-over is prepared on a thread of its own.
 const MANY: usize = 8;
 
-/// Makes a hand-over ready to be stored, a long one at once on a thread of its own; what is returned waits for that.
+/// Prepares a hand-over; a long one starts at once on its own thread. The returned function waits for it.
 fn prepare_aside(handover: Handover) -> impl FnOnce() -> Result<PreparedHandover> + Send + 'static {
     let is_long = handover.entries.len() >= MANY;
     let waiting = Arc::new(Mutex::new(Some(handover)));
@@ -361,7 +364,7 @@ fn prepare_aside(handover: Handover) -> impl FnOnce() -> Result<PreparedHandover
     let preparing = is_long.then(spawn).flatten();
     move || {
         let made = preparing.and_then(|thread| thread.join().ok().flatten());
-        // Where there is no thread to be had, it is done here.
+        // If no thread can be started, prepare it here.
         made.or_else(|| prepare(&waiting))
             .ok_or_else(|| Error::store("the entries could not be prepared for storing"))
     }

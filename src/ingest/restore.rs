@@ -1,5 +1,5 @@
-//! Summaries out of a session file: a compaction entry of ours carries its new summaries, and so does our account of a branch that
-//! was left, so that a database that was lost is rebuilt without a model call.
+//! Restores summaries from a session file: this extension's compaction entries and branch summaries carry the
+//! new ones, so that a lost database is rebuilt without a model call.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,11 @@ use crate::ids::{ConversationId, EntryId, Hash, MessageId};
 use crate::model::{CompactionDetails, SummaryRecord};
 use crate::store::{Batch, NewSummary, PreparedText};
 
-/// Stores the summaries that the entry `entry_id` carries and the store lacks, and notes what it carries.
+/// Stores the summaries that the entry `entry_id` carries and the store lacks, and records which ones it
+/// carries.
 ///
-/// A summary is taken only if it is, to the last bit, what its id says: made from these very sources. What does not fit
-/// (a hand-edited file, a source that is gone) is left out; the next compaction makes it anew.
+/// A summary is stored only if it matches its id exactly, including its sources. Others (from a hand-edited
+/// file, or with a missing source) are left out; the next compaction makes them again.
 pub(super) fn restore(
     batch: &Batch<'_>,
     conversation: ConversationId,
@@ -20,7 +21,7 @@ pub(super) fn restore(
     row: EntryId,
     details: &CompactionDetails,
 ) -> Result<()> {
-    // Reading the branch costs its length, so only for a store that lacks something.
+    // Reading the branch takes time in proportion to its length, so it happens only if something is missing.
     let mut messages: Option<HashMap<String, (MessageId, Hash)>> = None;
     for record in &details.summaries {
         let Some(hash) = hash_of(&record.id) else { continue };
@@ -29,7 +30,7 @@ pub(super) fn restore(
             None if record.depth > 0 => add_condensed(batch, record, hash)?,
             None => {
                 if messages.is_none() {
-                    // A branch that can't be read is the doctor's business, and must not keep the entry out.
+                    // An unreadable branch is the doctor's task and must not keep the entry out.
                     let leaf = details.leaf.as_deref().unwrap_or(entry_id);
                     messages = Some(shown_on(batch, conversation, leaf).unwrap_or_default());
                 }
@@ -43,7 +44,7 @@ pub(super) fn restore(
     Ok(())
 }
 
-/// Stores summaries that an export has added to a session, where the store lacks them and has what they were made from.
+/// Stores the summaries that an export added to a session, if the store lacks them and has their sources.
 ///
 /// # Errors
 /// When the database can't be written.
@@ -73,7 +74,7 @@ fn hash_of(id: &str) -> Option<Hash> {
     Hash::from_slice(&hex::decode(id).ok()?).ok()
 }
 
-/// What each entry of the branch shows that ends with an entry.
+/// The message of each entry on the branch that ends with an entry.
 fn shown_on(
     batch: &Batch<'_>,
     conversation: ConversationId,

@@ -1,4 +1,4 @@
-//! An old database as a source of sessions, like a folder of session files.
+//! Reads sessions from an old database, like from a folder of session files.
 
 use std::collections::HashSet;
 use std::io::Read as _;
@@ -13,26 +13,27 @@ use crate::error::Result;
 use crate::files;
 use crate::store::OldStore;
 
-/// Characters of JSON that are stored in one transaction.
+/// Characters of JSON per transaction.
 const SLICE: usize = 256 * 1024;
 
-/// The sessions of an old database, one after the other.
+/// The sessions of an old database, in order.
 pub(super) struct OldSessions {
     store: OldStore,
     sessions: std::vec::IntoIter<crate::store::OldSession>,
     lost: usize,
 }
 
-/// One of them, in order.
+/// The entries of one of these sessions, in order.
 pub(super) struct OldEntries {
     order: Order,
     lost: usize,
 }
 
-/// What a database begins with.
+/// The first bytes of a database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
-/// Is the file called like a database, or like a backup of one, or does it begin like one? One that is damaged may no longer do so.
+/// Whether the file has the name or the first bytes of a database. A backup counts; a damaged one may lack
+/// the bytes.
 pub(super) fn is_database(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_called = name.ends_with(".db") || (name.contains(".db.") && !name.ends_with(".jsonl"));
@@ -50,7 +51,7 @@ impl OldSessions {
         Ok(Self { store, sessions, lost: 0 })
     }
 
-    /// The next session, with the file it was in.
+    /// Returns the next session with its file.
     pub fn next(&mut self) -> Option<(Header, Option<String>, OldEntries)> {
         let session = self.sessions.next()?;
         let mut order = Order::default();

@@ -1,14 +1,14 @@
-//! JSON as `JSON.stringify(JSON.parse(text))` writes it: a line of a session file becomes what Pi hands over live, so that
-//! a message is the same message whichever way it came. What Pi itself wrote comes out as it went in.
+//! Writes JSON as `JSON.stringify(JSON.parse(text))` does: a line of a session file becomes what Pi hands
+//! over live, so that a message has the same text either way. What Pi wrote itself does not change.
 
 use serde_json::value::RawValue;
 
-/// Deeper values are left as they were written: no message is that deep, and the stack must hold.
+/// Deeper values are left as they are: no message is that deep, and the stack is limited.
 const DEPTH: usize = 500;
 
-/// `json` in JavaScript's own words, or `None` where JavaScript could not read it either.
+/// `json` in JavaScript's format; `None` if JavaScript could not parse it.
 pub(super) fn stringify(json: &str) -> Option<String> {
-    // From here on the text is known to be JSON.
+    // From here on the text is valid JSON.
     serde_json::from_str::<&RawValue>(json).ok()?;
     let mut writer = Writer { json, at: 0, out: String::with_capacity(json.len()) };
     match writer.value(0) {
@@ -23,7 +23,7 @@ struct Writer<'a> {
     out: String,
 }
 
-/// Where a field of an object stands in the output.
+/// The positions of an object's field in the output.
 struct Field {
     start: usize,
     key_end: usize,
@@ -31,7 +31,7 @@ struct Field {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes the value that begins here; `None` where it is too deep.
+    /// Writes the value that begins here; `None` if it is too deep.
     fn value(&mut self, depth: usize) -> Option<()> {
         match self.next()? {
             b'{' | b'[' if depth == DEPTH => None,
@@ -87,8 +87,8 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    /// The fields in JavaScript's order, where that is another: array indices first, by number; of a key that comes twice
-    /// the first place and the last value.
+    /// The fields in JavaScript's order, if it differs: array indices first, by number. A repeated key keeps
+    /// its first position and its last value.
     fn reordered(&self, fields: &[Field]) -> Option<String> {
         let key = |field: &Field| &self.out[field.start..field.key_end];
         let mut keys: Vec<&str> = fields.iter().map(key).collect();
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    /// `\u…`: as the character itself where it can stand for itself.
+    /// `\u…`: as the character itself, if JSON allows that.
     fn unit(&mut self) -> Option<()> {
         let unit = self.unit_at(self.at)?;
         self.at += 6;
@@ -157,7 +157,7 @@ impl<'a> Writer<'a> {
             Some('\r') => self.out.push_str("\\r"),
             Some('\t') => self.out.push_str("\\t"),
             Some(c) if c >= ' ' => self.out.push(c),
-            // Control characters, and half a pair.
+            // Control characters and lone surrogates.
             _ => self.out.push_str(&format!("\\u{unit:04x}")),
         }
         Some(())
@@ -179,7 +179,7 @@ impl<'a> Writer<'a> {
         Some(())
     }
 
-    /// The next byte that is not blank.
+    /// The next byte that is not whitespace.
     fn next(&mut self) -> Option<u8> {
         self.run(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r'));
         self.peek()
@@ -189,7 +189,7 @@ impl<'a> Writer<'a> {
         self.json.as_bytes().get(self.at).copied()
     }
 
-    /// Passes over the bytes that are so; it must end where a character does.
+    /// Copies the bytes that match `is`. It must stop at a character boundary.
     fn run(&mut self, is: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.json.as_bytes().get(self.at..).unwrap_or_default();
         let length = rest.iter().position(|byte| !is(*byte)).unwrap_or(rest.len());
@@ -207,14 +207,14 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The key, with its quotes, as an array index.
+/// A quoted key as an array index.
 fn index(key: &str) -> Option<u32> {
     let digits = key.get(1..key.len() - 1)?;
     let canonical = digits == "0" || digits.starts_with(|c: char| matches!(c, '1'..='9'));
     digits.parse().ok().filter(|index| canonical && *index < u32::MAX)
 }
 
-/// A number as JavaScript writes it: the shortest digits that give it back.
+/// A number as JavaScript writes it: the shortest digits that parse back to it.
 fn number(value: f64) -> String {
     if !value.is_finite() {
         return "null".into();
@@ -224,7 +224,8 @@ fn number(value: f64) -> String {
     }
     let sign = if value < 0.0 { "-" } else { "" };
     let shortest = format!("{:e}", value.abs());
-    // Between two that are as short and as near, JavaScript takes the even one; rounding to as many digits does too.
+    // Of two equally short and near candidates JavaScript takes the even one; so does rounding to that many
+    // digits.
     let length = shortest.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
     let rounded = format!("{:.*e}", length - 1, value.abs());
     let scientific = if rounded.parse() == Ok(value.abs()) { rounded } else { shortest };
@@ -233,7 +234,7 @@ fn number(value: f64) -> String {
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let count = i32::try_from(digits.len()).unwrap_or_default();
     let zeros = |n: i32| "0".repeat(usize::try_from(n).unwrap_or_default());
-    // How many digits stand before the point.
+    // The number of digits before the point.
     let whole = exponent + 1;
     let body = match whole {
         1..=21 if count <= whole => format!("{digits}{}", zeros(whole - count)),
@@ -252,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_javascript_wrote_comes_out_as_it_went_in() {
+    fn json_from_javascript_does_not_change() {
         for json in [
             r#"{"role":"user","content":"a\"b\\c\n\u001f\ud800  👋🏽","n":[1,-2.5,0.001,1e-7,1e+21,12345678901234567000]}"#,
             "{}",
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_program_wrote_becomes_what_javascript_would_write() {
+    fn json_from_other_programs_becomes_javascripts() {
         let strings = r#"["\u0041\u00e9\/\ud83d\uDE00\uD83D\u0022\u0008\u000a\u0001"]"#;
         let numbers =
             "[1.0,-0,-0.0,1e3,1E999,-1e999,0.1e-6,123456789012345678901234,5e-324,1708327852186103.25]";
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused_and_what_is_endlessly_deep_stays_as_it_is() {
+    fn invalid_json_is_refused_and_very_deep_json_stays() {
         for json in ["", "{", r#"{"a":1"#, "{} {}", "\u{feff}{}", "[01]", "[\"\t\"]", "undefined"] {
             assert_eq!(stringify(json), None, "{json}");
         }

@@ -1,7 +1,8 @@
-//! A stored session as the viewer reads it: Pi's own entries, each with what the store says of it, the summaries that hold on any of
-//! the session's branches or that one of its compactions carries, and the frontier of each branch.
+//! A stored session for the viewer: Pi's own entries with what the store knows of each, the summaries that
+//! are valid on one of its branches or carried by one of its compactions, and the frontier of each branch.
 //!
-//! A summary that begins with a message of this session may go on in a fork. It holds on no branch here, and stays out.
+//! A summary that starts with a message of this session may continue in a fork. It is valid on no branch here
+//! and is left out.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -18,24 +19,24 @@ use crate::model::SummaryRecord;
 use crate::store::{ExportedEntry, Shows, View};
 use crate::tokens;
 
-/// What is known of a session beside its entries.
+/// What is known of a session besides its entries.
 #[derive(Debug)]
 pub struct Outline {
-    /// The last entry that belongs to it.
+    /// The session's last entry.
     pub last: EntryId,
-    /// Its branches, in the order in which they end.
+    /// Its branches, ordered by their last entries.
     pub branches: Vec<BranchRecord>,
-    /// Its summaries, in the order in which they were made.
+    /// Its summaries, in the order they were made.
     pub summaries: Vec<SummaryId>,
     messages: HashMap<EntryId, MessageRecord>,
     names: HashMap<MessageId, String>,
 }
 
-/// A branch, by the entry it ends with.
+/// A branch, named by its last entry.
 #[derive(Debug, Serialize)]
 pub struct BranchRecord {
     leaf: String,
-    /// What stands for the branch now, oldest first: ids of summaries.
+    /// The summaries of its frontier, oldest first.
     frontier: Vec<String>,
 }
 
@@ -46,7 +47,7 @@ struct MessageRecord {
     id: String,
     /// Estimated tokens.
     tokens: usize,
-    /// What it is but for part of the conversation.
+    /// Its kind, unless it is part of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
 }
@@ -56,7 +57,7 @@ struct MessageRecord {
 struct EntryRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a MessageRecord>,
-    /// Of the block of a compaction.
+    /// The size of a compaction's block.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<usize>,
     entry: &'a RawValue,
@@ -75,7 +76,8 @@ struct Summary {
 }
 
 impl Outline {
-    /// Looks at all branches of a session, and at the one that ends with the entry `open`, in the middle of another perhaps.
+    /// Reads all branches of a session, and the one that ends with the entry `open`, which may be in the
+    /// middle of another.
     ///
     /// # Errors
     /// When the store can't be read; so for all functions here.
@@ -90,7 +92,7 @@ impl Outline {
             messages: HashMap::new(),
             names: HashMap::new(),
         };
-        // One branch at a time: all of them hold the trunk as often as there are branches.
+        // One branch at a time: together they would hold the trunk once per branch.
         let mut compactions = HashSet::new();
         for end in &ends {
             for entry in tree.branch(*end) {
@@ -115,7 +117,7 @@ impl Outline {
         Ok(outline)
     }
 
-    /// Notes what stands for a branch; the summaries that hold on it.
+    /// Adds a branch and its frontier. Returns the summaries that are valid on it.
     fn cover(
         &mut self,
         view: &View<'_>,
@@ -158,10 +160,11 @@ impl Outline {
         }
     }
 
-    /// An entry, of which `line` is the line in a session file, as JSON `{"message"?: {id, tokens, kind?}, "tokens"?, "entry"}`.
+    /// An entry as JSON `{"message"?: {id, tokens, kind?}, "tokens"?, "entry"}`; `line` is its line in a
+    /// session file.
     ///
     /// # Errors
-    /// When the line is no JSON.
+    /// When the line is not JSON.
     pub fn entry(&self, entry: &ExportedEntry, line: &str) -> Result<String> {
         let malformed = |error| Error::store(format!("entry {} can't be written: {error}", entry.id));
         let parsed: &RawValue = serde_json::from_str(line).map_err(malformed)?;
@@ -170,8 +173,8 @@ impl Outline {
         serde_json::to_string(&line).map_err(malformed)
     }
 
-    /// A summary as JSON: a [`SummaryRecord`] with `handle`, `messages`, `fromTime`, `toTime`. None where one of its messages is not
-    /// of this session.
+    /// A summary as JSON: a [`SummaryRecord`] with `handle`, `messages`, `fromTime`, `toTime`. `None` if one
+    /// of its messages is not in this session.
     pub fn summary(&self, view: &View<'_>, id: SummaryId) -> Result<Option<String>> {
         let stored = view.summaries().summary(id)?;
         let (handle, messages) = (stored.hash.summary_handle(), stored.messages);
@@ -182,7 +185,7 @@ impl Outline {
     }
 }
 
-/// Estimated tokens of what a compaction puts in place of the history.
+/// The estimated tokens of a compaction's block.
 fn block_tokens(line: &str) -> Option<usize> {
     #[derive(Deserialize)]
     struct Compaction<'a> {

@@ -1,4 +1,5 @@
-//! `/lcm import --history-of` and `projectIdentity`: a history goes along with its project, and nothing of it is lost on the way.
+//! `/lcm import --history-of` and `projectIdentity`: a project keeps its whole history when it moves or the
+//! setting changes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +17,7 @@ use crate::ingest::import::Home;
 use crate::recall::Scope;
 use crate::store::{Place, Purge, Store, project_of};
 
-/// A folder of databases, and folders of projects.
+/// A folder of databases and of project folders.
 struct Machine(tempfile::TempDir);
 
 impl Machine {
@@ -36,9 +37,9 @@ impl Machine {
         Store::of_project(Some(&self.at("db")), &self.at(project).to_string_lossy()).unwrap()
     }
 
-    /// The history of a folder that is not there any more: sessions, a fork, an edit, compactions of both kinds.
+    /// The history of a folder that no longer exists: sessions, a fork, an edit, compactions of both kinds.
     async fn worked_in(&self, project: &str) -> PathBuf {
-        let store = TestStore::beside(self.open(project));
+        let store = TestStore::of(self.open(project));
         let mut session =
             Session::new().chat(12, 40).entry("context_edit", json!({"targetId": "e3", "replacement": null}));
         let pis =
@@ -90,7 +91,7 @@ impl Machine {
     }
 }
 
-/// All that a database says, by names that are the same in every one.
+/// The content of a database, with names that do not depend on row ids.
 fn said_in(path: &Path) -> BTreeSet<String> {
     let connection = Connection::open(path).unwrap();
     let mut all = BTreeSet::new();
@@ -117,12 +118,12 @@ fn said_in(path: &Path) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
+async fn a_moved_folders_history_is_adopted_completely() {
     let machine = Machine::new();
     let old = machine.worked_in("old").await;
     let before = fs::read(&old).unwrap();
     let store = machine.open("new");
-    let own = TestStore::beside(store.clone());
+    let own = TestStore::of(store.clone());
     own.ingest("of my own", &Session::new().chat(3, 5)).await;
     let answer = machine.adopt(&store, &format!("{}/", machine.at("old").display())).await.unwrap();
     assert!(
@@ -140,7 +141,8 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
         ours.difference(&theirs).filter(|row| row.starts_with("summary") || row.starts_with("files")).count(),
         0
     );
-    // Once more changes nothing, and the old one is as it was but for its log. Its folder is gone, and may be named from here.
+    // A second time changes nothing, and the old database is unchanged except for its log. Its folder is
+    // gone; a relative path names it.
     machine.adopt(&store, "../old").await.unwrap();
     assert_eq!(said_in(&path), ours);
     assert_eq!(fs::read(&old).unwrap().len(), before.len());
@@ -150,7 +152,7 @@ async fn the_history_of_a_moved_folder_is_this_project_s_to_the_last_row() {
 }
 
 #[tokio::test]
-async fn what_was_purged_in_either_stays_away() {
+async fn messages_purged_in_either_history_stay_purged() {
     let machine = Machine::new();
     machine.worked_in("old").await;
     let purge = |store: &Store| {
@@ -189,7 +191,7 @@ async fn what_was_purged_in_either_stays_away() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_added_is_said_in_a_sentence() {
+async fn a_refused_adoption_names_its_reason() {
     let machine = Machine::new();
     machine.worked_in("old").await;
     let store = machine.open("new");
@@ -212,7 +214,7 @@ async fn what_cannot_be_added_is_said_in_a_sentence() {
     store.close().await;
 }
 
-/// A repository with a worktree, as git lays them out.
+/// A repository with a worktree, laid out as git does.
 fn repository(machine: &Machine) {
     for (file, text) in [
         ("repo/.git/HEAD", "ref: refs/heads/main\n"),
@@ -227,7 +229,7 @@ fn repository(machine: &Machine) {
 }
 
 #[tokio::test]
-async fn worktrees_share_a_history_and_a_change_of_the_setting_hides_none() {
+async fn worktrees_share_a_history_and_changing_the_setting_hides_none() {
     let machine = Machine::new();
     repository(&machine);
     assert_eq!(project_of(&machine.at("tree"), ProjectIdentity::Git), machine.at("repo").to_string_lossy());
@@ -237,7 +239,7 @@ async fn worktrees_share_a_history_and_a_change_of_the_setting_hides_none() {
         engine.hand_over(&entry.to_string(), Vec::new()).unwrap();
         engine.flush().await.unwrap();
     };
-    // At first each has its own.
+    // At first each has its own history.
     let tree = machine.engine("tree", ProjectIdentity::Cwd).await;
     say(&tree, "own").await;
     assert_eq!(tree.notice(), None);
@@ -245,7 +247,7 @@ async fn worktrees_share_a_history_and_a_change_of_the_setting_hides_none() {
     let own = fs::read_dir(machine.at("db")).unwrap().count();
     assert_eq!(own, 1);
 
-    // Then they share one, and the other is named once.
+    // Then they share one, and the notice names the other once.
     let tree = machine.engine("tree", ProjectIdentity::Git).await;
     let notice = tree.notice().unwrap().to_owned();
     let own = machine.at("tree").display().to_string();
@@ -258,18 +260,18 @@ async fn worktrees_share_a_history_and_a_change_of_the_setting_hides_none() {
     tree.close().await;
     let main = machine.engine("repo", ProjectIdentity::Git).await;
     assert_eq!((main.notice(), main.status().await.unwrap().text.starts_with("LCM: 0 msgs")), (None, true));
-    assert!(main.preamble().is_some(), "there is a history beside this session");
+    assert!(main.preamble().is_some(), "there is a history besides this session");
     main.close().await;
     let tree = machine.engine("tree", ProjectIdentity::Git).await;
     assert_eq!(tree.notice(), None);
     tree.close().await;
 
-    // And back again.
+    // And back.
     let tree = machine.engine("tree", ProjectIdentity::Cwd).await;
     let notice = tree.notice().unwrap().to_owned();
     assert!(notice.contains(&format!("that of {} lies in ", machine.at("repo").display())), "{notice}");
     tree.close().await;
-    // Who never shared it hears nothing.
+    // A folder that never shared a history gets no notice.
     fs::create_dir(machine.at("repo/src")).unwrap();
     let other = machine.engine("repo/src", ProjectIdentity::Cwd).await;
     assert_eq!(other.notice(), None);

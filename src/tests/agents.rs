@@ -1,5 +1,5 @@
-//! `/lcm import --from AGENT`: sessions of other agents. The logs in `fixtures/` are made by hand after what is known of the formats; their
-//! folders are called by the versions that write such logs.
+//! `/lcm import --from AGENT`: sessions of other agents. The logs in `fixtures/` are written by hand from
+//! what is known of the formats; each folder is named after the version that writes such logs.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -23,7 +23,7 @@ use crate::recall::Scope;
 use crate::tools::{Block, call};
 use crate::upkeep::export::{Exporter, Format};
 
-/// The folder of an agent's fixtures. A database among them is kept as SQL.
+/// The folder of an agent's fixtures. Databases are kept as SQL.
 fn fixtures(agent: &str) -> PathBuf {
     static BUILT: LazyLock<TempDir> = LazyLock::new(|| {
         let dir = tempfile::tempdir().unwrap();
@@ -56,7 +56,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What each agent's fixtures come to.
+/// The expected report for each agent's fixtures.
 const REPORTS: [(&str, &str); 4] = [
     ("claude-code", "3 sessions: 19 messages new, 0 known already, 1 record of unknown kinds kept unread"),
     ("codex", "3 sessions: 16 messages new, 0 known already, 2 records of unknown kinds kept unread"),
@@ -65,7 +65,7 @@ const REPORTS: [(&str, &str); 4] = [
 ];
 
 #[tokio::test]
-async fn each_version_s_log_is_imported_and_a_second_time_nothing_changes() {
+async fn logs_of_each_version_are_imported_and_a_second_import_changes_nothing() {
     for (agent, report) in REPORTS {
         let machine = Machine::new();
         let line = format!("--from {agent} \"{}\"", fixtures(agent).display());
@@ -80,7 +80,7 @@ async fn each_version_s_log_is_imported_and_a_second_time_nothing_changes() {
 }
 
 #[tokio::test]
-async fn every_line_comes_back_byte_for_byte() {
+async fn every_line_is_returned_byte_for_byte() {
     for agent in ["claude-code", "codex"] {
         let machine = Machine::new();
         machine.run(&format!("--from {agent} \"{}\"", fixtures(agent).display())).await;
@@ -100,7 +100,7 @@ async fn every_line_comes_back_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn an_export_writes_what_an_agent_wrote() {
+async fn an_export_writes_the_agents_own_records() {
     let machine = Machine::new();
     machine.run(&format!("--from codex \"{}\"", fixtures("codex").display())).await;
     let folder = machine.at("logs");
@@ -135,7 +135,7 @@ async fn an_export_writes_what_an_agent_wrote() {
 }
 
 #[tokio::test]
-async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
+async fn a_project_search_names_the_agent_and_can_filter_by_it() {
     let machine = Machine::new();
     let said = Session::new()
         .user("Tell me the flamingo rule.")
@@ -160,7 +160,7 @@ async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
         match call(&store, &scope, "lcm_grep", &arguments.to_string(), None, &cancel).await.unwrap().remove(0)
         {
             Block::Text(text) => text,
-            Block::Image { .. } => panic!("a picture"),
+            Block::Image { .. } => panic!("an image"),
         }
     };
     let all = ask(json!({})).await;
@@ -177,12 +177,12 @@ async fn a_search_of_the_project_tells_who_said_it_and_can_ask_for_one_agent() {
 }
 
 #[tokio::test]
-async fn only_this_project_s_sessions_are_taken_from_where_an_agent_keeps_them() {
+async fn only_this_projects_sessions_are_imported_from_an_agents_folder() {
     for (agent, home) in [("claude-code", ".claude/projects"), ("codex", ".codex/sessions")] {
         let mut machine = Machine::new();
         let to = machine.at("home").join(home);
         for (n, file) in files(&fixtures(agent)).into_iter().enumerate() {
-            // The first stays another project's.
+            // The first file stays another project's.
             let cwd = if n == 0 { "/nowhere/else" } else { machine.home.cwd.as_str() };
             let text = fs::read_to_string(&file).unwrap().replace("/home/ada/kontor", cwd);
             let path = to.join(file.strip_prefix(fixtures(agent)).unwrap());
@@ -198,7 +198,7 @@ async fn only_this_project_s_sessions_are_taken_from_where_an_agent_keeps_them()
 }
 
 #[tokio::test]
-async fn a_log_that_grows_is_continued_and_a_half_written_line_waits() {
+async fn a_growing_log_is_continued_and_an_incomplete_line_waits() {
     let file = files(&fixtures("codex").join("0.44")).remove(0);
     let whole = fs::read_to_string(&file).unwrap();
     let machine = Machine::new();
@@ -215,7 +215,7 @@ async fn a_log_that_grows_is_continued_and_a_half_written_line_waits() {
 }
 
 #[tokio::test]
-async fn what_is_no_log_is_told_in_one_sentence() {
+async fn a_file_that_is_not_a_log_is_reported_in_one_sentence() {
     let machine = Machine::new();
     let path = machine.at("notes.jsonl");
     fs::write(&path, "{\"a\":1}\nnot json\n").unwrap();
@@ -242,7 +242,7 @@ async fn what_is_no_log_is_told_in_one_sentence() {
     );
 }
 
-/// What the records of a session's messages are, and what its messages say.
+/// The records of a session's messages, and their texts.
 async fn records_and_words(machine: &Machine) -> (Vec<String>, Vec<String>) {
     let (mut records, mut words) = (Vec::new(), Vec::new());
     for session in machine.sessions().await {
@@ -258,7 +258,7 @@ async fn records_and_words(machine: &Machine) -> (Vec<String>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_record_that_is_written_again_is_kept_in_each_version_and_what_it_says_is_stored_once() {
+async fn a_rewritten_record_is_kept_in_each_version_and_its_messages_once() {
     let machine = Machine::new();
     machine.run(&format!("--from gemini \"{}\"", fixtures("gemini").display())).await;
     let (mut records, words) = records_and_words(&machine).await;
@@ -276,13 +276,13 @@ async fn a_record_that_is_written_again_is_kept_in_each_version_and_what_it_says
             _ => {}
         }
     }
-    // A session that is one object is stored as its messages, and as what is around them.
+    // A session in one object is stored as its messages, and as the text around them.
     assert_eq!(records.len(), 1, "{records:#?}");
     assert!(records[0].contains("\"messages\": [\n    \n  ]"), "{records:#?}");
 }
 
 #[tokio::test]
-async fn what_is_new_in_a_session_that_was_written_again_is_added() {
+async fn new_messages_of_a_rewritten_session_are_added() {
     let [json, lines] = ["0.6", "0.43"].map(|version| files(&fixtures("gemini").join(version)).remove(0));
     let lines = files(lines.parent().unwrap())
         .into_iter()
@@ -322,7 +322,7 @@ async fn what_is_new_in_a_session_that_was_written_again_is_added() {
 }
 
 #[tokio::test]
-async fn opencode_s_database_and_the_files_before_it_are_one_session() {
+async fn opencodes_database_and_its_earlier_files_give_the_same_session() {
     let machine = Machine::new();
     let database = fixtures("opencode").join("1.2/opencode.db");
     let own = machine.at("opencode.db");
@@ -331,7 +331,7 @@ async fn opencode_s_database_and_the_files_before_it_are_one_session() {
     machine.run(&line).await;
     let (_, said) = records_and_words(&machine).await;
 
-    // The tool answers, and another session writes meanwhile.
+    // The tool answers while another session writes.
     let writer = rusqlite::Connection::open(&own).unwrap();
     writer.pragma_update(None, "journal_mode", "wal").unwrap();
     let answered = json!({"type": "tool", "callID": "toolu_4", "tool": "read", "state": {
@@ -348,7 +348,7 @@ async fn opencode_s_database_and_the_files_before_it_are_one_session() {
         records.iter().any(|record| record.contains("running")) && records.contains(&answered.to_string())
     );
 
-    // What was in files before says the same.
+    // The earlier file format gives the same messages.
     let storage = machine.at("storage");
     for (path, json) in [
         (
@@ -374,7 +374,7 @@ async fn opencode_s_database_and_the_files_before_it_are_one_session() {
 }
 
 #[tokio::test]
-async fn an_agent_s_project_is_found_by_its_path_its_hash_or_a_list() {
+async fn an_agents_project_is_found_by_path_hash_or_list() {
     let machine = {
         let mut machine = Machine::new();
         machine.folders.home = Some(machine.at("home"));
@@ -388,7 +388,7 @@ async fn an_agent_s_project_is_found_by_its_path_its_hash_or_a_list() {
         for file in files(&fixtures(agent)) {
             let path = file.strip_prefix(fixtures(agent)).unwrap();
             let path: PathBuf = path.components().skip(1).collect();
-            // A folder that is called by the hash of the project's.
+            // A folder named by the hash of the project's path.
             let path = path
                 .to_string_lossy()
                 .replace("fdbb684a963852a31f334f8be6918aa99544c0b0d3acef740cd0940271d58373", &hash);
@@ -421,7 +421,7 @@ async fn an_agent_s_project_is_found_by_its_path_its_hash_or_a_list() {
 }
 
 #[tokio::test]
-async fn what_other_agents_said_since_is_read_at_the_start_of_a_session_and_described() {
+async fn new_messages_of_other_agents_are_imported_and_described_when_a_session_starts() {
     let mut machine = Machine::new();
     machine.folders.home = Some(machine.at("home"));
     let fixture = files(&fixtures("codex").join("0.44")).remove(0);
@@ -437,7 +437,7 @@ async fn what_other_agents_said_since_is_read_at_the_start_of_a_session_and_desc
         records_and_words(&machine).await.1.len()
     };
     assert_eq!(read().await, 1);
-    // What was not written to since is not opened.
+    // A log that has not changed since the last import is not opened.
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
     let touch = |at| fs::File::options().append(true).open(&log).unwrap().set_modified(at).unwrap();
     fs::write(&log, &whole).unwrap();
@@ -455,7 +455,7 @@ async fn what_other_agents_said_since_is_read_at_the_start_of_a_session_and_desc
     let cancel = CancellationToken::new();
     let answer =
         call(&store, &scope.await.unwrap(), "lcm_describe", "{}", None, &cancel).await.unwrap().remove(0);
-    let Block::Text(text) = answer else { panic!("a picture") };
+    let Block::Text(text) = answer else { panic!("an image") };
     let (before, after) = text.split_once("Other agents here, the last begun first:\n- codex:").unwrap();
     assert!(!before.contains("codex:") && after.contains("messages"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Work ahead of a compaction: what it makes, what it leaves, and that of several processes one pays.
+//! Work ahead of a compaction: what it makes, what it leaves, and that only one of several processes pays.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn summaries(store: &Store) -> usize {
     read.await.unwrap()
 }
 
-/// Takes its time over each answer.
+/// Takes time for each answer.
 struct Slow(Arc<ScriptedModel>);
 
 impl Model for Slow {
@@ -55,7 +55,7 @@ impl Model for Slow {
 }
 
 #[tokio::test]
-async fn a_compaction_finds_ready_what_was_made_ahead_and_asks_no_model() {
+async fn a_compaction_uses_summaries_made_ahead_without_a_model_call() {
     let session = Session::new().chat(30, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -69,16 +69,16 @@ async fn a_compaction_finds_ready_what_was_made_ahead_and_asks_no_model() {
     let compaction = compacted(compact.run(&later).await);
     assert_eq!(later.prompts(), Vec::<String>::new());
     assert_eq!(compaction.details.frontier.len(), made);
-    // What waits raw is the part that Pi keeps, and less than two chunks before it.
+    // Only the part that Pi keeps stays raw, and less than two chunks before it.
     assert!(compaction.details.covered > 40, "{}", compaction.details.covered);
 
-    // Nothing new, nothing to do.
+    // Without new messages there is nothing to do.
     assert!(!prepared(&compact, ahead.clone(), &CancellationToken::new()).await);
     assert_eq!(ahead.prompts().len(), made);
 }
 
 #[tokio::test]
-async fn what_is_made_ahead_stays_before_the_tail_and_is_whole() {
+async fn work_ahead_stops_before_the_tail_and_makes_full_chunks() {
     let session = Session::new().chat(30, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -88,7 +88,7 @@ async fn what_is_made_ahead_stays_before_the_tail_and_is_whole() {
     let prompts = model.prompts();
     assert!(!prompts.iter().any(|prompt| prompt.contains("question 58") || prompt.contains("answer 58")));
 
-    // More is said: what follows is cut where it would have been cut without the work ahead.
+    // After more messages, the chunks are cut as without the work ahead.
     let longer = session.clone().chat(10, 30);
     store.ingest("one", &longer).await;
     let cold = TestStore::new();
@@ -105,7 +105,7 @@ async fn what_is_made_ahead_stays_before_the_tail_and_is_whole() {
 }
 
 #[tokio::test]
-async fn a_session_that_pi_would_keep_whole_costs_nothing() {
+async fn a_session_that_pi_keeps_whole_needs_no_model_call() {
     let session = Session::new().chat(30, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -117,7 +117,7 @@ async fn a_session_that_pi_would_keep_whole_costs_nothing() {
 }
 
 #[tokio::test]
-async fn what_no_model_answers_is_left_for_the_compaction() {
+async fn failed_work_ahead_is_left_to_the_compaction() {
     let session = Session::new().chat(30, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -127,7 +127,7 @@ async fn what_no_model_answers_is_left_for_the_compaction() {
 }
 
 #[tokio::test]
-async fn when_it_is_paused_nothing_more_is_begun() {
+async fn a_pause_starts_no_new_work() {
     let session = Session::new().chat(30, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -144,18 +144,18 @@ async fn when_it_is_paused_nothing_more_is_begun() {
 }
 
 #[tokio::test]
-async fn of_two_processes_one_pays_for_each_summary() {
+async fn only_one_of_two_processes_pays_for_each_summary() {
     let session = Session::new().chat(60, 30);
     let one = TestStore::new();
     let conversation = one.ingest("one", &session).await;
     let Place::File(path) = one.store.place() else { panic!("no file") };
-    let two = TestStore::beside(Store::open(path.parent(), "project", "/project").unwrap());
+    let two = TestStore::of(Store::open(path.parent(), "project", "/project").unwrap());
     let model = ScriptedModel::helpful();
     let slow: Arc<dyn Model> = Arc::new(Slow(model.clone()));
     let never = CancellationToken::new();
     let (here, there) = (compact(&one, conversation, &session), compact(&two, conversation, &session));
 
-    // Both ahead at once, and then a compaction while the other is still at it.
+    // Both prepare at once; then one compacts while the other is still preparing.
     tokio::join!(prepared(&here, slow.clone(), &never), prepared(&there, slow.clone(), &never));
     let made = summaries(&one.store).await;
     assert!(made > 10);
@@ -178,7 +178,7 @@ async fn of_two_processes_one_pays_for_each_summary() {
 }
 
 #[tokio::test]
-async fn a_lease_that_nobody_renews_holds_nobody_up_for_ever() {
+async fn an_expired_lease_can_be_taken() {
     let store = TestStore::new();
     let spans = [Hash::plain(b"one"), Hash::plain(b"two")];
     let claim = |owner: &'static str, now: i64| {
@@ -199,7 +199,7 @@ async fn a_lease_that_nobody_renews_holds_nobody_up_for_ever() {
 }
 
 #[tokio::test]
-async fn a_lease_of_a_clock_that_ran_ahead_holds_nobody_up() {
+async fn a_lease_from_a_fast_clock_can_be_taken() {
     const HOUR: i64 = 3_600_000;
     let store = TestStore::new();
     let span = Hash::plain(b"one");
@@ -210,12 +210,12 @@ async fn a_lease_of_a_clock_that_ran_ahead_holds_nobody_up() {
     let is_claimed = store.store.read(move |view| view.summaries().is_claimed(span, "alive", 9 * HOUR));
     assert!(!is_claimed.await.unwrap());
     assert_eq!(claim("alive", 9 * HOUR).await.unwrap(), [true]);
-    // A few seconds are nothing.
+    // A few seconds do not matter.
     assert_eq!(claim("other", 9 * HOUR - 5_000).await.unwrap(), [false]);
 }
 
 #[tokio::test]
-async fn the_forecast_is_what_the_compaction_then_does() {
+async fn the_forecast_matches_the_compaction() {
     let session = Session::new().chat(60, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;

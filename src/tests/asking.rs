@@ -1,4 +1,4 @@
-//! A stored session, its summaries, and questions about it: what the tests of recall are built with.
+//! A stored session with summaries, and questions about it: the fixture of the recall tests.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ use crate::tools::{self, Block};
 pub struct Asking {
     pub store: TestStore,
     pub scope: Scope,
-    /// What wrote the summaries.
+    /// The model that wrote the summaries.
     pub model: String,
 }
 
 impl Asking {
-    /// About `session`, from its leaf.
+    /// Stores `session`; questions come from its leaf.
     pub async fn about(session: &Session) -> Self {
         let store = TestStore::new();
         let conversation = store.ingest("one", session).await;
@@ -35,12 +35,12 @@ impl Asking {
     }
 
     /// Stores another session of the project.
-    pub async fn beside(self, session_id: &str, session: &Session) -> Self {
+    pub async fn with_session(self, session_id: &str, session: &Session) -> Self {
         self.store.ingest(session_id, session).await;
         self
     }
 
-    /// Asks from another leaf of the session.
+    /// The same, asked from another leaf of the session.
     pub fn from(&self, leaf: &str) -> Scope {
         Scope { leaf: Some(leaf.to_owned()), ..self.scope.clone() }
     }
@@ -50,7 +50,7 @@ impl Asking {
         self.quoting(positions, text, Vec::new()).await
     }
 
-    /// The same with what its messages say word for word.
+    /// The same with quotes.
     pub async fn quoting(&self, positions: Range<usize>, text: &str, quotes: Vec<Quote>) -> SummaryId {
         let (scope, text) = (self.scope.clone(), text.to_owned());
         let read = self.store.store.read(move |view| {
@@ -134,7 +134,7 @@ impl Asking {
         self.tool("lcm_grep", arguments).await
     }
 
-    /// The answer, with the same name for all fences.
+    /// The answer, with fixed fence names.
     pub async fn expand(&self, arguments: Value) -> String {
         unnamed(&self.tool("lcm_expand", arguments).await)
     }
@@ -143,7 +143,7 @@ impl Asking {
         self.tool("lcm_describe", arguments).await
     }
 
-    /// What a tool says is wrong with a call.
+    /// The error message of a refused call.
     pub async fn refusal(&self, tool: &str, arguments: Value) -> String {
         self.blocks(tool, arguments).await.unwrap_err().to_string()
     }
@@ -152,7 +152,7 @@ impl Asking {
         ask(&self.store.store, &self.scope, line).await.unwrap().text
     }
 
-    /// The same on a screen of so many columns.
+    /// The same on a screen with this many columns.
     pub async fn command_within(&self, columns: usize, line: &str) -> String {
         ask_within(Some(columns), &self.store.store, &self.scope, line).await.unwrap().text
     }
@@ -165,7 +165,7 @@ impl Asking {
     }
 }
 
-/// Answers `/lcm <line>`, asked of `store`.
+/// Answers `/lcm <line>` from `store`.
 pub async fn ask(store: &Store, scope: &Scope, line: &str) -> crate::error::Result<Answer> {
     ask_within(None, store, scope, line).await
 }
@@ -187,13 +187,13 @@ async fn ask_within(
     ask_in(&home, &nowhere, scope, columns, line).await
 }
 
-/// An answer of `lcm_expand` with nothing random in it.
+/// An answer of `lcm_expand` without its random parts.
 pub fn unnamed(answer: &str) -> String {
     let fence = answer.lines().find(|line| line.starts_with("<content-")).unwrap_or("<content>");
     answer.replace(fence.trim_matches(['<', '>']), "content")
 }
 
-/// What stands between the content marks of a page, and the arguments of the next call, if there is one.
+/// The text between the content marks of a page, and the arguments of the next call, if there is one.
 pub fn page(answer: &str) -> (&str, Option<Value>) {
     let (_, rest) = answer.split_once("\n<content>\n").unwrap();
     let (content, last) = rest.rsplit_once("\n</content>\n").unwrap();

@@ -1,4 +1,5 @@
-//! What the block says beside summaries, and what the summarizer is shown: focus, quotes, files, orientation, secrets.
+//! The sections of a block besides summaries, and the summarizer's prompts: focus, quotes, files,
+//! orientation, secrets.
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +14,7 @@ use crate::tokens;
 
 const FOCUS: &str = "The user has asked for one thing in particular";
 
-/// Answers what the user asked in particular with `focus`, all else with a summary and what `quotes` says.
+/// Answers the user's instructions with `focus`, everything else with a summary and `quotes`.
 fn answering(focus: &'static str, quotes: &'static str) -> std::sync::Arc<ScriptedModel> {
     let count = std::sync::atomic::AtomicUsize::new(0);
     ScriptedModel::new(move |Request { prompt, .. }| {
@@ -38,7 +39,7 @@ fn asking_for(text: &'static str) -> impl FnOnce(&mut Settings, &mut crate::comp
 }
 
 #[tokio::test]
-async fn what_the_user_asks_of_a_compaction_is_answered_once_also_when_all_leaves_are_ready() {
+async fn the_users_instructions_are_answered_once_even_if_all_leaves_are_ready() {
     let session = Session::new().chat(20, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -64,7 +65,7 @@ async fn what_the_user_asks_of_a_compaction_is_answered_once_also_when_all_leave
 }
 
 #[tokio::test]
-async fn where_no_model_answers_the_focus_is_left_out_and_nothing_is_lost() {
+async fn without_a_model_the_focus_is_left_out_and_nothing_is_lost() {
     let session = Session::new().chat(20, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -77,7 +78,7 @@ async fn where_no_model_answers_the_focus_is_left_out_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn what_the_user_said_word_for_word_is_carried_upwards_and_travels_in_the_details() {
+async fn quotes_are_carried_upwards_and_stored_in_the_details() {
     let mut session = Session::new().user("Never  push to\nmain without asking me.").assistant("Understood.");
     for n in 0..60 {
         session = session.chat(1, 40).user(&format!("Then write module number {n} next."));
@@ -99,7 +100,7 @@ async fn what_the_user_said_word_for_word_is_carried_upwards_and_travels_in_the_
     );
     assert!(details.summaries.iter().all(|summary| !summary.text.contains("Quotes:")));
 
-    // A lost store has them from the session file.
+    // A lost store restores them from the session file.
     let entry =
         json!({"details": details, "summary": compaction.summary, "firstKeptEntryId": session.leaf()});
     let kept = session.leaf().to_owned();
@@ -112,7 +113,7 @@ async fn what_the_user_said_word_for_word_is_carried_upwards_and_travels_in_the_
 }
 
 #[tokio::test]
-async fn details_from_before_there_were_quotes_are_read_as_they_were() {
+async fn details_without_quotes_are_still_read() {
     let session = Session::new().chat(10, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -120,7 +121,7 @@ async fn details_from_before_there_were_quotes_are_read_as_they_were() {
     let compaction = compacted(compact.run(&ScriptedModel::helpful()).await);
     let details = serde_json::to_value(&compaction.details).unwrap();
     assert!(details["summaries"].as_array().unwrap().iter().all(|summary| summary.get("quotes").is_none()));
-    // This identity must never change: stores and session files have it.
+    // This identity must never change: stores and session files contain it.
     let identity = crate::model::SummaryRecord::identity(
         0,
         crate::model::State::Ok,
@@ -144,7 +145,7 @@ async fn details_from_before_there_were_quotes_are_read_as_they_were() {
 }
 
 #[tokio::test]
-async fn without_a_model_the_users_rules_are_quoted_all_the_same() {
+async fn without_a_model_the_users_rules_are_still_quoted() {
     let session = Session::new().user("You must never delete the ledger.").chat(20, 40).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -157,7 +158,7 @@ async fn without_a_model_the_users_rules_are_quoted_all_the_same() {
 }
 
 #[tokio::test]
-async fn the_file_lists_are_cumulative_and_an_older_compaction_of_pis_and_a_left_branch_count() {
+async fn file_lists_accumulate_and_include_pis_compactions_and_left_branches() {
     let lists = |read: &str, modified: &str| json!({"readFiles": [read], "modifiedFiles": [modified]});
     let session = Session::new()
         .tool("read", json!({"path": "src/first.rs"}), "text")
@@ -182,7 +183,7 @@ async fn the_file_lists_are_cumulative_and_an_older_compaction_of_pis_and_a_left
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
     let first = compacted(compact.run(&ScriptedModel::helpful()).await);
-    // What Pi compacted is summarized like everything else.
+    // Messages before Pi's own compaction are summarized like all others.
     assert!(first.summary.contains("covers 29 messages, none missing"), "{}", first.summary);
     let read = ["gone/read.rs", "left/read.rs", "src/first.rs"];
     assert_eq!(first.details.read_files, read);
@@ -207,7 +208,7 @@ async fn the_file_lists_are_cumulative_and_an_older_compaction_of_pis_and_a_left
 }
 
 #[tokio::test]
-async fn a_chunk_is_told_what_the_user_asked_for_far_above_it() {
+async fn the_prompt_for_a_chunk_has_the_request_far_above_it() {
     let mut session = Session::new().user("REQUEST: port the parser");
     for n in 0..40 {
         session = session.tool("read", json!({"path": format!("src/{n}.rs")}), &"line of code\n".repeat(20));
@@ -243,7 +244,7 @@ async fn the_newest_leaf_summaries_may_be_longer() {
 }
 
 #[tokio::test]
-async fn secrets_are_masked_in_every_prompt_and_nowhere_else() {
+async fn secrets_are_masked_in_prompts_only() {
     let key = ["AKIA", "QWERTYUIOPASDFGH"].concat();
     let long = format!("{}\nDB_PASSWORD=hunter2x\n{}", "output ".repeat(600), "more ".repeat(600));
     let session = Session::new()
@@ -265,7 +266,7 @@ async fn secrets_are_masked_in_every_prompt_and_nowhere_else() {
             model.prompts().join("\n")
         }
     };
-    // What was written without a model quotes its source; then a model is asked about that too.
+    // An extract quotes its source; later a model is asked about that too.
     run(true, ScriptedModel::failing()).await;
     let prompts = run(true, ScriptedModel::helpful()).await;
     assert!(!prompts.contains(&key) && !prompts.contains("hunter2x"), "{prompts}");
@@ -286,7 +287,7 @@ async fn secrets_are_masked_in_every_prompt_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn a_model_whose_tokens_are_smaller_gets_a_smaller_block_next_time() {
+async fn a_model_with_smaller_tokens_gets_a_smaller_block_next_time() {
     let session = Session::new().chat(60, 60).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -311,7 +312,7 @@ async fn a_model_whose_tokens_are_smaller_gets_a_smaller_block_next_time() {
     assert!(second.summary.contains("none missing"));
 }
 
-/// The account of the branch below `ancestor` that ends with `leaf`.
+/// The summary of the branch below `ancestor` that ends with `leaf`.
 async fn account(
     store: &TestStore,
     conversation: ConversationId,
@@ -330,21 +331,21 @@ async fn account(
     summarize_left(compact.work(model, CancellationToken::new()), left).await.unwrap()
 }
 
-fn told(outcome: LeftOutcome) -> LeftSummary {
+fn summary_of(outcome: LeftOutcome) -> LeftSummary {
     match outcome {
         LeftOutcome::Summarized { summary } => *summary,
-        other => panic!("nothing told: {other:?}"),
+        other => panic!("no summary: {other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_branch_that_is_left_is_told_of_by_summaries_that_are_there_when_it_is_taken_up_again() {
+async fn a_left_branchs_summaries_are_reused_when_it_is_resumed() {
     let session =
         Session::new().chat(20, 30).tool("edit", json!({"path": "left.rs"}), "LEFT done").chat(10, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let model = ScriptedModel::helpful();
-    let summary = told(account(&store, conversation, (session.leaf(), Some("e40")), &model).await);
+    let summary = summary_of(account(&store, conversation, (session.leaf(), Some("e40")), &model).await);
     assert!(summary.summary.starts_with("## Branch Left Behind"), "{}", summary.summary);
     assert!(summary.summary.contains("covers 22 messages, none missing, 0 degraded"), "{}", summary.summary);
     assert_eq!(
@@ -357,23 +358,23 @@ async fn a_branch_that_is_left_is_told_of_by_summaries_that_are_there_when_it_is
     assert_eq!(summary.usage.unwrap()["input"], json!(10 * prompts.len()));
 
     let silent = ScriptedModel::failing();
-    let again = told(account(&store, conversation, (session.leaf(), Some("e40")), &silent).await);
+    let again = summary_of(account(&store, conversation, (session.leaf(), Some("e40")), &silent).await);
     assert_eq!(again.summary, summary.summary);
     assert_eq!(silent.prompts(), [""; 0]);
     let nothing = account(&store, conversation, (session.leaf(), Some(session.leaf())), &silent).await;
     assert_eq!(nothing, LeftOutcome::Declined);
-    let whole = told(account(&store, conversation, (session.leaf(), None), &silent).await);
+    let whole = summary_of(account(&store, conversation, (session.leaf(), None), &silent).await);
     assert!(whole.summary.contains("covers 62 messages, none missing"), "{}", whole.summary);
 }
 
 #[tokio::test]
-async fn the_summaries_of_a_branch_that_was_left_are_restored_from_the_session_file() {
+async fn a_left_branchs_summaries_are_restored_from_the_session_file() {
     let session = Session::new().chat(40, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let left = session.leaf().to_owned();
     let model = ScriptedModel::helpful();
-    let summary = told(account(&store, conversation, (&left, Some("e40")), &model).await);
+    let summary = summary_of(account(&store, conversation, (&left, Some("e40")), &model).await);
     let fields =
         json!({"fromId": "e40", "summary": &summary.summary, "details": &summary.details, "fromHook": true});
     let session = session.at("e40").entry("branch_summary", fields).chat(2, 30);
@@ -381,14 +382,14 @@ async fn the_summaries_of_a_branch_that_was_left_are_restored_from_the_session_f
     let lost = TestStore::new();
     let conversation = lost.ingest("one", &session).await;
     let silent = ScriptedModel::failing();
-    let again = told(account(&lost, conversation, (&left, Some("e40")), &silent).await);
+    let again = summary_of(account(&lost, conversation, (&left, Some("e40")), &silent).await);
     assert_eq!(silent.prompts(), [""; 0]);
-    // The session goes on beside it.
+    // The session continues on another branch.
     let of_branch = |block: &str| block.split_once(" stored | ").unwrap().1.to_owned();
     assert_eq!(of_branch(&again.summary), of_branch(&summary.summary));
     assert_eq!(again.details, summary.details);
 
-    // What was meddled with is not taken.
+    // Tampered summaries are rejected.
     let mut forged = session.clone();
     let account = forged.entries.iter_mut().find(|entry| entry["type"] == "branch_summary").unwrap();
     account["details"]["summaries"][0]["text"] = json!("Lies");

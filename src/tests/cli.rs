@@ -1,4 +1,4 @@
-//! A history that is asked about outside Pi: what the arguments mean, what is found, and that nothing is made by asking.
+//! `pi-lcm`: what its arguments mean, what it finds, and that it creates nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::cli::{Cli, Reply};
 use crate::store::real_path;
 use crate::text::is_unsafe;
 
-/// A machine with a project, and Pi's folder.
+/// A machine with a project and Pi's folder.
 pub struct Machine {
     dir: tempfile::TempDir,
 }
@@ -27,7 +27,7 @@ impl Machine {
         PathBuf::from(real_path(self.dir.path())).join(name)
     }
 
-    /// A session file somewhere, of a project on another machine.
+    /// Writes a session file, of a project on another machine, to any path.
     pub fn session(&self, name: &str, id: &str, session: &Session) -> PathBuf {
         let header = json!({"type": "session", "version": 3, "id": id, "cwd": "/nowhere"});
         let lines: Vec<String> =
@@ -48,13 +48,13 @@ impl Machine {
         self.say_in(&self.at("project"), None, arguments).await
     }
 
-    /// What it answers as data, and how the process ends.
+    /// The answer as JSON, and the exit code.
     async fn ask(&self, arguments: &[&str]) -> (Value, i32) {
         let reply = self.say(&[&["--json"], arguments].concat()).await;
         (serde_json::from_str(&reply.output).unwrap(), reply.code)
     }
 
-    /// Every file there is, with its bytes.
+    /// All files with their bytes.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let (mut found, mut folders) = (BTreeMap::new(), vec![self.at("")]);
         while let Some(folder) = folders.pop() {
@@ -76,7 +76,7 @@ fn failed(message: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn asking_makes_nothing_and_says_what_helps() {
+async fn asking_creates_nothing_and_names_a_remedy() {
     let machine = Machine::new();
     let (project, db_dir) = (machine.at("project"), machine.at("agent/lcm"));
     for command in ["stats", "sessions", "tree", "doctor", "export", "backup"] {
@@ -101,7 +101,7 @@ async fn asking_makes_nothing_and_says_what_helps() {
 }
 
 #[tokio::test]
-async fn all_sessions_are_searched_and_one_where_it_is_named() {
+async fn a_search_covers_all_sessions_or_the_named_one() {
     let machine = Machine::new();
     let one = Session::new().user("a red fox").assistant("where is the fox?");
     let two = Session::new().user("a blue fox --regex").assistant("there");
@@ -141,7 +141,7 @@ async fn all_sessions_are_searched_and_one_where_it_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_in_one_sentence() {
+async fn a_wrong_call_is_explained_in_one_sentence() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
@@ -226,7 +226,7 @@ async fn what_is_wrong_is_said_in_one_sentence() {
 }
 
 #[tokio::test]
-async fn every_command_is_in_colors_where_it_is_told_to_be() {
+async fn every_command_can_be_in_color() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     let file = file.to_str().unwrap();
@@ -266,7 +266,7 @@ async fn every_command_is_in_colors_where_it_is_told_to_be() {
 }
 
 #[tokio::test]
-async fn a_file_is_written_where_the_shell_is_however_it_is_called() {
+async fn a_file_is_written_relative_to_the_shells_folder() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(1, 5));
     let file = file.to_str().unwrap();
@@ -294,7 +294,7 @@ async fn a_file_is_written_where_the_shell_is_however_it_is_called() {
 }
 
 #[tokio::test]
-async fn a_database_that_is_named_stays_as_it_is() {
+async fn a_named_database_is_never_changed() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);
@@ -317,7 +317,7 @@ async fn a_database_that_is_named_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn absurd_token_counts_are_read_as_large_ones() {
+async fn absurd_token_counts_are_accepted() {
     let machine = Machine::new();
     let file = machine.session("out.jsonl", "one", &Session::new().chat(3, 5));
     assert_eq!(machine.say(&["import", file.to_str().unwrap()]).await.code, 0);

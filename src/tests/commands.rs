@@ -1,4 +1,4 @@
-//! `/lcm …`
+//! The `/lcm` commands.
 
 use super::asking::{Asking, ask};
 use super::support::{Session, TestStore};
@@ -7,7 +7,7 @@ use crate::commands::size::warning;
 use crate::store::Sizes;
 
 #[tokio::test]
-async fn help_lists_every_command_and_where_the_history_lies() {
+async fn help_lists_every_command_and_the_databases_path() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     let help = asking.command("help").await;
     for command in list() {
@@ -18,7 +18,7 @@ async fn help_lists_every_command_and_where_the_history_lies() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_is_named_with_what_it_is_most_like() {
+async fn an_unknown_command_is_named_with_the_nearest_one() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     let refused =
         async |line: &str| ask(&asking.store.store, &asking.scope, line).await.unwrap_err().to_string();
@@ -36,7 +36,7 @@ async fn what_is_unknown_is_named_with_what_it_is_most_like() {
 }
 
 #[tokio::test]
-async fn every_command_tells_of_its_forms_and_can_be_completed() {
+async fn every_command_lists_its_forms_and_completes() {
     let asking = Asking::about(&Session::new().chat(1, 3)).await;
     for command in list() {
         let help = asking.command(&format!("help {}", command.name)).await;
@@ -55,9 +55,9 @@ async fn every_command_tells_of_its_forms_and_can_be_completed() {
 }
 
 #[tokio::test]
-async fn stats_tell_messages_summaries_tokens_and_size() {
+async fn stats_show_messages_summaries_tokens_and_size() {
     let asking = Asking::about(&Session::new().chat(6, 30)).await;
-    let asking = asking.beside("two", &Session::new().chat(1, 3)).await;
+    let asking = asking.with_session("two", &Session::new().chat(1, 3)).await;
     let one = asking.leaf(0..4, "One").await;
     let two = asking.leaf(4..8, "Extract").await;
     asking.condensed(1, &[one, two], "Both").await;
@@ -97,7 +97,7 @@ async fn stats_tell_messages_summaries_tokens_and_size() {
 }
 
 #[tokio::test]
-async fn a_store_over_its_budget_is_told_of_once_and_again_when_it_has_grown_by_a_tenth() {
+async fn a_store_over_budget_warns_once_and_again_after_growing_by_a_tenth() {
     let store = TestStore::new();
     let told = async |bytes, budget| warning(&store.store, bytes, budget).await.unwrap();
     assert_eq!(told(9_000_000, 9).await, None);
@@ -114,13 +114,13 @@ async fn a_store_over_its_budget_is_told_of_once_and_again_when_it_has_grown_by_
 }
 
 #[tokio::test]
-async fn the_parts_of_the_store_are_all_of_it() {
+async fn the_parts_of_the_store_add_up_to_its_size() {
     let store = TestStore::new();
     store.ingest("one", &Session::new().chat(200, 300)).await;
     let read = |view: &crate::store::View<'_>| view.database().sizes();
     let (sizes, bytes) = (store.store.read(read).await.unwrap(), store.store.bytes().await.unwrap());
     let Sizes { messages, unpacked, identities, full_text, entries, summaries, other, free } = sizes;
-    // One page tells SQLite where the others belong.
+    // SQLite keeps one page to map the others.
     assert_eq!(
         messages + identities + full_text + entries + summaries + other + free + 4096,
         bytes,
@@ -130,7 +130,7 @@ async fn the_parts_of_the_store_are_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_tree_shows_what_stands_for_what_within_the_columns_there_are() {
+async fn the_tree_shows_each_summarys_sources_within_the_columns() {
     let asking = Asking::about(&Session::new().chat(7, 3)).await;
     let mut leaves = Vec::new();
     for n in 0..4 {
@@ -177,7 +177,7 @@ async fn the_tree_shows_what_stands_for_what_within_the_columns_there_are() {
 }
 
 #[tokio::test]
-async fn summaries_of_other_branches_are_counted_beside_the_tree() {
+async fn summaries_of_other_branches_are_counted_below_the_tree() {
     let mut session = Session::new().chat(4, 3);
     let fork = session.leaf().to_owned();
     session = session.chat(2, 3);
@@ -189,7 +189,7 @@ async fn summaries_of_other_branches_are_counted_beside_the_tree() {
 }
 
 #[tokio::test]
-async fn a_session_without_summaries_has_a_tree_of_messages() {
+async fn a_session_without_summaries_shows_a_tree_of_messages() {
     let asking = Asking::about(&Session::new().user("hi")).await;
     let tree = asking.command("tree").await;
     assert_eq!(
@@ -200,7 +200,7 @@ async fn a_session_without_summaries_has_a_tree_of_messages() {
 }
 
 #[tokio::test]
-async fn a_message_and_a_summary_are_shown_in_full_with_what_belongs_to_them() {
+async fn a_message_and_a_summary_are_shown_in_full_with_their_details() {
     let long = format!("{} the end", "word ".repeat(20_000));
     let asking = Asking::about(&Session::new().user(&long).chat(2, 3)).await;
     let leaf = asking.leaf(0..3, "Leaf\nof it").await;
@@ -236,9 +236,9 @@ async fn a_message_and_a_summary_are_shown_in_full_with_what_belongs_to_them() {
 }
 
 #[tokio::test]
-async fn a_search_tells_hits_with_their_places_and_how_to_go_on() {
+async fn a_search_shows_hits_their_positions_and_the_next_command() {
     let asking = Asking::about(&Session::new().user("where is the walrus?").chat(2, 3)).await;
-    let asking = asking.beside("two", &Session::new().user("the penguin is elsewhere")).await;
+    let asking = asking.with_session("two", &Session::new().user("the penguin is elsewhere")).await;
     asking.leaf(0..3, "A walrus was looked for").await;
     let id = asking.message(0).await;
     let alone = Asking::about(&Session::new().user("where is the walrus?")).await;
@@ -261,7 +261,7 @@ async fn a_search_tells_hits_with_their_places_and_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn stats_tell_what_summaries_cost_and_how_the_prompt_cache_holds() {
+async fn stats_show_the_cost_of_summaries_and_the_prompt_cache() {
     let answer = |input: usize, read: usize| {
         let usage = serde_json::json!({"input": input, "output": 10, "cacheRead": read, "cacheWrite": 0});
         serde_json::json!({"role": "assistant", "content": [], "usage": usage, "stopReason": "stop"})
@@ -285,8 +285,8 @@ async fn stats_tell_what_summaries_cost_and_how_the_prompt_cache_holds() {
 }
 
 #[tokio::test]
-async fn a_message_of_many_megabytes_is_shown_in_one_go() {
-    // Page by page, each of a message that is read anew, this would take many minutes.
+async fn a_message_of_many_megabytes_is_shown_quickly() {
+    // Page by page, with the message read again each time, this would take many minutes.
     let line = |n: usize| format!("{n:07}{:200}|\n", "");
     let text: String = (0..100_000).map(line).collect();
     let asking = Asking::about(&Session::new().user(&text)).await;

@@ -1,4 +1,4 @@
-//! A compaction from the request to the block.
+//! Compactions from the request to the block.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ fn sources_of(view: &View<'_>, id: SummaryId) -> error::Result<Vec<MessageId>> {
     }
 }
 
-/// The messages that the summaries named in `block` stand for, from the edges, in the block's order of ids.
+/// The messages that the summaries named in `block` cover, read from the edges, in the block's order.
 pub(super) async fn covered(store: &TestStore, block: &str) -> Vec<MessageId> {
     let ids = block.split("### Summary IDs for Drill-Down").nth(1).unwrap();
     let handles: Vec<Handle> = ids
@@ -65,7 +65,7 @@ pub(super) async fn visible_before(
 }
 
 #[tokio::test]
-async fn every_message_before_the_kept_tail_is_in_the_block_once_and_the_prompts_hold_nothing_else() {
+async fn the_block_covers_each_message_before_the_tail_once_and_prompts_hold_only_those() {
     let session = Session::new()
         .chat(20, 30)
         .user("ABANDONED question")
@@ -95,7 +95,7 @@ async fn every_message_before_the_kept_tail_is_in_the_block_once_and_the_prompts
 }
 
 #[tokio::test]
-async fn many_leaves_become_condensed_summaries_which_the_block_shows_where_it_has_no_room_for_the_leaves() {
+async fn a_block_without_room_for_its_leaves_shows_condensed_summaries() {
     let session = Session::new().chat(150, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -108,7 +108,7 @@ async fn many_leaves_become_condensed_summaries_which_the_block_shows_where_it_h
         assert!(tokens::estimate(&compaction.summary) <= budget);
         (0..4).map(|depth| compaction.summary.matches(&format!("(D{depth}, ")).count()).collect::<Vec<_>>()
     };
-    // All of the leaves, or the newest beside what the older ones were condensed to.
+    // All leaves, or the newest ones next to condensed older ones.
     assert_eq!(block(8_000).await, [75, 0, 0, 0]);
     let calls = model.prompts().len();
     let tight = block(1_500).await;
@@ -130,14 +130,14 @@ async fn without_a_model_the_block_still_covers_everything_and_is_smaller() {
     // A provider that is down is not asked for every chunk.
     assert!(model.prompts().len() <= 10, "{}", model.prompts().len());
 
-    // When it is back, the extracts are made anew, and what was condensed from them is superseded.
+    // When it is back, the extracts are made again, and the summaries condensed from them are superseded.
     let healed = compacted(compact.run(&ScriptedModel::helpful()).await);
     assert!(healed.summary.contains("none missing, 0 degraded"), "{}", healed.summary);
     assert_eq!(covered(&store, &healed.summary).await, expected);
 }
 
 #[tokio::test]
-async fn a_reply_that_is_no_smaller_than_its_source_is_asked_again_as_bullet_points() {
+async fn a_reply_as_long_as_its_source_is_requested_again_as_bullet_points() {
     let session = Session::new().chat(10, 10).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -170,7 +170,7 @@ async fn a_fork_uses_its_parents_summaries_without_a_model_call() {
 }
 
 #[tokio::test]
-async fn a_late_edit_invalidates_the_leaf_it_falls_into_and_no_other() {
+async fn a_late_edit_invalidates_only_the_leaf_that_covers_it() {
     let session = Session::new().chat(30, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -191,7 +191,7 @@ async fn a_late_edit_invalidates_the_leaf_it_falls_into_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_lost_database_is_rebuilt_from_the_session_alone() {
+async fn a_lost_database_is_rebuilt_from_the_session() {
     let mut session = Session::new().chat(40, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -228,7 +228,7 @@ async fn hashes_on(store: &TestStore, conversation: ConversationId, leaf: &str) 
 }
 
 #[tokio::test]
-async fn a_model_that_never_gives_a_usable_answer_is_given_up_too() {
+async fn a_model_without_usable_answers_is_given_up() {
     let session = Session::new().chat(80, 60).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -244,7 +244,7 @@ async fn a_model_that_never_gives_a_usable_answer_is_given_up_too() {
 fn fails_to_condense() -> std::sync::Arc<ScriptedModel> {
     let count = std::sync::atomic::AtomicUsize::new(0);
     ScriptedModel::new(move |request| {
-        // The ids of summaries stand in such a prompt, and in no other.
+        // Only such a prompt contains ids of summaries.
         if request.prompt.contains("[s-") {
             return Err(Failure::useless("the answer has no text"));
         }
@@ -260,7 +260,7 @@ pub(super) async fn depths(store: &TestStore, conversation: ConversationId) -> V
 }
 
 #[tokio::test]
-async fn good_leaves_do_not_give_way_to_an_extract_of_them_while_there_is_room() {
+async fn while_there_is_room_an_extract_does_not_replace_good_leaves() {
     let session = Session::new().chat(60, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -269,13 +269,13 @@ async fn good_leaves_do_not_give_way_to_an_extract_of_them_while_there_is_room()
     assert!(compaction.summary.contains("none missing, 0 degraded"), "{}", compaction.summary);
     let leaves = depths(&store, conversation).await;
     assert!(leaves.len() == 1 && leaves[0].1 > 7, "{leaves:?}");
-    // Nothing stands in the way of a model that answers.
+    // A model that answers condenses them after all.
     compacted(compact.run(&ScriptedModel::helpful()).await);
     assert_eq!(depths(&store, conversation).await.len(), 2);
 }
 
 #[tokio::test]
-async fn without_room_they_do_and_a_model_that_answers_makes_them_anew() {
+async fn without_room_an_extract_replaces_leaves_until_a_model_answers() {
     let session = Session::new().chat(90, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -290,7 +290,7 @@ async fn without_room_they_do_and_a_model_that_answers_makes_them_anew() {
 }
 
 #[tokio::test]
-async fn healing_and_failing_by_turns_always_comes_to_an_end() {
+async fn alternating_success_and_failure_always_terminates() {
     let session = Session::new().chat(90, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -304,7 +304,7 @@ async fn healing_and_failing_by_turns_always_comes_to_an_end() {
 }
 
 #[tokio::test]
-async fn a_few_words_need_no_model() {
+async fn a_tiny_chunk_needs_no_model() {
     let store = TestStore::new();
     let session = Session::new().chat(20, 30).user("tail");
     let conversation = store.ingest("one", &session).await;
@@ -325,7 +325,7 @@ async fn a_few_words_need_no_model() {
 }
 
 #[tokio::test]
-async fn when_pis_cut_would_keep_nothing_visible_the_users_request_stays() {
+async fn if_pis_cut_keeps_nothing_visible_the_users_request_stays() {
     let session = Session::new()
         .chat(20, 30)
         .user("the request")
@@ -366,7 +366,7 @@ async fn a_short_branch_is_left_to_pi() {
 }
 
 #[tokio::test]
-async fn an_abort_stops_it_and_keeps_what_was_finished() {
+async fn an_abort_keeps_the_finished_summaries() {
     let session = Session::new().chat(40, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -413,7 +413,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn whatever_the_session_and_the_budget_the_block_covers_each_message_once_and_fits(
+    fn any_block_covers_each_message_once_and_fits_its_budget(
         turns in proptest::collection::vec((0_u8..5, 1_usize..120), 6..60),
         budget in 1_000_usize..6_000,
         chunk in 100_usize..2_000,

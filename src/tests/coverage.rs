@@ -1,8 +1,8 @@
-//! That nothing is left out, proven: whatever a project went through, each block stands for every visible message before
-//! the kept tail exactly once, and is no larger than allowed.
+//! Proves that nothing is left out: in any project, each block covers every visible message before the kept
+//! tail exactly once, and is within its size limit.
 //!
-//! What is asserted is read from the edges of the store, and from the session as Pi's rules have it; never from a counter of
-//! the product's. `PROPTEST_CASES` runs more cases.
+//! The assertions read the store's edges and the session by Pi's rules, never a counter of the product.
+//! `PROPTEST_CASES` runs more cases.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,25 +24,25 @@ use crate::policy;
 use crate::store::{Filter, Turn, View};
 use crate::tokens;
 
-/// A leaf of so few tokens is its own summary, and so is a group of summaries.
+/// A leaf of at most this many tokens is its own summary, and so is a group of summaries (`SCRAPS`).
 const LITTLE: usize = 150;
 const SCRAPS: usize = 60;
-/// By so many tokens such a one may be longer, for the words that say what it is.
+/// Such a summary may be longer by this many tokens, for its heading.
 const HEADING: usize = 8;
 
-/// A summary with all that is below it.
+/// A summary with everything below it.
 #[derive(Clone, Debug)]
 struct Below {
     id: SummaryId,
     hash: Hash,
     is_leaf: bool,
     degraded: bool,
-    /// Tokens of the text, and of what it was made from.
+    /// Tokens of the text and of its source.
     tokens: (usize, usize),
     messages: Vec<MessageId>,
 }
 
-/// `root` and everything it was made from, itself last.
+/// `root` and all its sources, itself last.
 fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
     let summary = view.summaries().summary(root)?;
     let sources = view.summaries().edges(root)?.sources;
@@ -74,7 +74,7 @@ fn below(view: &View<'_>, root: SummaryId) -> Result<Vec<Below>> {
     Ok(all)
 }
 
-/// Is it the tail of a lean context that begins with `kept`?
+/// Whether `kept` begins the tail of a lean context.
 fn is_tail(tree: &Tree<'_>, leaf: &str, kept: &str) -> bool {
     let seen = tree.seen(leaf);
     let messages: Vec<Message> = seen.iter().map(|(_, json)| Message::parse(json)).collect();
@@ -82,7 +82,8 @@ fn is_tail(tree: &Tree<'_>, leaf: &str, kept: &str) -> bool {
     at.is_some_and(|at| messages[at..].iter().map(Message::pi_tokens).sum::<usize>() >= policy::TAIL)
 }
 
-/// The summaries that a block names, in its order. Of a row it names the first, the last and the count; `frontier` has the others.
+/// The summaries that a block names, in order. Of a row it names the first, the last and the count; the
+/// others come from `frontier`.
 fn named(block: &str, frontier: &[String]) -> Vec<Handle> {
     let (_, ids) = block.rsplit_once("\n### Summary IDs for Drill-Down\n").unwrap();
     let short: Vec<String> = frontier.iter().map(|hash| format!("s-{}", &hash[..10])).collect();
@@ -108,7 +109,7 @@ fn named(block: &str, frontier: &[String]) -> Vec<Handle> {
     named
 }
 
-/// What holds before an entry of a branch, by the product's own rules, with the messages of each from the edges.
+/// The summaries that are valid before an entry, by the product's rules, with their messages from the edges.
 #[derive(Debug)]
 struct Holding {
     seen: Vec<(String, MessageId)>,
@@ -118,7 +119,7 @@ struct Holding {
     covered: BTreeSet<MessageId>,
 }
 
-/// `until` leaves newer summaries out of it.
+/// `until` excludes newer summaries.
 fn holding(
     view: &View<'_>,
     conversation: ConversationId,
@@ -182,7 +183,7 @@ impl World {
         self.store.store.read(read).await.unwrap()
     }
 
-    /// Compacts, and asserts all that must be true of any compaction.
+    /// Compacts, and asserts everything that must hold for any compaction.
     async fn compact(&mut self, asked: &Asked) -> Option<(Compaction, bool)> {
         let newest = self.newest().await;
         let model = asked.mood.model();
@@ -192,7 +193,7 @@ impl World {
                 self.assert_too_little(asked).await;
                 return None;
             }
-            Outcome::Cancelled => panic!("nobody cancelled"),
+            Outcome::Cancelled => panic!("it was cancelled"),
         };
         let kept = kept(&compaction).to_owned();
         let before = self.held(asked.conversation, &asked.leaf, &kept, Some(newest)).await;
@@ -200,7 +201,7 @@ impl World {
         let tree = Tree::of(entries);
         let path: Vec<&str> = tree.path(&asked.leaf).into_iter().map(id_of).collect();
         let place = |id: &str| path.iter().position(|at| *at == id);
-        let end = place(&kept).expect("what is kept is on the branch");
+        let end = place(&kept).expect("the kept entry is on the branch");
         assert!(
             Some(end) <= place(&asked.kept) || (self.knobs.is_lean() && is_tail(&tree, &asked.leaf, &kept)),
             "less is kept than Pi asked for"
@@ -229,7 +230,7 @@ impl World {
         };
         let (roots, all, covered) = self.store.store.read(read).await.unwrap();
 
-        // Each visible message before the kept tail, in order, in one span of the block; and nothing else.
+        // Each visible message before the kept tail, in order, in one span of the block, and nothing else.
         assert_eq!(covered, expected, "{block}");
         let frontier: Vec<String> = roots.iter().map(ToString::to_string).collect();
         assert_eq!(frontier, compaction.details.frontier);
@@ -240,7 +241,7 @@ impl World {
         let replaced: usize = expected.iter().map(|json| Message::parse(json).tokens()).sum();
         assert!(replaced <= 1_000 || size < replaced, "{size} tokens for {replaced}\n{block}");
 
-        // Nothing of what the model does not see here: other branches, what was hidden, what is private.
+        // Nothing that the model does not see here: other branches, hidden or private messages.
         let allowed = marks(&expected.concat());
         let shown = marks(&block);
         assert!(shown.is_subset(&allowed), "{:?} in\n{block}", shown.difference(&allowed));
@@ -254,7 +255,7 @@ impl World {
             let little = if summary.is_leaf { LITTLE } else { SCRAPS };
             let most = if from <= little { from + HEADING } else { from - 1 };
             assert!(tokens <= most, "{tokens} tokens for {from}: {summary:?}");
-            // What is new was not paid for before, unless a frontier that rests on extracts had to give way.
+            // No message is paid for twice, unless a frontier with extracts had to be replaced.
             if summary.id > newest && summary.is_leaf && !rested_on_extracts {
                 let again = summary.messages.iter().any(|message| before.covered.contains(message));
                 assert!(!again, "{summary:?} was covered by {:?}", before.frontier);
@@ -265,13 +266,14 @@ impl World {
                 asked.mood
             );
         }
-        // An extract below what a model condensed is not shown, and waits for one that answers.
+        // An extract below a model's summary is not shown, and waits for a model that answers.
         let shows_extracts = all.iter().any(|below| below.degraded && roots.contains(&below.hash));
-        assert_eq!(failed, shows_extracts, "what the report says");
+        assert_eq!(failed, shows_extracts, "the report is wrong");
         Some((compaction, failed))
     }
 
-    /// Is there too little to compact? Where Pi's cut would leave nothing that is seen, the user's last request stays.
+    /// Asserts that there is too little to compact. If Pi's cut would leave nothing visible, the user's last
+    /// request stays.
     async fn assert_too_little(&self, asked: &Asked) {
         let before = self.holding(asked.conversation, &asked.leaf, &asked.kept).await;
         let seen = Tree::of(&self.sittings[asked.sitting].entries).visible(&asked.leaf);
@@ -283,8 +285,8 @@ impl World {
         assert!(ours == 0 || (ours < self.knobs.few() && before.all.is_empty()), "{ours}: {before:?}");
     }
 
-    /// A compaction with nothing new makes no call and gives the same bytes; so it does in a fork. What the person wants to be
-    /// told of is asked anew each time.
+    /// A compaction without new messages makes no call and gives the same bytes, also in a fork. Only the
+    /// user's instructions are answered again each time.
     async fn compact_again(&mut self, asked: &Asked, first: &Compaction) {
         if asked.request.custom_instructions.is_some() {
             return;
@@ -308,7 +310,8 @@ impl World {
         self.sittings.pop();
     }
 
-    /// An edit of something long summarized ends what covers it, and nothing else.
+    /// Edits a message that was summarized long ago: that invalidates the summaries that cover it, and no
+    /// others.
     async fn edit_late(&mut self, asked: &Asked, compaction: &Compaction, dice: usize) {
         let kept = kept(compaction);
         self.store_sitting(asked.sitting).await;
@@ -321,7 +324,7 @@ impl World {
         let conversation = self.store_sitting(asked.sitting).await;
         let after = self.holding(conversation, &edit, kept).await;
         if before.seen == after.seen {
-            return; // What can't be edited, such as a summary of a branch.
+            return; // Not editable, such as a branch summary.
         }
         let hashes = |all: &[Below], with: bool| -> BTreeSet<Hash> {
             let all = all.iter().filter(|below| with || !below.messages.contains(&message));
@@ -331,7 +334,7 @@ impl World {
             (hashes(&before.all, true), hashes(&before.all, false), hashes(&after.all, true));
         assert!(unharmed.is_subset(&has), "{:?} ended too", unharmed.difference(&has));
         let ended: BTreeSet<_> = had.difference(&unharmed).collect();
-        assert!(ended.iter().all(|hash| !has.contains(*hash)), "still hold");
+        assert!(ended.iter().all(|hash| !has.contains(*hash)), "still valid");
         let again = self.asking(edit, kept.to_owned(), 0, Mood::Helpful).await;
         self.compact(&again).await;
     }
@@ -359,7 +362,7 @@ impl World {
     }
 }
 
-/// What is looked at beside what must be true of every compaction.
+/// Checks besides those of every compaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Also {
     Nothing,
@@ -367,14 +370,14 @@ enum Also {
     LateEdits,
 }
 
-/// Plays the events; gives back the project and the compactions that came about.
+/// Plays the events. Returns the project and the compactions.
 async fn play(events: &[Event], knobs: Knobs, also: Also) -> (World, Vec<Asked>) {
     let mut world = World::new(knobs);
     let mut done = Vec::new();
     for (at, event) in events.iter().enumerate() {
         let Some(asked) = world.happen(event).await else { continue };
         let Some((compaction, failed)) = world.compact(&asked).await else { continue };
-        // What a model did not condense in fewer words is put to it again.
+        // A model that did not shorten its source is asked again.
         if also == Also::Again && !failed && matches!(asked.mood, Mood::Helpful | Mood::Terse) {
             world.compact_again(&asked, &compaction).await;
         }
@@ -392,7 +395,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_gap_that_opens_when_an_extract_is_healed_is_closed() {
+async fn healing_an_extract_leaves_no_gap() {
     let session = Session::new().chat(6, 30).user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -403,7 +406,8 @@ async fn a_gap_that_opens_when_an_extract_is_healed_is_closed() {
         })
     };
     let (helpful, asked) = (ScriptedModel::helpful(), AtomicUsize::new(0));
-    // No model for the second of three leaves, so it is an extract, and what the first two are condensed to is made from it.
+    // The model fails for the second of three leaves, so that one is an extract, and the first two are
+    // condensed from it.
     let fails = ScriptedModel::new(move |request| {
         if request.prompt.contains("question 4 ") {
             return Err(Failure::useless("the answer was cut off"));
@@ -413,10 +417,10 @@ async fn a_gap_that_opens_when_an_extract_is_healed_is_closed() {
     });
     let first = compacted(compact("e13", 300).run(&fails).await);
     assert_eq!(first.details.frontier.len(), 2, "{}", first.summary);
-    // With less before the kept tail neither holds: smaller leaves are made, and the first of them is condensed.
+    // With an earlier tail neither fits: smaller leaves are made, and the first of them is condensed.
     let shorter = compacted(compact("e7", 70).run(&helpful).await);
     assert!(shorter.summary.contains("DAG depth 1"), "{}", shorter.summary);
-    // Healed, the extract's place is taken by what is longest now; it ends in the midst of the healed one.
+    // After healing, the longest summary replaces the extract; it ends within the healed one.
     let healed = compacted(compact("e13", 300).run(&helpful).await);
     assert!(healed.summary.contains("covers 12 messages, none missing, 0 degraded"), "{}", healed.summary);
 }
@@ -425,30 +429,30 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn every_block_covers_each_visible_message_once_and_keeps_its_measure(
+    fn every_block_covers_each_visible_message_once_within_its_limit(
         events in events(90), knobs in knobs(),
     ) {
         block_on(play(&events, knobs, Also::Nothing));
     }
 
     #[test]
-    fn with_nothing_new_no_call_is_made_and_the_bytes_are_the_same_also_in_a_fork(
+    fn without_new_messages_a_compaction_makes_no_call_and_the_same_bytes_even_in_a_fork(
         events in events(70), knobs in knobs(),
     ) {
         block_on(play(&events, knobs, Also::Again));
     }
 
     #[test]
-    fn a_late_edit_ends_the_summaries_that_cover_it_and_no_other(events in events(70), knobs in knobs()) {
+    fn a_late_edit_invalidates_only_the_summaries_that_cover_it(events in events(70), knobs in knobs()) {
         block_on(play(&events, knobs, Also::LateEdits));
     }
 
     #[test]
-    fn a_model_that_answers_again_heals_what_was_extracted_without_it(events in events(70), knobs in knobs()) {
+    fn a_model_that_answers_again_replaces_extracts(events in events(70), knobs in knobs()) {
         block_on(async {
             let (mut world, done) = play(&events, knobs, Also::Nothing).await;
             for asked in done {
-                // That nothing degraded is left where no call can fail is asserted of every compaction.
+                // Every compaction asserts that nothing degraded is left if no call can fail.
                 let helpful = Asked { mood: Mood::Helpful, ..asked };
                 if let Some((_, failed)) = world.compact(&helpful).await {
                     assert!(!failed);

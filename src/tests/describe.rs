@@ -1,4 +1,4 @@
-//! Mapping the history, and what the model is told of the tools.
+//! `lcm_describe`, and the tools' schemas.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::support::Session;
 use crate::model::{Quote, QuoteKind};
 use crate::tools;
 
-/// Ten turns, the first eight messages under a D1, the next four under a leaf, eight uncovered.
+/// Ten turns: the first eight messages under a D1, the next four under a leaf, eight uncovered.
 async fn mapped() -> (Asking, [String; 4]) {
     let asking = Asking::about(&Session::new().chat(10, 3)).await;
     let one = asking.leaf(0..4, "First steps").await;
@@ -22,9 +22,9 @@ async fn mapped() -> (Asking, [String; 4]) {
 }
 
 #[tokio::test]
-async fn the_overview_counts_and_shows_the_branch_as_its_summaries_divide_it() {
+async fn the_overview_counts_and_divides_the_branch_by_its_summaries() {
     let (asking, [one, two, top, three]) = mapped().await;
-    let asking = asking.beside("two", &Session::new().user("a plan").user("b")).await;
+    let asking = asking.with_session("two", &Session::new().user("a plan").user("b")).await;
     let (from, to) = (asking.message(12).await, asking.message(19).await);
     let span = "2025-11-20 09:12–2026-11-20 09:00 UTC";
     assert_eq!(
@@ -45,7 +45,7 @@ async fn the_overview_counts_and_shows_the_branch_as_its_summaries_divide_it() {
 }
 
 #[tokio::test]
-async fn the_tree_has_as_many_levels_as_there_is_room_for() {
+async fn the_tree_has_as_many_levels_as_fit() {
     let asking = Asking::about(&Session::new().chat(40, 2)).await;
     let mut pairs = Vec::new();
     for n in 0..39 {
@@ -65,13 +65,14 @@ async fn the_tree_has_as_many_levels_as_there_is_room_for() {
 }
 
 #[tokio::test]
-async fn other_sessions_have_a_line_each_with_a_name_that_lcm_grep_takes() {
+async fn each_other_session_has_a_line_with_its_name_for_lcm_grep() {
     let mut asking = Asking::about(&Session::new().user("here")).await;
     for n in 0..12 {
         let session = Session::new().user(&format!("walrus {n}")).assistant("noted");
-        asking = asking.beside(&format!("019a4f00-1234-7000-8000-{n:012}"), &session).await;
+        asking = asking.with_session(&format!("019a4f00-1234-7000-8000-{n:012}"), &session).await;
     }
-    let asking = asking.beside("019b0000-aaaa-7000-8000-000000000000", &Session::new().user("beluga")).await;
+    let asking =
+        asking.with_session("019b0000-aaaa-7000-8000-000000000000", &Session::new().user("beluga")).await;
     let answer = asking.describe(json!({})).await;
     let (_, lines) = answer.split_once("with \"session\":\n").unwrap();
     let lines: Vec<&str> = lines.lines().collect();
@@ -84,7 +85,7 @@ async fn other_sessions_have_a_line_each_with_a_name_that_lcm_grep_takes() {
 }
 
 #[tokio::test]
-async fn a_summary_is_described_with_what_it_quotes() {
+async fn a_summary_is_described_with_its_quotes() {
     let asking = Asking::about(&Session::new().user("Never touch main. Then write the tests.")).await;
     let quote = |kind, text: &str| Quote { kind, text: text.into() };
     let quotes =
@@ -101,7 +102,7 @@ async fn a_summary_is_described_with_what_it_quotes() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_on_this_branch_is_described_with_where_it_is() {
+async fn a_message_on_another_branch_is_described_with_its_location() {
     let session = Session::new()
         .user("root")
         .user("left")
@@ -109,7 +110,7 @@ async fn a_message_that_is_not_on_this_branch_is_described_with_where_it_is() {
         .user("edited")
         .entry("context_edit", json!({"targetId": "e3", "replacement": null}))
         .user("What now?");
-    let asking = Asking::about(&session).await.beside("two", &Session::new().user("beluga")).await;
+    let asking = Asking::about(&session).await.with_session("two", &Session::new().user("beluga")).await;
     for (query, place) in [
         ("root", "message 1 of 2 on this branch · "),
         ("left", "on another branch · "),
@@ -125,7 +126,7 @@ async fn a_message_that_is_not_on_this_branch_is_described_with_where_it_is() {
 }
 
 #[tokio::test]
-async fn both_ends_are_shown_message_by_message_with_the_nearest_leaves() {
+async fn both_ends_list_messages_and_the_nearest_leaves() {
     let (asking, [one, two, _, three]) = mapped().await;
     let recent = asking.describe(json!({"section": "recent"})).await;
     let ids = async |positions: std::ops::Range<usize>| {
@@ -150,7 +151,7 @@ async fn both_ends_are_shown_message_by_message_with_the_nearest_leaves() {
 }
 
 #[tokio::test]
-async fn a_summary_is_described_with_its_lineage_up_and_down() {
+async fn a_summary_is_described_with_its_sources_and_parents() {
     let (asking, [one, two, top, _]) = mapped().await;
     let span = "2025-11-20 09:12–2026-11-20 09:00 UTC";
     assert_eq!(
@@ -173,7 +174,7 @@ async fn a_summary_is_described_with_its_lineage_up_and_down() {
 }
 
 #[tokio::test]
-async fn a_message_is_described_with_its_place_its_summaries_and_its_files() {
+async fn a_message_is_described_with_its_position_summaries_and_files() {
     let session = Session::new().user("go").tool("read", json!({"path": "src/a.rs"}), "x").tool(
         "edit",
         json!({"path": "src/b.rs", "edits": []}),
@@ -201,7 +202,7 @@ async fn a_message_is_described_with_its_place_its_summaries_and_its_files() {
 }
 
 #[tokio::test]
-async fn a_summary_of_another_branch_says_that_it_stands_for_nothing_here() {
+async fn a_summary_of_another_branch_says_that_it_covers_nothing_here() {
     let session = Session::new().chat(3, 3).at("e2").user("another way");
     let asking = Asking::about(&session).await;
     let other = Asking { scope: asking.from("e6"), ..asking };
@@ -215,7 +216,7 @@ async fn a_summary_of_another_branch_says_that_it_stands_for_nothing_here() {
 }
 
 #[tokio::test]
-async fn by_id_needs_an_id_and_an_empty_session_is_described_too() {
+async fn by_id_needs_an_id_and_an_empty_session_has_a_description() {
     let asking = Asking::about(&Session::new()).await;
     assert_eq!(
         asking.refusal("lcm_describe", json!({"section": "by_id"})).await,
@@ -264,7 +265,7 @@ fn schemas_are_plain() {
 }
 
 #[test]
-fn what_the_model_is_told_never_changes() {
+fn the_tool_descriptions_never_change() {
     assert_eq!(tools::specs(false), tools::specs(false));
     let specs = tools::specs(false);
     assert_eq!(
@@ -283,11 +284,12 @@ fn what_the_model_is_told_never_changes() {
         "{}",
         crate::tokens::estimate(&specs.to_string())
     );
-    // Whoever keeps no notes pays nothing for them.
+    // Without notes the tool list has no entry for them.
     let noting = tools::specs(true);
     assert_eq!(noting.as_array().unwrap()[..3], *specs.as_array().unwrap());
     assert_eq!(noting[3]["parameters"]["required"], json!(["changes"]));
-    // It is on by default, so every request carries it. We estimate high: o200k makes 105 tokens of it, Claude's tokenizer 108.
+    // Notes are on by default, so every request carries this tool. Our estimate is high: o200k counts 105
+    // tokens, Claude's tokenizer 108.
     let name = &noting[3]["name"];
     let wire = json!({"name": name, "description": noting[3]["description"], "input_schema": noting[3]["parameters"]});
     let wire = wire.to_string();

@@ -1,4 +1,4 @@
-//! `/lcm doctor`: a whole store is found whole, each kind of damage is named, and mending heals what it says.
+//! `/lcm doctor`: a sound store has no findings, each kind of damage is named, and `--fix` repairs it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::model::parse_batch;
 use crate::recall::Scope;
 use crate::store::Store;
 
-/// A store with a session that has forks, edits and compactions, and the session's file.
+/// A store with forks, edits and compactions, and the session's file.
 pub struct Patient {
     pub store: Store,
     pub dir: tempfile::TempDir,
     scope: Scope,
 }
 
-/// What each patient is a copy of: to make one takes longer than to examine it.
+/// The original that each patient copies: making one takes longer than checking it.
 static FIRST: OnceCell<tempfile::TempDir> = OnceCell::const_new();
 
 impl Patient {
@@ -85,7 +85,7 @@ impl Patient {
 
     async fn compact(&self, session: Session) -> Session {
         self.ingest(&session).await;
-        let test_store = super::support::TestStore::beside(self.store.clone());
+        let test_store = super::support::TestStore::of(self.store.clone());
         let compact = Compact::new(&test_store, ConversationId(1), session.leaf(), session.leaf());
         let compaction = compacted(compact.run(&ScriptedModel::helpful()).await);
         session.entry("compaction", json!({"summary": compaction.summary, "details": compaction.details}))
@@ -99,7 +99,7 @@ impl Patient {
         self.dir.path().join("project.db")
     }
 
-    /// Does what no code of ours does.
+    /// Changes the database directly.
     fn damage(&self, sql: &str) {
         let connection = Connection::open(self.database()).unwrap();
         connection.pragma_update(None, "foreign_keys", false).unwrap();
@@ -118,13 +118,13 @@ impl Patient {
         ask(&self.store, &self.scope, "doctor --fix").await.unwrap().text
     }
 
-    /// The file is another session's business: only the store is checked.
+    /// Without the file only the store is checked.
     fn without_file(self) -> Self {
         fs::remove_file(self.file()).unwrap();
         self
     }
 
-    /// Complains of exactly these, and of nothing else.
+    /// Asserts these findings and no others.
     async fn complains(&self, complaints: &[&str]) {
         let report = self.doctor().await;
         let found: Vec<&str> = report.lines().filter(|line| line.starts_with("  ")).collect();
@@ -135,7 +135,7 @@ impl Patient {
         assert!(!report.contains("Everything is in order"), "{report}");
     }
 
-    /// Mends, loses no message by it, and is well afterwards.
+    /// Repairs, and asserts that no message is lost and nothing is wrong afterwards.
     async fn heals(&self) -> String {
         let before = messages_of(&self.database());
         let report = self.fix().await;
@@ -157,7 +157,7 @@ fn file_of(session: &Session) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
-/// Each message: its row, and the digest of all that stands in it.
+/// Each message: its row, and a digest of all its columns.
 fn messages_of(database: &Path) -> Vec<(i64, Hash)> {
     let connection = Connection::open(database).unwrap();
     let mut query = connection
@@ -173,7 +173,7 @@ fn messages_of(database: &Path) -> Vec<(i64, Hash)> {
 }
 
 #[tokio::test]
-async fn a_store_with_forks_edits_and_compactions_is_as_it_must_be() {
+async fn a_store_with_forks_edits_and_compactions_is_sound() {
     let patient = Patient::new().await;
     let report = patient.doctor().await;
     assert!(report.ends_with("\n\nEverything is in order."), "{report}");
@@ -192,10 +192,10 @@ async fn a_store_with_forks_edits_and_compactions_is_as_it_must_be() {
 }
 
 #[tokio::test]
-async fn a_damaged_text_is_put_back_from_the_session_file() {
+async fn a_damaged_text_is_restored_from_the_session_file() {
     for damage in [
         "UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind IN (1, 3)",
-        // Packed text that was cut can't even be unpacked.
+        // Truncated packed text can't be unpacked.
         "UPDATE messages SET json = substr(json, 1, 20) WHERE codec = 2",
         "UPDATE messages SET bytes = bytes + 1",
     ] {
@@ -212,7 +212,7 @@ async fn a_damaged_text_is_put_back_from_the_session_file() {
 }
 
 #[tokio::test]
-async fn a_damaged_text_that_no_session_file_has_is_told_and_left() {
+async fn a_damaged_text_without_a_session_file_is_reported_and_left() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind = 1");
     patient.complains(&["1× the lineage does not match text and position: m-"]).await;
@@ -224,7 +224,7 @@ async fn a_damaged_text_that_no_session_file_has_is_told_and_left() {
 }
 
 #[tokio::test]
-async fn a_text_that_the_hash_does_not_prove_is_not_put_back() {
+async fn a_text_that_does_not_match_its_hash_is_not_restored() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();
     fs::write(patient.file(), file.replace("SECRET", "SECRE7")).unwrap();
@@ -236,7 +236,7 @@ async fn a_text_that_the_hash_does_not_prove_is_not_put_back() {
 }
 
 #[tokio::test]
-async fn a_changed_rendition_length_or_height_is_found() {
+async fn a_changed_rendition_length_or_height_is_reported() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages SET codec = 0, json = zeroblob(bytes) WHERE kind = 3");
     patient.complains(&["1× the lineage does not match text and position: m-"]).await;
@@ -248,7 +248,7 @@ async fn a_changed_rendition_length_or_height_is_found() {
 }
 
 #[tokio::test]
-async fn a_message_below_another_parent_is_found() {
+async fn a_message_below_a_wrong_parent_is_reported() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages SET parent_id = 3 WHERE id = 20");
     let report = patient.doctor().await;
@@ -260,7 +260,7 @@ async fn a_message_below_another_parent_is_found() {
 }
 
 #[tokio::test]
-async fn a_lost_head_is_found_and_set_again() {
+async fn a_lost_head_is_repaired() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'");
     patient.complains(&["1× the recorded last message at or above is wrong: e12 of session one"]).await;
@@ -269,7 +269,7 @@ async fn a_lost_head_is_found_and_set_again() {
 }
 
 #[tokio::test]
-async fn entries_in_a_circle_are_told_and_walked_by_no_one() {
+async fn a_cycle_of_entries_is_reported_and_never_followed() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE entries SET parent_id = (SELECT id FROM entries WHERE entry_id = 'e20') WHERE entry_id = 'e10'");
     let report = patient.doctor().await;
@@ -284,7 +284,7 @@ async fn entries_in_a_circle_are_told_and_walked_by_no_one() {
 }
 
 #[tokio::test]
-async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
+async fn broken_summaries_are_restored_from_the_session_file() {
     for (damage, complaint) in [
         ("DELETE FROM summary_sources WHERE summary_id = 1 AND ordinal = 0", "a number is missing in the order of its sources: s-"),
         (
@@ -318,7 +318,7 @@ async fn broken_summaries_are_found_and_come_back_from_the_session_file() {
 }
 
 #[tokio::test]
-async fn summaries_below_a_lost_entry_come_back_with_it() {
+async fn summaries_below_a_lost_entry_are_restored_with_it() {
     let patient = Patient::new().await;
     let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
     patient.damage(
@@ -333,7 +333,7 @@ async fn summaries_below_a_lost_entry_come_back_with_it() {
 }
 
 #[tokio::test]
-async fn a_broken_summary_without_a_session_file_goes_with_what_was_condensed_from_it_and_no_message_does() {
+async fn without_a_session_file_a_broken_summary_and_its_parents_are_removed_but_no_message() {
     let patient = Patient::new().await.without_file();
     let messages = messages_of(&patient.database());
     let above: i64 = patient.ask(
@@ -348,7 +348,7 @@ async fn a_broken_summary_without_a_session_file_goes_with_what_was_condensed_fr
     assert_eq!(messages_of(&patient.database()), messages);
 }
 
-/// Each damage alone is named and mended, without a session file; `done` says how.
+/// Each damage alone is named and repaired without a session file; `done` is the reported repair.
 async fn heal_all(done: &str, cases: &[(&str, &str)]) {
     for (damage, complaint) in cases {
         let patient = Patient::new().await.without_file();
@@ -360,7 +360,7 @@ async fn heal_all(done: &str, cases: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
+async fn a_messages_metadata_is_repaired_from_its_text() {
     let complaint = "1× role, tool, tokens or time do not match the text: m-";
     let facts =
         "SELECT group_concat(concat_ws(' ', id, hex(lineage), hex(json), role, tool_name, tokens, timestamp))
@@ -371,7 +371,7 @@ async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
         "UPDATE messages SET tool_name = 'ls' WHERE id = 6",
         "UPDATE messages SET tokens = -1 WHERE id = 6",
         "UPDATE messages SET tokens = tokens * 1000 WHERE id = 6",
-        // The first of a summary, whose own time is right.
+        // The first message of a summary, whose own time is correct.
         "UPDATE messages SET timestamp = 7 WHERE id = (SELECT first_message FROM summaries WHERE id = 2)",
     ] {
         let patient = Patient::new().await.without_file();
@@ -389,7 +389,7 @@ async fn what_is_noted_of_a_message_beside_its_text_is_noted_again() {
 }
 
 #[tokio::test]
-async fn a_damaged_index_is_found_and_made_anew() {
+async fn a_damaged_index_is_rebuilt() {
     heal_all("full-text index rebuilt", &[
         ("DELETE FROM messages_fts WHERE rowid IN (4, 5)", "2× a passage is not in the index: m-"),
         (
@@ -414,7 +414,7 @@ async fn a_damaged_index_is_found_and_made_anew() {
 }
 
 #[tokio::test]
-async fn an_index_whose_insides_are_broken_is_made_anew() {
+async fn an_index_with_broken_internals_is_rebuilt() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE messages_fts_data SET block = x'00010203' WHERE id > 10");
     let report = patient.doctor().await;
@@ -423,7 +423,7 @@ async fn an_index_whose_insides_are_broken_is_made_anew() {
 }
 
 #[tokio::test]
-async fn what_the_session_file_has_and_the_store_lacks_is_stored_again() {
+async fn messages_missing_from_the_store_are_restored_from_the_session_file() {
     for lost in ["e14", "e69", "e70"] {
         let patient = Patient::new().await;
         patient.damage(&format!("DELETE FROM entries WHERE entry_id = '{lost}'"));
@@ -437,7 +437,7 @@ async fn what_the_session_file_has_and_the_store_lacks_is_stored_again() {
 }
 
 #[tokio::test]
-async fn messages_whose_rows_are_lost_come_back_from_the_session_file_in_their_rows() {
+async fn lost_messages_are_restored_in_their_own_rows() {
     let texts = |patient: &Patient| -> Vec<String> {
         let connection = Connection::open(patient.database()).unwrap();
         let mut query = connection
@@ -449,7 +449,7 @@ async fn messages_whose_rows_are_lost_come_back_from_the_session_file_in_their_r
     };
     for damage in [
         "DELETE FROM messages WHERE id = 20",
-        // A row of them, the first and the last of all among others.
+        // Several messages, including the first and the last.
         "DELETE FROM messages WHERE id IN (1, 2, 30, 31, 32, (SELECT max(id) FROM messages WHERE kind <> 3))",
         "UPDATE entries SET message_id = NULL WHERE entry_id = 'e9'",
         "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'",
@@ -465,7 +465,7 @@ async fn messages_whose_rows_are_lost_come_back_from_the_session_file_in_their_r
 }
 
 #[tokio::test]
-async fn a_lost_message_is_not_stored_again_from_a_file_that_has_another() {
+async fn a_lost_message_is_not_restored_from_a_file_with_another_text() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();
     fs::write(patient.file(), file.replacen("question 1 ", "question 7 ", 1)).unwrap();
@@ -477,7 +477,7 @@ async fn a_lost_message_is_not_stored_again_from_a_file_that_has_another() {
 }
 
 #[tokio::test]
-async fn a_lost_message_without_a_session_file_does_not_stop_the_mending() {
+async fn a_lost_message_without_a_session_file_does_not_stop_the_repair() {
     for damage in
         ["DELETE FROM messages WHERE id = 20", "UPDATE entries SET message_id = 99999 WHERE entry_id = 'e9'"]
     {
@@ -491,7 +491,7 @@ async fn a_lost_message_without_a_session_file_does_not_stop_the_mending() {
 }
 
 #[tokio::test]
-async fn a_lost_entry_that_no_session_file_has_is_no_business_of_mending() {
+async fn a_lost_entry_without_a_session_file_is_not_repaired() {
     let patient = Patient::new().await.without_file();
     patient.damage("DELETE FROM entries WHERE entry_id = 'e40'");
     let report = patient.fix().await;
@@ -502,7 +502,7 @@ async fn a_lost_entry_that_no_session_file_has_is_no_business_of_mending() {
 }
 
 #[tokio::test]
-async fn a_lost_summary_at_the_top_comes_back_from_the_session_file() {
+async fn a_lost_top_summary_is_restored_from_the_session_file() {
     let patient = Patient::new().await;
     let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
     patient.damage("DELETE FROM summaries WHERE id = (SELECT max(id) FROM summaries)");
@@ -511,7 +511,7 @@ async fn a_lost_summary_at_the_top_comes_back_from_the_session_file() {
 }
 
 #[tokio::test]
-async fn a_broken_index_does_not_keep_summaries_from_coming_back() {
+async fn a_broken_index_does_not_prevent_restoring_summaries() {
     let patient = Patient::new().await;
     let summaries: i64 = patient.ask("SELECT count(*) FROM summaries");
     patient.damage(
@@ -522,7 +522,7 @@ async fn a_broken_index_does_not_keep_summaries_from_coming_back() {
 }
 
 #[tokio::test]
-async fn numbers_beyond_all_reason_are_mended() {
+async fn absurd_numbers_are_repaired() {
     let patient = Patient::new().await;
     let before = messages_of(&patient.database());
     patient.damage(
@@ -535,9 +535,9 @@ async fn numbers_beyond_all_reason_are_mended() {
 }
 
 #[tokio::test]
-async fn sessions_that_can_not_be_read_are_told() {
+async fn unreadable_sessions_are_reported() {
     let patient = Patient::new().await.without_file();
-    // SQLite keeps such a value out, damage does not.
+    // SQLite rejects such a value; damage can produce it.
     patient.damage(
         "PRAGMA writable_schema = ON;
          UPDATE sqlite_schema SET sql = replace(sql, 'session_id     TEXT NOT NULL', 'session_id     TEXT') WHERE name = 'conversations'",
@@ -555,7 +555,7 @@ async fn sessions_that_can_not_be_read_are_told() {
 }
 
 #[tokio::test]
-async fn a_session_whose_id_is_no_text_is_told() {
+async fn a_session_with_an_id_that_is_not_text_is_reported() {
     let patient = Patient::new().await.without_file();
     patient.damage("UPDATE conversations SET session_id = CAST(x'ff41' AS TEXT)");
     let report = patient.fix().await;
@@ -566,7 +566,7 @@ async fn a_session_whose_id_is_no_text_is_told() {
 }
 
 #[tokio::test]
-async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
+async fn an_index_that_can_not_rank_is_rebuilt() {
     heal_all(
         "full-text index rebuilt",
         &[
@@ -592,7 +592,7 @@ async fn an_index_that_can_no_longer_rank_is_found_and_made_anew() {
 }
 
 #[tokio::test]
-async fn the_newest_entries_of_the_open_session_may_be_on_their_way() {
+async fn the_newest_entries_of_the_open_session_may_still_be_queued() {
     let patient = Patient::new().await;
     patient.damage("DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)");
     let report = patient.doctor().await;
@@ -606,7 +606,7 @@ async fn the_newest_entries_of_the_open_session_may_be_on_their_way() {
 }
 
 #[tokio::test]
-async fn a_session_file_with_another_text_is_told_and_the_store_keeps_its_own() {
+async fn a_session_file_with_another_text_is_reported_and_the_store_is_unchanged() {
     let patient = Patient::new().await;
     let file = fs::read_to_string(patient.file()).unwrap();
     fs::write(patient.file(), file.replacen("question 1 ", "question 7 ", 1)).unwrap();
@@ -622,7 +622,7 @@ async fn a_session_file_with_another_text_is_told_and_the_store_keeps_its_own() 
 }
 
 #[tokio::test]
-async fn the_backup_is_the_database_as_it_was() {
+async fn the_backup_is_the_unrepaired_database() {
     let patient = Patient::new().await;
     patient.damage("UPDATE entries SET head_id = NULL WHERE entry_id = 'e12'; DELETE FROM summary_sources WHERE summary_id = 1");
     let before = messages_of(&patient.database());
@@ -645,7 +645,7 @@ async fn the_backup_is_the_database_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_mark_or_format_is_told() {
+async fn a_file_with_another_application_id_or_format_is_reported() {
     let patient = Patient::new().await.without_file();
     patient.damage("PRAGMA application_id = 7; PRAGMA user_version = 99");
     patient
@@ -657,7 +657,7 @@ async fn a_file_of_another_mark_or_format_is_told() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
+async fn a_damaged_file_is_not_written_to_and_the_remedy_is_named() {
     let patient = Patient::new().await;
     patient.store.checkpoint().await.unwrap();
     let root: i64 =
@@ -676,14 +676,14 @@ async fn a_damaged_file_is_not_written_to_and_the_way_out_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_no_option_is_named() {
+async fn an_unknown_option_is_named() {
     let patient = Patient::new().await;
     let error = ask(&patient.store, &patient.scope, "doctor --cure").await.unwrap_err();
     assert!(error.to_string().starts_with("/lcm doctor has no --cure: it takes --fix; "), "{error}");
 }
 
 impl Patient {
-    /// As after a restart: nothing of the file is remembered.
+    /// As after a restart: nothing about the file is cached.
     async fn reopened(self) -> Self {
         self.store.close().await;
         let store = Store::open(Some(self.dir.path()), "project", "/project").unwrap();

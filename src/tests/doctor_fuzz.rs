@@ -1,5 +1,5 @@
-//! A store that is damaged at random, row by row: the doctor answers, mending loses nothing that was there, and what it calls
-//! sound has every message that the session file has.
+//! Damages a store at random, row by row: the doctor answers, a repair loses nothing that is still readable,
+//! and a store it calls sound has every message of the session file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,10 +15,10 @@ use crate::ids::{ConversationId, MessageId};
 use crate::recall::Scope;
 use crate::store::Store;
 
-/// Stores that are damaged in `npm run test:all`.
+/// Stores to damage in `npm run test:all`.
 const SEEDS: u32 = 40;
 
-/// Splitmix: the same throws each time.
+/// Splitmix: the same rolls each time.
 pub(super) struct Dice(pub(super) u64);
 impl Dice {
     fn next(&mut self) -> u64 {
@@ -58,7 +58,7 @@ const TABLES: &[&str] = &[
     "summaries_fts_config",
 ];
 
-/// One damage, as SQL; `None` where SQLite does not take it.
+/// One damage, as SQL; `None` if SQLite rejects it.
 fn damage_once(c: &Connection, dice: &mut Dice) -> Option<String> {
     let table = dice.of(TABLES);
     let columns: Vec<(String, String, i64)> = c
@@ -147,7 +147,7 @@ fn snapshot(path: &Path) -> Rows {
     all
 }
 
-/// Each message that can be read, by its lineage.
+/// Each readable message, by its lineage.
 async fn texts(store: &Store, path: &Path) -> BTreeMap<Vec<u8>, String> {
     let ids: Vec<(i64, Vec<u8>)> = {
         let c = Connection::open(path).unwrap();
@@ -166,7 +166,7 @@ async fn texts(store: &Store, path: &Path) -> BTreeMap<Vec<u8>, String> {
         .unwrap()
 }
 
-/// Each entry with what it shows and the one above.
+/// Each entry with its message and its parent.
 fn entries(path: &Path) -> BTreeMap<String, String> {
     let c = Connection::open(path).unwrap();
     let mut q = c.prepare("SELECT e.conversation_id || ' ' || e.entry_id, e.kind || ' ' || coalesce(hex(m.lineage), '') || ' ' || coalesce((SELECT p.entry_id FROM entries p WHERE p.id = e.parent_id), '-') FROM entries e LEFT JOIN messages m ON m.id = e.message_id").unwrap();
@@ -174,7 +174,7 @@ fn entries(path: &Path) -> BTreeMap<String, String> {
 }
 
 #[tokio::test]
-async fn whatever_is_damaged_the_doctor_answers_and_mending_loses_nothing() {
+async fn after_any_damage_the_doctor_answers_and_a_repair_loses_nothing() {
     let template = Patient::new().await;
     let texts_at_first = texts(&template.store, &template.database()).await;
     let entries_at_first = entries(&template.database());

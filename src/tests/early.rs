@@ -1,4 +1,4 @@
-//! A fold: from what is ready, or not at all; and the context as the policy looks at it.
+//! Folds from ready summaries, or not at all; and the context as the policy sees it.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ async fn fold(compact: &Compact<'_>, before: &str) -> Option<Early> {
     early(session, at).await.unwrap()
 }
 
-/// The session after Pi has appended a compaction.
+/// The session after Pi has appended the compaction.
 fn folded_by(session: Session, early: &Early) -> Session {
     let compaction = &early.compaction;
     let fields = json!({
@@ -71,7 +71,7 @@ async fn shown(compact: &Compact<'_>, first: Option<&str>) -> Shown {
 }
 
 #[tokio::test]
-async fn a_fold_covers_everything_before_the_tail_or_is_not_made() {
+async fn a_fold_covers_everything_before_the_tail_or_does_not_happen() {
     let session = Session::new().chat(60, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -84,15 +84,14 @@ async fn a_fold_covers_everything_before_the_tail_or_is_not_made() {
     assert!(early.report.starts_with("folded: ") && !early.degraded, "{}", early.report);
     assert_eq!(fold(&first, "e110").await, None, "the rest has no summary yet");
 
-    // All of it is found in the store: a session that is opened anew comes to the same.
+    // The store has all of it: a reopened session gives the same fold.
     let Place::File(path) = store.store.place() else { panic!("no file") };
-    let reopened =
-        TestStore::beside(crate::store::Store::open(path.parent(), "project", "/project").unwrap());
+    let reopened = TestStore::of(crate::store::Store::open(path.parent(), "project", "/project").unwrap());
     assert_eq!(fold(&compact(&reopened, conversation, &session), "e100").await, Some(early));
 }
 
 #[tokio::test]
-async fn the_policy_sees_sizes_and_requests_and_what_is_summarized() {
+async fn the_policy_sees_sizes_requests_and_summaries() {
     let output = "a line of output\n".repeat(800);
     let session = (0..12).fold(Session::new().user("Look at all of it"), |session, at| {
         session.tool("bash", json!({"command": format!("cat file{at}")}), &output)
@@ -101,7 +100,7 @@ async fn the_policy_sees_sizes_and_requests_and_what_is_summarized() {
     let conversation = store.ingest("one", &session).await;
     let before = shown(&compact(&store, conversation, &session), None).await;
     assert_eq!((before.items.len(), before.hidden), (25, 0));
-    // The request itself was part of all twelve; the last result of none.
+    // The request was part of all twelve calls, the last result of none.
     let sent: Vec<usize> = before.items.iter().map(|item| item.sent).collect();
     assert_eq!((sent[0], sent[2], sent[23], sent[24]), (12, 11, 0, 0));
     assert!(before.items[2].is_result && before.items[2].stub.is_some() && !before.items[2].can_begin);
@@ -121,13 +120,13 @@ async fn the_policy_sees_sizes_and_requests_and_what_is_summarized() {
     store.ingest("one", &folded).await;
     let after = shown(&compact(&store, conversation, &folded), Some(&first_kept)).await;
     assert_eq!(after.items.len(), before.items.len() - cut + 2);
-    // Since the fold there was one request.
+    // There was one request since the fold.
     assert!(after.items[..after.items.len() - 1].iter().all(|item| item.sent == 1));
     assert!(after.last_change > before.last_change);
 }
 
 #[tokio::test]
-async fn what_a_stub_leaves_out_is_hidden_and_no_longer_a_result() {
+async fn a_stubbed_message_is_hidden_and_no_longer_a_result() {
     let session =
         Session::new().user("go").tool("bash", json!({"command": "ls"}), &"a line of output\n".repeat(800));
     let store = TestStore::new();
@@ -143,9 +142,9 @@ async fn what_a_stub_leaves_out_is_hidden_and_no_longer_a_result() {
 proptest! {
     #![proptest_config(cases(24))]
 
-    /// All timestamps are equal here, and the summaries are written by several workers at once.
+    /// All timestamps are equal here, and several workers write the summaries at once.
     #[test]
-    fn equal_times_and_any_order_of_work_give_the_same_bytes(
+    fn equal_timestamps_and_any_order_of_work_give_the_same_bytes(
         turns in 40_usize..70, workers in 1_usize..5, seed in any::<u64>()
     ) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -160,7 +159,7 @@ proptest! {
                 };
                 let compact = compact(&store, conversation, &session)
                     .with(|settings, _| settings.leaf_pass_concurrency = if round == 0 { 1 } else { workers });
-                prepared(&compact, &telling_of_the_text(), &before).await;
+                prepared(&compact, &answering_from_the_prompt(), &before).await;
                 blocks.push(fold(&compact, &before).await.map(|early| early.compaction.summary));
             }
             prop_assert!(blocks[0].is_some());
@@ -170,7 +169,7 @@ proptest! {
     }
 }
 
-/// Hands a session over in two pieces.
+/// Stores a session in two pieces.
 async fn in_pieces(store: &TestStore, session: &Session, seed: u64) -> ConversationId {
     let middle = session.entries.len() / 2 + usize::try_from(seed % 10).unwrap();
     let mut part = session.clone();
@@ -180,8 +179,8 @@ async fn in_pieces(store: &TestStore, session: &Session, seed: u64) -> Conversat
     store.ingest("one", session).await
 }
 
-/// A model whose answer follows from the question alone.
-fn telling_of_the_text() -> Arc<ScriptedModel> {
+/// A model whose answer depends only on the prompt.
+fn answering_from_the_prompt() -> Arc<ScriptedModel> {
     ScriptedModel::new(|request| {
         let hash = crate::ids::Hash::of([conversation_of(&request.prompt).as_bytes()]);
         let text = format!("Stretch {hash}\nsummed up.\nExpand for details about: all");
@@ -189,7 +188,7 @@ fn telling_of_the_text() -> Arc<ScriptedModel> {
     })
 }
 
-/// What of a prompt is the history: the fence around it has a random name.
+/// The history in a prompt, without the fence's random name.
 fn conversation_of(prompt: &str) -> String {
     prompt.lines().filter(|line| line.contains("question") || line.contains("answer")).collect()
 }

@@ -1,4 +1,4 @@
-//! What `JSON.stringify` gave for a message comes back byte for byte, however odd, and is read as far as it can be.
+//! Any message that `JSON.stringify` wrote is returned byte for byte, and parsed as far as possible.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::log::Log;
 use crate::model::Message;
 use crate::store::{Place, StoredMessage, View};
 
-/// Hands `batch` over as Pi's own thread does.
+/// Hands over `batch` as Pi's thread does.
 async fn hand_over(store: &TestStore, session: &str, batch: &str) -> Persistor {
     let session = PiSession { id: session.into(), ..PiSession::default() };
     let persistor = Persistor::open(&store.store, session, Log::default()).await.unwrap();
@@ -22,7 +22,7 @@ async fn hand_over(store: &TestStore, session: &str, batch: &str) -> Persistor {
     persistor
 }
 
-/// The messages from the root to `leaf` as they are stored, whatever their kind.
+/// The messages from the root to `leaf` as stored, of any kind.
 async fn stored(store: &TestStore, persistor: &Persistor, leaf: &str) -> Vec<StoredMessage> {
     let (conversation, leaf) = (persistor.conversation(), leaf.to_owned());
     let read = move |view: &View<'_>| {
@@ -37,7 +37,7 @@ async fn stored(store: &TestStore, persistor: &Persistor, leaf: &str) -> Vec<Sto
     store.store.read(read).await.unwrap()
 }
 
-/// A `message` entry for each of `messages`, one below the other: `e1`, `e2`, …
+/// A `message` entry for each of `messages`, each below the one before: `e1`, `e2`, …
 fn chain(messages: &[String]) -> String {
     let mut batch = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -47,7 +47,7 @@ fn chain(messages: &[String]) -> String {
     format!("[{}]", batch.join(","))
 }
 
-/// Stores `messages` and gives them as they come back.
+/// Stores `messages` and reads them back.
 async fn round_trip(messages: &[String]) -> Vec<StoredMessage> {
     let store = TestStore::new();
     let persistor = hand_over(&store, "one", &chain(messages)).await;
@@ -80,7 +80,7 @@ fn deep(levels: usize, heart: &str) -> String {
 }
 
 #[tokio::test]
-async fn whatever_came_comes_back_byte_for_byte() {
+async fn any_message_is_returned_byte_for_byte() {
     let mut messages: Vec<String> = [
         r#"{"role":"user","content":"\ud800 lone \udfff, a pair 👋🏽 and one backwards \ude00\ud83d"}"#,
         r#"{"role":"user","\ud800":1,"\udc00\ud800":{"\ud83d":"\\ud800"},"content":"keys"}"#,
@@ -112,7 +112,7 @@ async fn whatever_came_comes_back_byte_for_byte() {
     assert_exact(&messages, &round_trip(&messages).await);
 }
 
-/// JSON as text: what no value of serde's could hold is in it too.
+/// JSON as text, including values that serde can't hold.
 fn any_json() -> impl Strategy<Value = String> {
     let text = prop_oneof!["[a-z ]{0,9}", "\\PC{0,5}"];
     let piece = prop_oneof![
@@ -159,7 +159,7 @@ proptest! {
     #![proptest_config(cases(48))]
 
     #[test]
-    fn no_json_is_refused_or_altered(
+    fn any_json_is_stored_unaltered(
         values in prop::collection::vec(any_json(), 1..12),
         roles in prop::collection::vec(prop::sample::select(vec!["user", "assistant", "toolResult", "system", "?"]), 12),
     ) {
@@ -167,7 +167,7 @@ proptest! {
             .iter()
             .zip(&roles)
             .flat_map(|(value, role)| [format!(r#"{{"role":"{role}","content":{value}}}"#), value.clone()])
-            // That is no message, but none at all.
+            // `null` is not a message.
             .filter(|message| message != "null")
             .collect();
         let back = block_on(round_trip(&messages));
@@ -180,7 +180,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn an_entry_without_a_message_holds_its_place() {
+async fn an_entry_without_a_message_keeps_its_place() {
     let batch = r#"[{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"above"}},
         {"type":"message","id":"b","parentId":"a","message":null},
         {"type":"message","id":"c","parentId":"b"},
@@ -193,7 +193,7 @@ async fn an_entry_without_a_message_holds_its_place() {
 }
 
 #[tokio::test]
-async fn what_serde_cannot_hold_is_understood_all_the_same() {
+async fn values_that_serde_can_not_hold_are_still_parsed() {
     let odd =
         [deep(1_000, "1"), r#"{"\ud800":"\udc00"}"#.into(), r#"{"$serde_json::private::Number":"x"}"#.into()];
     for odd in odd {
@@ -237,7 +237,7 @@ async fn what_serde_cannot_hold_is_understood_all_the_same() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_its_own_message_is_the_same_message_wherever_it_stands() {
+async fn an_entry_that_is_its_own_message_has_the_same_lineage_everywhere() {
     let kinds = [
         r#""type":"custom_message","customType":"note","content":[],"details":{"id":"x","parentId":"y"}"#,
         r#""type":"custom_message","customType":{},"content":"\ud800","display":"no","\ud800":{"\udc00":1}"#,
@@ -269,7 +269,7 @@ async fn an_entry_that_is_its_own_message_is_the_same_message_wherever_it_stands
 }
 
 #[tokio::test]
-async fn an_edit_changes_the_content_and_leaves_every_other_byte() {
+async fn an_edit_changes_only_the_content() {
     let before = r#"{"role":"user","\ud800":"\udc00","n":1e400,"2":1,"content":"long"}"#;
     let bare = r#"{"role":"user"}"#;
     let summary = r#"{"role":"branchSummary","summary":"left"}"#;
@@ -303,7 +303,7 @@ async fn an_edit_changes_the_content_and_leaves_every_other_byte() {
 }
 
 #[tokio::test]
-async fn many_megabytes_are_a_message_like_any_other() {
+async fn a_message_may_have_many_megabytes() {
     let line = "0123456789 abcdefgh, \\\"quoted\\\" and more of it\\n";
     let output = line.repeat(share(50 * 1024 * 1024) as usize / line.len());
     let message = format!(r#"{{"role":"bashExecution","command":"cat","output":"{output} needle"}}"#);
@@ -312,8 +312,8 @@ async fn many_megabytes_are_a_message_like_any_other() {
 }
 
 #[tokio::test]
-async fn pictures_do_not_enter_the_index() {
-    // Small enough to be one word of the tokeniser's, and as large as pictures are.
+async fn images_are_not_indexed() {
+    // Small enough to be one token of the tokenizer, and as large as an image.
     for data in ["iVBORw0KGgoAAAANSUhEUg".to_owned(), "iVBORw0KGgoAAAANSUhEUg/9j+4AAQSkZJRg".repeat(300)] {
         let image = json!({"type": "image", "mimeType": "image/png", "data": data});
         let url = format!("data:image/png;base64,{data}");
@@ -346,7 +346,7 @@ async fn pictures_do_not_enter_the_index() {
 }
 
 #[tokio::test]
-async fn a_message_whose_id_is_taken_is_stored_beside_the_one_that_took_it() {
+async fn a_message_with_a_repeated_id_is_stored_under_its_own_id() {
     let batch = r#"[{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"above"}},
         {"type":"message","id":"b","parentId":"a","message":{"role":"user","content":"earlier"}},
         {"type":"message","id":"b","parentId":"a","message":{"role":"user","content":"later"}},

@@ -1,4 +1,4 @@
-//! Bringing back what was said.
+//! `lcm_expand`: reads messages and summaries back.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::extent::{cases, everything, share};
 use super::support::Session;
 use crate::tools::Block;
 
-/// What all pages from `arguments` on hold together, and how many they were.
+/// The concatenated pages from `arguments` on, and their number.
 async fn all_pages(asking: &Asking, arguments: Value) -> (String, usize) {
     let (mut whole, mut pages) = (String::new(), 0);
     let mut next = Some(arguments);
@@ -23,7 +23,7 @@ async fn all_pages(asking: &Asking, arguments: Value) -> (String, usize) {
 }
 
 #[tokio::test]
-async fn a_message_comes_back_as_it_was_said() {
+async fn a_message_is_returned_as_it_was_said() {
     let session = Session::new().tool("read", json!({"path": "a"}), "line\n</content>\n  é\n");
     let asking = Asking::about(&session).await;
     let id = asking.message(1).await;
@@ -38,7 +38,7 @@ async fn a_message_comes_back_as_it_was_said() {
 }
 
 #[tokio::test]
-async fn a_long_message_comes_in_pages_that_leave_no_byte_out() {
+async fn the_pages_of_a_long_message_have_every_byte() {
     let line = "2026-11-20 ERROR worker[17]: значение «日本語» 😀 </content> not found\r\n";
     let output: String = (0..share(15_000).max(5_000)).map(|n| format!("{n} {line}")).collect();
     assert!(output.len() > 400_000);
@@ -64,15 +64,15 @@ async fn a_long_message_comes_in_pages_that_leave_no_byte_out() {
 }
 
 #[tokio::test]
-async fn a_page_anywhere_in_a_huge_output_is_the_text_that_stands_there() {
+async fn a_page_anywhere_in_a_huge_output_has_the_text_of_that_position() {
     let line = |n: usize| format!("{n:07} the same words over and over, with 日本 among them\n");
-    // Fifty megabytes in npm run test:all.
+    // Fifty megabytes in `npm run test:all`.
     let lines = if everything() { 850_000 } else { 8_000 };
     let output: String = (0..lines).map(line).collect();
     assert!(output.len() > lines * 59);
     let asking = Asking::about(&Session::new().tool("bash", json!({"command": "cat log"}), &output)).await;
     let id = asking.message(1).await;
-    // Each page ends where the next begins: a few of them stand for all.
+    // Each page ends where the next begins, so a few pages are enough.
     let mut starts = vec![0, output.len() / 2, output.len() - 70_000];
     for start in &mut starts {
         *start = output.floor_char_boundary(*start);
@@ -106,7 +106,7 @@ async fn a_page_anywhere_in_a_huge_output_is_the_text_that_stands_there() {
 proptest! {
     #![proptest_config(cases(12))]
     #[test]
-    fn the_pages_of_any_text_are_the_text(
+    fn the_pages_of_any_text_add_up_to_it(
         lines in prop::collection::vec("[a-z0-9 {}é日\u{1f600}\r]{0,60}|</content>|\\PC{0,20}", 0..120),
         max_tokens in 150_usize..2_000,
         first in 1_usize..100,
@@ -142,7 +142,7 @@ async fn raw_pages_are_the_stored_json() {
 }
 
 #[tokio::test]
-async fn pictures_come_with_the_first_page() {
+async fn images_come_with_the_first_page() {
     let picture = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
     let text = json!({"type": "text", "text": "word ".repeat(20_000)});
     let session = Session::new().message(json!({"role": "user", "content": [text, picture]}));
@@ -158,7 +158,7 @@ async fn pictures_come_with_the_first_page() {
 }
 
 #[tokio::test]
-async fn pictures_under_a_summary_come_as_far_as_there_is_room() {
+async fn images_under_a_summary_come_as_far_as_they_fit() {
     let picture = json!({"type": "image", "mimeType": "image/png", "data": "aGk="});
     let session = Session::new().message(json!({"role": "user", "content": vec![picture; 5]}));
     let asking = Asking::about(&session).await;
@@ -179,7 +179,7 @@ async fn pictures_under_a_summary_come_as_far_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_leaf_summary_opens_into_its_messages() {
+async fn a_leaf_summary_expands_to_its_messages() {
     let session = Session::new().user("first").assistant("second").user("third");
     let asking = Asking::about(&session).await;
     let id = asking.leaf(0..2, "# Beginnings\nTwo things were said.").await;
@@ -197,7 +197,7 @@ async fn a_leaf_summary_opens_into_its_messages() {
 }
 
 #[tokio::test]
-async fn a_condensed_summary_names_and_opens_its_summaries_before_any_message() {
+async fn a_condensed_summary_expands_to_its_summaries_first() {
     let asking = Asking::about(&Session::new().chat(4, 3)).await;
     let one = asking.leaf(0..4, "One\nfirst half").await;
     let two = asking.leaf(4..8, "Extract two\nsecond half").await;
@@ -219,7 +219,7 @@ async fn a_condensed_summary_names_and_opens_its_summaries_before_any_message() 
 }
 
 #[tokio::test]
-async fn every_byte_under_a_summary_is_reached_through_its_pages() {
+async fn the_pages_of_a_summary_reach_every_byte_under_it() {
     let mut session = Session::new().chat(3, 10);
     let outputs: Vec<String> = (0..6).map(|n| format!("out{n} ").repeat(3_000)).collect();
     for output in &outputs {
@@ -238,7 +238,7 @@ async fn every_byte_under_a_summary_is_reached_through_its_pages() {
     while let Some(arguments) = next {
         let answer = asking.expand(arguments).await;
         assert!(crate::tokens::estimate(&answer) <= 4_100, "{}", crate::tokens::estimate(&answer));
-        // A section that goes on is one text.
+        // The pages of a section form one text.
         for section in answer.split("<content>\n").skip(1) {
             let (content, _) = section.split_once("\n</content>").unwrap();
             document.push_str(content);
@@ -258,7 +258,7 @@ async fn every_byte_under_a_summary_is_reached_through_its_pages() {
 }
 
 #[tokio::test]
-async fn what_an_edit_changed_or_hid_is_shown_as_it_was_said() {
+async fn edited_and_hidden_messages_are_shown_as_they_were_said() {
     let session = Session::new()
         .user("keep")
         .user("hide me")
@@ -278,7 +278,7 @@ async fn what_an_edit_changed_or_hid_is_shown_as_it_was_said() {
 }
 
 #[tokio::test]
-async fn an_id_that_names_nothing_or_several_things_gets_one_sentence() {
+async fn an_unknown_or_ambiguous_id_is_explained_in_one_sentence() {
     let session = Session::new().chat(12, 3).message(
         json!({"role": "bashExecution", "command": "env", "output": "x", "excludeFromContext": true}),
     );
@@ -321,10 +321,10 @@ async fn an_id_that_names_nothing_or_several_things_gets_one_sentence() {
 }
 
 #[tokio::test]
-async fn an_id_is_looked_for_on_this_branch_then_in_this_session_then_in_the_project() {
-    // The second branch makes ids of one digit ambiguous in the session, but not on the branch.
+async fn an_id_is_resolved_on_the_branch_then_the_session_then_the_project() {
+    // With the second branch, ids of one digit are ambiguous in the session but not on the branch.
     let session = Session::new().user("root").chat(20, 2).at("e1").user("here");
-    let asking = Asking::about(&session).await.beside("two", &Session::new().user("elsewhere")).await;
+    let asking = Asking::about(&session).await.with_session("two", &Session::new().user("elsewhere")).await;
     let answer = asking.expand(json!({"summary_id": &asking.message(1).await[..3]})).await;
     assert_eq!(page(&answer).0, "here");
     let elsewhere = asking.grep(json!({"query": "elsewhere", "session": "project"})).await;
@@ -333,7 +333,7 @@ async fn an_id_is_looked_for_on_this_branch_then_in_this_session_then_in_the_pro
 }
 
 #[tokio::test]
-async fn a_cursor_that_no_page_gave_is_refused() {
+async fn an_invalid_cursor_is_refused() {
     let asking = Asking::about(&Session::new().user("日本語")).await;
     let summary = asking.leaf(0..1, "Title").await;
     let (message, summary) = (asking.message(0).await, asking.name(summary).await);
@@ -351,7 +351,7 @@ async fn a_cursor_that_no_page_gave_is_refused() {
 }
 
 #[tokio::test]
-async fn absurd_page_sizes_are_brought_into_bounds() {
+async fn absurd_page_sizes_are_limited() {
     let asking = Asking::about(&Session::new().user(&"word ".repeat(50_000))).await;
     let id = asking.message(0).await;
     for (max_tokens, most) in
@@ -364,7 +364,7 @@ async fn absurd_page_sizes_are_brought_into_bounds() {
 }
 
 #[tokio::test]
-async fn lines_of_a_long_output_come_alone_and_byte_for_byte() {
+async fn a_range_of_lines_is_returned_byte_for_byte() {
     let lines: Vec<String> = (1..=3_000).map(|n| format!("line {n} – 行\n")).collect();
     let asking = Asking::about(&Session::new().tool("bash", json!({"command": "x"}), &lines.concat())).await;
     let id = asking.message(1).await;

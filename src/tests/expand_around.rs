@@ -1,4 +1,4 @@
-//! A message with its neighbors, and where it was said.
+//! Messages with their neighbors and their location.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::support::Session;
 use crate::tokens;
 use crate::tools::Block;
 
-/// The short ids that open a section, in order; the one asked for with a `*`.
+/// The short ids at the heads of the sections, in order; the requested one with a `*`.
 fn shown(answer: &str) -> Vec<String> {
     let headings = answer.lines().filter(|line| line.starts_with("m-") && line.contains(" UTC"));
     headings
@@ -24,7 +24,7 @@ async fn ids(asking: &Asking, positions: impl IntoIterator<Item = usize>) -> Vec
 }
 
 #[tokio::test]
-async fn a_message_comes_with_those_before_and_after_it() {
+async fn a_message_comes_with_the_messages_before_and_after_it() {
     let session = Session::new().user("one").assistant("two").user("three").assistant("four").user("five");
     let asking = Asking::about(&session).await;
     let [two, three, four] = &ids(&asking, 1..4).await[..] else { panic!() };
@@ -52,7 +52,7 @@ async fn a_message_comes_with_those_before_and_after_it() {
 }
 
 #[tokio::test]
-async fn long_neighbors_leave_room_for_each_other_and_say_how_to_go_on() {
+async fn long_neighbors_share_the_room_and_name_the_next_call() {
     let log = "a line of some log\n".repeat(200_000);
     let session = Session::new()
         .user("short")
@@ -72,7 +72,7 @@ async fn long_neighbors_leave_room_for_each_other_and_say_how_to_go_on() {
         assert_eq!(shown(&answer).len(), 7);
         let cut: Vec<&str> = answer.lines().filter(|line| line.contains(" bytes left of m-")).collect();
         assert_eq!(cut.len(), 2, "{answer}");
-        // The cursor goes on where the section ended, in pages as large.
+        // The cursor continues where the section ended, in pages of the same size.
         let (_, arguments) = cut[0].split_once("lcm_expand ").unwrap();
         let next: serde_json::Value = serde_json::from_str(arguments).unwrap();
         assert_eq!(next["max_tokens"], tokens);
@@ -84,7 +84,7 @@ async fn long_neighbors_leave_room_for_each_other_and_say_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn neighbors_are_those_of_the_branch_and_what_is_private_is_passed_over() {
+async fn neighbors_are_on_the_branch_and_never_private() {
     let private =
         json!({"role": "bashExecution", "command": "env", "output": "zebra", "excludeFromContext": true});
     let session = Session::new()
@@ -107,7 +107,7 @@ async fn neighbors_are_those_of_the_branch_and_what_is_private_is_passed_over() 
     assert_eq!(texts(&answer), ["root", "right one", "right two"]);
     let answer = asking.expand(json!({"summary_id": root, "around": 5})).await;
     assert_eq!(texts(&answer), ["root", "right one", "right two"]);
-    // Of a message that is not on the branch, those of its own.
+    // For a message that is not on the branch, the neighbors are those of its own branch.
     let found = asking.grep(json!({"query": "left one"})).await;
     let (_, found) = found.split_once("m-").unwrap();
     let answer = asking.expand(json!({"summary_id": format!("m-{}", &found[..10]), "around": 5})).await;
@@ -116,7 +116,7 @@ async fn neighbors_are_those_of_the_branch_and_what_is_private_is_passed_over() 
 }
 
 #[tokio::test]
-async fn what_follows_on_another_branch_is_found_however_much_was_stored_in_between() {
+async fn neighbors_on_another_branch_are_found_whatever_was_stored_between_them() {
     let left = Session::new().user("root").user("left one");
     let asking = Asking::about(&left).await;
     let id = asking.message(1).await;
@@ -133,14 +133,14 @@ async fn what_follows_on_another_branch_is_found_however_much_was_stored_in_betw
 }
 
 #[tokio::test]
-async fn what_was_said_elsewhere_says_so() {
+async fn a_message_from_elsewhere_names_its_location() {
     let session = Session::new().chat(2, 3).at("e2").user("another way").assistant("taken");
     let asking = Asking::about(&session).await;
     let left = Asking { scope: asking.from("e4"), ..asking };
     let (message, summary) = (left.message(2).await, left.leaf(0..4, "The way that was left").await);
     let summary = left.name(summary).await;
     let asking = Asking { scope: left.from(session.leaf()), ..left };
-    let asking = asking.beside("two", &Session::new().user("beluga").assistant("orca")).await;
+    let asking = asking.with_session("two", &Session::new().user("beluga").assistant("orca")).await;
     let found = asking.grep(json!({"query": "beluga", "session": "project"})).await;
     let (_, found) = found.split_once("m-").unwrap();
     let foreign = format!("m-{}", &found[..10]);
@@ -178,7 +178,7 @@ async fn what_was_said_elsewhere_says_so() {
 }
 
 #[tokio::test]
-async fn a_picture_comes_with_the_message_that_was_asked_for_only() {
+async fn images_come_only_with_the_requested_message() {
     let picture = |data: &str| json!({"role": "user", "content": [{"type": "image", "mimeType": "image/png", "data": data}]});
     let asking = Asking::about(&Session::new().message(picture("aGk=")).message(picture("aG8="))).await;
     let arguments = json!({"summary_id": asking.message(1).await, "around": 1});

@@ -1,4 +1,4 @@
-//! Only what matches, inside a message or inside a summary.
+//! Matching lines inside a message or a summary.
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ fn log(lines: usize, every: usize) -> String {
     (1..=lines).map(line).collect()
 }
 
-/// The numbers of the lines that match, in order.
+/// The numbers of the matching lines, in order.
 fn numbers(answer: &str) -> Vec<usize> {
     answer.lines().filter_map(|line| line.split_once(": ")?.0.parse().ok()).collect()
 }
@@ -28,7 +28,7 @@ fn next(answer: &str) -> Option<Value> {
 }
 
 #[tokio::test]
-async fn of_a_message_only_the_lines_that_match_come_with_their_numbers_and_neighbors() {
+async fn matching_lines_come_with_their_numbers_and_neighbors() {
     let asking = Asking::about(&Session::new().tool("bash", json!({"command": "x"}), &log(1_000, 400))).await;
     let id = asking.message(1).await;
     let answer = asking.expand(json!({"summary_id": id, "query": "needle broken"})).await;
@@ -47,7 +47,7 @@ async fn of_a_message_only_the_lines_that_match_come_with_their_numbers_and_neig
 }
 
 #[tokio::test]
-async fn every_line_that_matches_is_reached_within_the_budget() {
+async fn every_matching_line_is_reached_within_the_budget() {
     let asking = Asking::about(&Session::new().tool("bash", json!({"command": "x"}), &log(2_000, 20))).await;
     let mut arguments = json!({"summary_id": asking.message(1).await, "query": "needle", "max_tokens": 400});
     let (mut found, mut pages) = (Vec::new(), 0);
@@ -66,7 +66,7 @@ async fn every_line_that_matches_is_reached_within_the_budget() {
 }
 
 #[tokio::test]
-async fn inside_a_summary_the_messages_under_it_are_looked_through_and_the_best_lines_come_first() {
+async fn inside_a_summary_the_best_lines_of_its_messages_come_first() {
     let session = Session::new()
         .user("Why SQLite?\nThe store should be one file.")
         .assistant("Decided: SQLite, because one file is easy to copy.")
@@ -83,7 +83,7 @@ async fn inside_a_summary_the_messages_under_it_are_looked_through_and_the_best_
         answer.lines().filter(|line| line.ends_with(" line:") || line.ends_with(" lines:")).collect();
     assert_eq!(shown.iter().map(|line| &line[..12]).collect::<Vec<_>>(), [&first, &ids[0], &ids[1]]);
     assert!(answer.contains("1: «Decided: SQLite», because one «file» is easy to copy.\n"), "{answer}");
-    assert!(!answer.contains("elsewhere"), "what is not of the summary stays out: {answer}");
+    assert!(!answer.contains("elsewhere"), "other messages are left out: {answer}");
     assert!(
         answer.contains(&format!(" of {top} and 4 messages under it that have `why decided SQLite file`."))
     );
@@ -94,7 +94,7 @@ async fn inside_a_summary_the_messages_under_it_are_looked_through_and_the_best_
 }
 
 #[tokio::test]
-async fn looking_inside_stops_when_nobody_waits() {
+async fn a_cancelled_search_inside_stops() {
     let asking = Asking::about(&Session::new().user("one").assistant("two")).await;
     let id = asking.message(0).await;
     let cancel = CancellationToken::new();
@@ -108,7 +108,7 @@ async fn looking_inside_stops_when_nobody_waits() {
 }
 
 #[tokio::test]
-async fn nothing_inside_says_so_and_signs_are_found_as_they_stand() {
+async fn a_search_inside_without_a_match_says_so_and_symbols_match_literally() {
     let asking = Asking::about(&Session::new().user("let f = |x| x => y;\nnot this").assistant("ok")).await;
     let leaf = asking.leaf(0..2, "Code").await;
     let (leaf, id) = (asking.name(leaf).await, asking.message(0).await);
@@ -125,7 +125,7 @@ async fn nothing_inside_says_so_and_signs_are_found_as_they_stand() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_at_once_says_what_to_leave_out() {
+async fn conflicting_arguments_name_the_one_to_leave_out() {
     let asking = Asking::about(&Session::new().user("one").assistant("two")).await;
     let leaf = asking.leaf(0..2, "Both").await;
     let (leaf, id) = (asking.name(leaf).await, asking.message(0).await);

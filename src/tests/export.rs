@@ -1,4 +1,4 @@
-//! What is exported can be read again, and nothing is written over.
+//! Exports can be imported again, and no file is overwritten.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::ingest::import::Home;
 use crate::recall::Scope;
 use crate::store::Store;
 
-/// Asks in a folder of its own.
+/// Runs a command in a separate folder.
 async fn ask(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> Result<commands::Answer> {
     let home = Home {
         store: store.clone(),
@@ -25,7 +25,7 @@ async fn ask(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> Result<com
     ask_in(&home, cwd, scope, None, line).await
 }
 
-/// Everything a store knows of a session, in words that do not depend on rows.
+/// Everything a store has of a session, independent of row ids.
 async fn known(store: &Store) -> Vec<Value> {
     let read = store.read(|view| {
         let mut known = Vec::new();
@@ -60,7 +60,7 @@ async fn known(store: &Store) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_session_without_its_file_is_exported_so_that_it_comes_back_whole() {
+async fn an_export_without_the_session_file_can_be_imported_completely() {
     let session = Session::new().user("the first").chat(6, 40);
     let fork = session.leaf().to_owned();
     let session = session
@@ -89,7 +89,7 @@ async fn a_session_without_its_file_is_exported_so_that_it_comes_back_whole() {
 }
 
 #[tokio::test]
-async fn a_branch_is_exported_as_markdown_and_no_file_is_written_over_unasked() {
+async fn a_branch_is_exported_as_markdown_and_no_file_is_overwritten_unasked() {
     let session = Session::new().user("show `x` and ```y```").chat(2, 5);
     let asking = Asking::about(&session).await;
     let folder = tempfile::tempdir().unwrap();
@@ -125,9 +125,9 @@ async fn a_branch_is_exported_as_markdown_and_no_file_is_written_over_unasked() 
 }
 
 #[tokio::test]
-async fn all_sessions_of_a_project_are_a_file_each() {
+async fn each_session_of_a_project_is_exported_to_a_file() {
     let asking = Asking::about(&Session::new().chat(2, 5)).await;
-    let asking = asking.beside("two", &Session::new().chat(1, 5)).await;
+    let asking = asking.with_session("two", &Session::new().chat(1, 5)).await;
     let folder = tempfile::tempdir().unwrap();
     let answer =
         ask(&asking.store.store, &asking.scope, folder.path(), "export --jsonl --all out").await.unwrap();
@@ -136,13 +136,13 @@ async fn all_sessions_of_a_project_are_a_file_each() {
 }
 
 #[tokio::test]
-async fn sessions_of_whatever_ids_are_a_file_each() {
+async fn sessions_with_any_ids_have_one_file_each() {
     let mut asking = Asking::about(&Session::new().chat(2, 5)).await;
     let long = "x".repeat(5_000);
     let longer = format!("{long}y");
     let ids = ["a/b", "a_b", "a\\b", "A-1", "a-1", "..", "ä", "", &long, &longer];
     for id in ids {
-        asking = asking.beside(id, &Session::new().user(&format!("I am {id}")).chat(1, 5)).await;
+        asking = asking.with_session(id, &Session::new().user(&format!("I am {id}")).chat(1, 5)).await;
     }
     let folder = tempfile::tempdir().unwrap();
     let export =
@@ -152,7 +152,7 @@ async fn sessions_of_whatever_ids_are_a_file_each() {
     assert_eq!((written.len(), answer.answer["files"].as_array().unwrap().len()), (11, 11));
     let names: std::collections::HashSet<String> =
         written.iter().map(|file| file.file_name().to_string_lossy().to_lowercase()).collect();
-    assert_eq!(names.len(), 11, "also where a disk does not tell capitals: {names:?}");
+    assert_eq!(names.len(), 11, "also on a disk that ignores case: {names:?}");
     assert!(names.iter().all(|name| name.len() < 120), "{names:?}");
     export("export --jsonl --all --force out").await;
     assert_eq!(folder.path().join("out").read_dir().unwrap().count(), 11);

@@ -1,4 +1,5 @@
-//! How much a test tries: a tenth of it in `npm test`, all of it in `npm run test:all`, which sets `TEST_SUITE=all`.
+//! How much a test tries: a tenth in `npm test`, everything in `npm run test:all`, which sets
+//! `TEST_SUITE=all`.
 
 use proptest::test_runner::{Config, RngSeed};
 
@@ -7,13 +8,13 @@ pub(crate) fn everything() -> bool {
     std::env::var("TEST_SUITE").is_ok_and(|suite| suite == "all")
 }
 
-/// Of the cases, rounds or bytes that a test tries in `npm run test:all`, as many as this run is to try.
+/// The share of a test's cases, rounds or bytes for this run; `of` is the number in `npm run test:all`.
 pub(crate) fn share(of: u32) -> u32 {
     if everything() { of } else { of.div_ceil(10) }
 }
 
-/// A property test's cases: as many as given, and new ones each time, in `npm run test:all`; a tenth of them in `npm test`, always
-/// the same, so that a change is never blamed for a case it did not touch. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both.
+/// The cases of a property test: `of` new ones each time in `npm run test:all`; a tenth in `npm test`, always
+/// the same, so that a failure is due to the change. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` override both.
 pub(crate) fn cases(of: u32) -> Config {
     let mut config = Config { failure_persistence: None, ..Config::default() };
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -25,7 +26,7 @@ pub(crate) fn cases(of: u32) -> Config {
     config
 }
 
-/// The step through a long list whose every item is tried in `npm run test:all`.
+/// The step through a list; `npm run test:all` tries every item.
 pub(crate) fn stride() -> usize {
     if everything() { 1 } else { 10 }
 }

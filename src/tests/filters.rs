@@ -1,4 +1,4 @@
-//! What narrows a search does so for whatever is searched, and an answer says that there is more where there is.
+//! Filters narrow a search for messages and summaries alike, and an answer says if there is more.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn ids(answer: &str) -> Vec<String> {
     answer.lines().filter(is_id).map(|line| line[..12].to_owned()).collect()
 }
 
-/// Where the answer goes on, if it does.
+/// The cursor for the next page, if there is one.
 fn cursor(answer: &str) -> Option<String> {
     answer.split_once("\"cursor\":\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned())
 }
@@ -23,7 +23,7 @@ fn with(arguments: &Value, key: &str, value: impl Into<Value>) -> Value {
 }
 
 #[tokio::test]
-async fn of_a_file_only_the_results_of_its_own_calls_are_found() {
+async fn the_path_filter_finds_only_calls_on_that_file() {
     let calls = |calls: &[(&str, &str)]| {
         let content: Vec<Value> = (calls.iter())
             .map(|(id, path)| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"path": path}}))
@@ -40,7 +40,7 @@ async fn of_a_file_only_the_results_of_its_own_calls_are_found() {
         .message(result("c1", "walrus of another file"))
         .message(result("c2", "walrus of the file"))
         .message(result("c3", "walrus of the one beside"))
-        // Merely named, before a call that is about something else.
+        // Only mentioned, before a call about another file.
         .message(json!({"role": "assistant", "stopReason": "toolUse", "content": [
             {"type": "text", "text": "no walrus in src/auth.rs, so on to the next"},
             {"type": "toolCall", "id": "c4", "name": "read", "arguments": {"path": "docs/next.md"}}]}))
@@ -63,7 +63,7 @@ async fn of_a_file_only_the_results_of_its_own_calls_are_found() {
         expected.sort();
         assert_eq!(found, expected, "{answer}");
     }
-    // What another process stored in between is no end of the results.
+    // Entries that another process stored in between do not end the results.
     let store = &asking.store;
     let more = session
         .clone()
@@ -79,7 +79,7 @@ async fn of_a_file_only_the_results_of_its_own_calls_are_found() {
 }
 
 #[tokio::test]
-async fn summaries_are_narrowed_as_messages_are() {
+async fn filters_apply_to_summaries_as_to_messages() {
     let at = |day: u32, text: &str| json!({"role": "user", "content": text, "timestamp": 1_763_596_800_000_i64 + i64::from(day) * 86_400_000});
     let session = Session::new()
         .message(at(0, "one"))
@@ -113,11 +113,11 @@ async fn summaries_are_narrowed_as_messages_are() {
             found(&with(&all, "before", "2025-11-21T12:00Z")).await.as_slice(),
             std::slice::from_ref(&early)
         );
-        // Something of the time lies in both.
+        // Both overlap this period.
         let within = with(&with(&all, "after", "2025-11-20T12:00Z"), "before", "2025-11-22T12:00Z");
         assert_eq!(found(&within).await, both);
         assert_eq!(found(&with(&all, "after", "2025-11-25")).await, [""; 0]);
-        // Summaries have no role, and no tool said them.
+        // Summaries have no role, and no tool wrote them.
         let of_users = with(&with(&all, "scope", "all"), "role", "user");
         assert_eq!(found(&of_users).await, [""; 0]);
     }
@@ -130,8 +130,8 @@ async fn summaries_are_narrowed_as_messages_are() {
 }
 
 #[tokio::test]
-async fn a_pattern_finds_the_oldest_first_where_that_is_asked_for_and_its_pages_go_on_from_there() {
-    // More than are read before the index is asked.
+async fn a_pattern_can_sort_by_oldest_and_its_pages_continue() {
+    // More than are read before the index is used.
     let session = (0..1_200).fold(Session::new(), |session, n| {
         session.user(&if n % 200 == 7 {
             format!("a walrus of number {n}")
@@ -173,7 +173,7 @@ async fn a_pattern_finds_the_oldest_first_where_that_is_asked_for_and_its_pages_
 }
 
 #[tokio::test]
-async fn more_is_told_of_only_where_there_is_more() {
+async fn more_results_are_mentioned_only_if_there_are_any() {
     let session = (0..6)
         .fold(Session::new(), |session, n| session.user(&format!("a walrus of number {n}")))
         .user("else");
@@ -191,7 +191,7 @@ async fn more_is_told_of_only_where_there_is_more() {
 }
 
 #[tokio::test]
-async fn a_person_who_asks_for_more_gets_the_weak_ones_too() {
+async fn a_user_who_asks_for_more_gets_weak_matches_too() {
     let session = (0..30).fold(Session::new(), |session, n| match n {
         0..7 => session.user(&format!("walrus walrus walrus {n}")),
         _ => session.user(&format!(

@@ -1,4 +1,5 @@
-//! The store is a fold over Pi's session trees: the same entries give the same store, whichever way they came.
+//! The store is a fold over Pi's session trees: the same entries give the same store, in whatever way they
+//! arrive.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,14 +20,14 @@ use crate::log::Log;
 use crate::model::Content;
 use crate::store::{Place, Store, View, unseal};
 
-/// A session file: its entries in the order in which Pi appended them.
+/// A session file: its entries in the order Pi appended them.
 #[derive(Clone, Debug, Default)]
 struct File {
     entries: Vec<Value>,
     count: usize,
 }
 
-/// What happens next in a random project. The numbers choose where and with what.
+/// The next event in a random project. The numbers choose its place and content.
 #[derive(Clone, Debug)]
 struct Event {
     what: u8,
@@ -37,7 +38,7 @@ struct Event {
 }
 
 impl File {
-    /// Some entry's id, or one that nobody has.
+    /// The id of some entry, or of none.
     fn pick(&self, place: Index) -> String {
         match place.index(self.entries.len() + 1) {
             at if at < self.entries.len() => id_of(&self.entries[at]).to_owned(),
@@ -57,8 +58,8 @@ impl File {
             _ => leaf,
         };
         self.count += 1;
-        // Many are equal. That equal texts have equal times is for messages that carry no time: such a message has that of
-        // the entry that brought it first, and this must not depend on which came first.
+        // Many times are equal, and equal texts have equal times: a message without a time gets that of the
+        // first entry with it, which must not depend on which came first.
         let time = format!("2026-11-20T09:00:0{}.000Z", event.text % 4 / 2);
         let mut entry =
             json!({"type": kind, "id": format!("e{}", self.count), "parentId": parent, "timestamp": time});
@@ -113,7 +114,7 @@ impl File {
                 json!({"lcm": 1, "summaries": [record], "frontier": [], "covered": 1, "readFiles": [], "modifiedFiles": []}),
             ),
             _ => match self.entries.get(event.place.index(self.entries.len().max(1))).cloned() {
-                // A line that stands in the file twice.
+                // A repeated line.
                 Some(again) => return self.entries.push(again),
                 None => return,
             },
@@ -121,7 +122,7 @@ impl File {
         self.append(event, kind, fields);
     }
 
-    /// What `/fork` and `/clone` write: the branch under the same ids, labels left out.
+    /// What `/fork` and `/clone` write: the branch with the same ids, without labels.
     fn fork(&self, place: Index) -> Self {
         let path = Tree::of(&self.entries).path(&self.pick(place)).into_iter().cloned().collect::<Vec<_>>();
         let mut fork = Self { entries: Vec::new(), count: self.count };
@@ -132,14 +133,14 @@ impl File {
         fork
     }
 
-    /// Entries whose parent is nowhere, as the shim names them.
+    /// Entries whose parent does not exist, as the shim lists them.
     fn orphans(&self) -> Vec<String> {
         let ids: HashSet<&str> = self.entries.iter().map(id_of).collect();
         let hangs = |entry: &&Value| entry["parentId"].as_str().is_some_and(|parent| !ids.contains(parent));
         self.entries.iter().filter(hangs).map(|entry| id_of(entry).to_owned()).collect()
     }
 
-    /// The session file, its lines shuffled; half of them in the words of version 2.
+    /// The session file with its lines shuffled; half of them in the format of version 2.
     fn shuffled(&self, mut dice: Dice<'_>) -> String {
         let version = 2 + dice.roll(2);
         let mut lines: Vec<String> = Vec::new();
@@ -148,7 +149,7 @@ impl File {
             if version == 2 && entry["message"]["role"] == "custom" {
                 entry["message"]["role"] = "hookMessage".into();
             }
-            // A line that stands there twice stays behind the first.
+            // A repeated line stays behind the first.
             let line = entry.to_string();
             let first = lines.iter().position(|known| *known == line).map_or(0, |at| at + 1);
             lines.insert(first + dice.roll(lines.len() - first + 1), line);
@@ -156,7 +157,7 @@ impl File {
         file_of(version, &lines)
     }
 
-    /// What was said, as if the session had no branches.
+    /// All messages, as if the session had no branches.
     fn in_a_row(&self) -> Self {
         let mut row = Self::default();
         for entry in &self.entries {
@@ -172,7 +173,7 @@ impl File {
         row
     }
 
-    /// The session file of version 1 of what was said in a row.
+    /// The session file of version 1 with these messages.
     fn of_version_1(&self) -> String {
         let without_ids = |entry: &Value| {
             let mut entry = entry.clone();
@@ -192,7 +193,7 @@ impl File {
                 None => true,
             };
             let ready: Vec<usize> = (0..waiting.len()).filter(|at| ready(&waiting[*at])).collect();
-            // Often the next of the file, so that long runs stay together.
+            // Often the next one of the file, so that long runs stay together.
             let pick = if dice.roll(3) > 0 { ready[0] } else { ready[dice.roll(ready.len())] };
             let entry = waiting.remove(pick);
             done.insert(id_of(&entry).to_owned());
@@ -227,7 +228,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..60)
 }
 
-/// Random numbers out of the test case.
+/// Random numbers from the test case.
 #[derive(Clone)]
 struct Dice<'d> {
     bytes: std::iter::Cycle<std::slice::Iter<'d, u8>>,
@@ -245,7 +246,7 @@ impl<'d> Dice<'d> {
     }
 }
 
-/// One process with its own store over the file of the project.
+/// One process with its own store over the project's file.
 struct Process {
     store: Store,
     persistors: Vec<Persistor>,
@@ -269,13 +270,13 @@ impl Process {
         }
     }
 
-    /// Hands over what of `entries` this process does not know to be stored, in slices.
+    /// Hands over the entries that this process does not know to be stored, in slices.
     async fn catch_up(&self, session: usize, entries: &[Value], orphans: &[String], slice: usize) {
         let persistor = &self.persistors[session];
         let unknown: Vec<&Value> = entries.iter().filter(|entry| !persistor.knows(id_of(entry))).collect();
         let mut last = None;
         for slice in unknown.chunks(slice) {
-            // As `index.js` does it: what goes on below the last takes the short way, where there is one.
+            // Like `index.js`: an entry below the last one takes the fast path, if possible.
             let is_taken = match slice {
                 [entry] if entry["parentId"].as_str() == last => {
                     last.is_some() && persistor.append(id_of(entry).to_owned(), entry.to_string())
@@ -291,12 +292,11 @@ impl Process {
     }
 }
 
-/// What a store holds, whatever its rows are numbered. Left out is what rightly depends on the order of handing over:
-///
-/// - when a session was seen;
+/// A store's content, independent of row ids, without what depends on the order of hand-overs:
+/// - when a session was opened;
 /// - whether the files of a summary's messages were looked up yet;
-/// - the rendition for an edit of an entry on another branch: the edit changes nothing there nor here, and has a rendition
-///   only if that branch came before.
+/// - the rendition for an edit of an entry on another branch: the edit changes nothing there nor here, and
+///   has a rendition only if that branch came before.
 pub(super) fn digest(path: &Path) -> BTreeSet<String> {
     let connection = Connection::open(path).unwrap();
     let unsealed = |context: &Context<'_>| {
@@ -394,7 +394,7 @@ pub(super) fn assert_same(one: &BTreeSet<String>, other: &BTreeSet<String>) {
 }
 
 /// The store of a project whose sessions are handed over one after the other, each in one piece.
-async fn plainly(dir: &Path, files: &[File]) -> BTreeSet<String> {
+async fn in_order(dir: &Path, files: &[File]) -> BTreeSet<String> {
     let process = Process::start(dir, files.len()).await;
     for (session, file) in files.iter().enumerate() {
         process.catch_up(session, &file.entries, &file.orphans(), usize::MAX).await;
@@ -404,9 +404,9 @@ async fn plainly(dir: &Path, files: &[File]) -> BTreeSet<String> {
     digest
 }
 
-/// Two processes over one file hand the same sessions over as it comes: in slices, in other orders, in turns, restarted in
-/// between, some writes failing. In the end each catches up.
-async fn wildly(dir: &Path, files: &[File], bytes: &[u8]) -> BTreeSet<String> {
+/// Two processes over one file hand over the same sessions at random: in slices, in other orders,
+/// interleaved, with restarts and failing writes. At the end each catches up.
+async fn at_random(dir: &Path, files: &[File], bytes: &[u8]) -> BTreeSet<String> {
     let mut dice = Dice::new(bytes, 0);
     let mut processes = [Process::start(dir, files.len()).await, Process::start(dir, files.len()).await];
     let order = |who, session: usize| files[session].reordered(Dice::new(bytes, who + session));
@@ -424,7 +424,7 @@ async fn wildly(dir: &Path, files: &[File], bytes: &[u8]) -> BTreeSet<String> {
             other.pragma_update(None, "user_version", 99).unwrap();
             processes[who].catch_up(session, &entries[..until], &orphans[session], slice).await;
             other.pragma_update(None, "user_version", version).unwrap();
-            // The next entries hang from what was just lost.
+            // The next entries are children of those just lost.
             let further = json!(&entries[until..(until + 2).min(entries.len())]).to_string();
             processes[who].persistors[session].hand_over(&further, orphans[session].clone()).unwrap();
             processes[who].store.flush().await.unwrap();
@@ -459,7 +459,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
         while let Some(slice) = file.slice().unwrap() {
             let begins = slice.entries.iter().any(|entry| matches!(entry.content, Content::Message(_)));
             let work = move |batch: &crate::store::Batch<'_>| {
-                // A session in which nothing was said has no row.
+                // A session without messages has no row.
                 let id = format!("session {session}");
                 if !begins && batch.messages().conversation(&id)?.is_none() {
                     return Ok(());
@@ -477,7 +477,7 @@ async fn imported(dir: &Path, files: &[String]) -> BTreeSet<String> {
     digest
 }
 
-/// Everything once more through the fold itself, whatever the persistor knows.
+/// Folds everything again, whatever the persistor knows.
 async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
     let store = Store::open(Some(dir), "project", "/project").unwrap();
     for (session, file) in files.iter().enumerate() {
@@ -498,7 +498,7 @@ async fn again(dir: &Path, files: &[File]) -> BTreeSet<String> {
     digest
 }
 
-/// The lineages there must be: one for each different run of messages from a root.
+/// The expected number of lineages: one for each distinct run of messages from a root.
 fn lineages(files: &[File]) -> usize {
     let mut runs = BTreeSet::new();
     for file in files.iter().filter(|file| file.entries.iter().any(|entry| Tree::message(entry).is_some())) {
@@ -555,15 +555,15 @@ proptest! {
     #![proptest_config(cases(40))]
 
     #[test]
-    fn whichever_way_the_entries_come_the_store_is_the_same(
+    fn the_store_does_not_depend_on_how_entries_arrive(
         events in events(),
         bytes in prop::collection::vec(any::<u8>(), 64..200),
     ) {
         let files = project(&events);
         block_on(async {
             let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-            let plain = plainly(one.path(), &files).await;
-            assert_same(&plain, &wildly(other.path(), &files, &bytes).await);
+            let plain = in_order(one.path(), &files).await;
+            assert_same(&plain, &at_random(other.path(), &files, &bytes).await);
             assert_same(&plain, &again(one.path(), &files).await);
             assert_same(&plain, &again(other.path(), &files).await);
         });
@@ -577,28 +577,28 @@ proptest! {
         let files = project(&events);
         block_on(async {
             let dirs: Vec<_> = (0..3).map(|_| tempfile::tempdir().unwrap()).collect();
-            let plain = plainly(dirs[0].path(), &files).await;
+            let plain = in_order(dirs[0].path(), &files).await;
             let shuffled: Vec<String> = files.iter().map(|file| file.shuffled(Dice::new(&bytes, 0))).collect();
             assert_same(&plain, &imported(dirs[1].path(), &shuffled).await);
 
-            // Version 1 has no trees: each session is what was said in it, one after the other.
+            // Version 1 has no trees: each session is its messages in order.
             let rows: Vec<File> = files.iter().map(File::in_a_row).collect();
             let old: Vec<String> = rows.iter().map(File::of_version_1).collect();
             let messages = |digest: BTreeSet<String>| -> BTreeSet<String> {
                 digest.into_iter().filter(|line| line.starts_with("message: ") || line.starts_with("word: ")).collect()
             };
-            let other = plainly(dirs[2].path(), &rows).await;
+            let other = in_order(dirs[2].path(), &rows).await;
             let dir = tempfile::tempdir().unwrap();
             assert_same(&messages(other), &messages(imported(dir.path(), &old).await));
         });
     }
 
     #[test]
-    fn every_leaf_shows_what_pi_shows_and_equal_beginnings_are_stored_once(events in events()) {
+    fn every_leaf_shows_what_pi_shows_and_shared_prefixes_are_stored_once(events in events()) {
         let files = project(&events);
         block_on(async {
             let dir = tempfile::tempdir().unwrap();
-            let digest = plainly(dir.path(), &files).await;
+            let digest = in_order(dir.path(), &files).await;
             assert_eq!(digest.iter().filter(|line| line.starts_with("message: ")).count(), lineages(&files));
             assert_visible(dir.path(), &files).await;
         });
@@ -606,7 +606,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_lost_store_is_rebuilt_summaries_and_all() {
+async fn a_lost_store_is_rebuilt_with_its_summaries() {
     let store = TestStore::new();
     let Place::File(path) = store.store.place().clone() else { panic!("no file") };
     let edit = |target: &str, content: Value| json!({"targetId": target, "replacement": content});
@@ -627,7 +627,7 @@ async fn a_lost_store_is_rebuilt_summaries_and_all() {
         one = one.entry("compaction", fields).chat(15, 30);
         store.ingest(&id, &one).await;
         sessions.push((id, one.clone()));
-        // The next round is a fork: it goes on with what its parent has.
+        // The next round is a fork: it continues from its parent.
         one = one.entry("label", json!({"targetId": "e1", "label": "fork"})).user(&format!("round {round}"));
     }
     let before = digest(&path);
@@ -636,7 +636,7 @@ async fn a_lost_store_is_rebuilt_summaries_and_all() {
         assert!(before.iter().any(|line| line.starts_with(&format!("{table}: "))), "{table}");
     }
 
-    // A fork may come before the session it was made from.
+    // A fork may come before its parent session.
     for order in [[0, 1, 2], [2, 0, 1]] {
         let rebuilt = TestStore::new();
         for at in order {

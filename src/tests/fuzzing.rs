@@ -1,4 +1,4 @@
-//! The fuzz targets, each over its corpus and what becomes of that when it is cut, doubled and mixed: the same inputs each time.
+//! Runs each fuzz target over its corpus and cut, doubled and mixed inputs: the same each time.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,9 +10,9 @@ use crate::fuzzing::TARGETS;
 
 /// Inputs of each target in `npm run test:all`.
 const INPUTS: u32 = 10_000;
-/// Longer ones only take longer, in bytes.
+/// The maximum length in bytes; longer inputs only take longer.
 const LONGEST: usize = 4_096;
-/// What means something to one target or another.
+/// Tokens that mean something to one of the targets.
 const TOKENS: [&[u8]; 24] = [
     b"\"",
     b"\\",
@@ -47,7 +47,7 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// One input of the corpus after a few changes.
+/// An input of the corpus after a few changes.
 fn changed(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     let mut input = corpus[dice.below(corpus.len())].clone();
     for _ in 0..=dice.below(4) {
@@ -70,7 +70,7 @@ fn changed(corpus: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     input
 }
 
-/// Runs the target of this name over its corpus, and over inputs that the seed makes of that.
+/// Runs a target over its corpus and over inputs made from it by seed.
 fn withstands(name: &str) {
     let (_, target) = TARGETS.iter().find(|(target, _)| *target == name).unwrap();
     let corpus = corpus(name);

@@ -1,4 +1,4 @@
-//! Finding what was said.
+//! `lcm_grep`: search.
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -9,7 +9,7 @@ use crate::error::Code;
 use crate::recall::grep::{Mode, Question, grep};
 use crate::tools;
 
-/// A session with something of everything in it.
+/// A session with messages of every kind.
 fn work() -> Session {
     Session::new()
         .user("Please fix the login timeout. The staging port is 8443, never use 8080.")
@@ -47,13 +47,13 @@ fn first(answer: &str) -> &str {
     answer.lines().find(|line| !line.ends_with(':')).unwrap()
 }
 
-/// The answer without what changes from day to day.
+/// The answer without ages.
 fn ageless(answer: &str) -> String {
     regex::Regex::new(r"\d+[dhm] ago").unwrap().replace_all(answer, "long ago").into_owned()
 }
 
 #[tokio::test]
-async fn a_result_names_the_message_its_summary_and_the_words_that_match() {
+async fn a_result_has_the_message_its_summary_and_the_matching_words() {
     let asking = Asking::about(&work()).await;
     let summary = asking.leaf(0..5, "Login timeout\nports").await;
     let (summary, message) = (asking.name(summary).await, asking.message(0).await);
@@ -96,10 +96,10 @@ async fn identifiers_paths_phrases_questions_and_ideographs_find_their_message_f
 }
 
 #[tokio::test]
-async fn what_nobody_wrote_that_way_finds_what_was_meant() {
+async fn inexact_queries_find_what_was_meant() {
     let asking = Asking::about(&work()).await;
     for (query, expected) in [
-        // Begun, contained, misspelt, and misspelt beside another word.
+        // A prefix, a part, a misspelling, and a misspelling next to another word.
         ("getUserN", "«getUserN»ame"),
         ("127.0.0", "«127.0.0»"),
         ("sername", "«getUserName»"),
@@ -120,7 +120,7 @@ async fn what_nobody_wrote_that_way_finds_what_was_meant() {
 }
 
 #[tokio::test]
-async fn a_word_that_is_misspelt_in_its_ending_or_loses_much_of_it_in_the_index_is_found() {
+async fn words_with_a_misspelled_or_stemmed_ending_are_found() {
     let session = Session::new()
         .user("The evidence is in drainCachedValveState, the configuration is not.")
         .assistant("I am writing, and taking that down.")
@@ -143,7 +143,7 @@ async fn a_word_that_is_misspelt_in_its_ending_or_loses_much_of_it_in_the_index_
 }
 
 #[tokio::test]
-async fn a_message_gains_from_what_was_said_beside_it() {
+async fn a_message_ranks_higher_for_matches_in_its_neighbors() {
     let session = Session::new()
         .assistant("The walrus is grey.")
         .user("Nothing of that kind.")
@@ -161,9 +161,9 @@ async fn a_message_gains_from_what_was_said_beside_it() {
 }
 
 #[tokio::test]
-async fn a_branch_is_told_by_its_stretches_as_it_is_by_its_entries() {
+async fn a_branchs_stretches_match_its_entries() {
     let session = Session::new().chat(3, 5).at("e2").chat(2, 5).at("e4").chat(1, 5).at("e8").chat(2, 5);
-    let asking = Asking::about(&session).await.beside("two", &Session::new().chat(2, 3)).await;
+    let asking = Asking::about(&session).await.with_session("two", &Session::new().chat(2, 3)).await;
     let leaves: Vec<String> = (1..=16).map(|n| format!("e{n}")).collect();
     let conversation = asking.scope.conversation;
     let told = asking.store.store.read(move |view| {
@@ -188,7 +188,7 @@ async fn a_branch_is_told_by_its_stretches_as_it_is_by_its_entries() {
 }
 
 #[tokio::test]
-async fn a_regular_expression_reads_the_text_as_it_stands_newest_first() {
+async fn a_regular_expression_searches_the_raw_text_newest_first() {
     let asking = Asking::about(&work()).await;
     let regex = async |pattern: &str| asking.grep(json!({"query": pattern, "mode": "regex"})).await;
     assert!(first(&regex(r"127\.0\.0\.1:\d+").await).contains("ECONNREFUSED «127.0.0.1:5432»"));
@@ -202,7 +202,7 @@ async fn a_regular_expression_reads_the_text_as_it_stands_newest_first() {
 }
 
 #[tokio::test]
-async fn results_come_in_pages_that_neither_repeat_nor_leave_out() {
+async fn pages_of_results_neither_repeat_nor_skip() {
     let asking = Asking::about(&Session::new().chat(30, 12)).await;
     for mode in ["text", "regex"] {
         let mut seen = Vec::new();
@@ -244,7 +244,8 @@ async fn branch_session_file_and_time_narrow_a_search() {
         .at("e1")
         .message(json!({"role": "user", "content": "the walrus feast", "timestamp": 1_763_800_000_000_i64}))
         .user("Which?");
-    let asking = Asking::about(&session).await.beside("two", &Session::new().user("the walrus of two")).await;
+    let asking =
+        Asking::about(&session).await.with_session("two", &Session::new().user("the walrus of two")).await;
     let count = async |mut arguments: Value| {
         arguments["query"] = "walrus".into();
         let text = roles(&asking.grep(arguments.clone()).await).len();
@@ -273,7 +274,7 @@ async fn branch_session_file_and_time_narrow_a_search() {
 }
 
 #[tokio::test]
-async fn results_come_by_time_where_that_is_asked_and_name_what_is_beside_them() {
+async fn results_can_be_sorted_by_time_and_show_their_neighbors() {
     let session = Session::new()
         .assistant("The walrus.")
         .assistant("Between.")
@@ -304,7 +305,7 @@ async fn results_come_by_time_where_that_is_asked_and_name_what_is_beside_them()
 }
 
 #[tokio::test]
-async fn no_query_is_wrong_in_the_index_or_the_database() {
+async fn any_query_is_valid_in_the_index_and_the_database() {
     let asking = Asking::about(&work()).await;
     for query in [
         "\"",
@@ -350,7 +351,7 @@ async fn no_query_is_wrong_in_the_index_or_the_database() {
 }
 
 #[tokio::test]
-async fn a_query_that_cannot_be_meant_is_told_what_would_be_right() {
+async fn a_senseless_query_is_refused_with_a_correction() {
     let asking = Asking::about(&work()).await;
     for (arguments, sentence) in [
         (json!({}), "lcm_grep: query is missing (nothing was given)"),
@@ -411,7 +412,7 @@ async fn a_query_that_cannot_be_meant_is_told_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn what_is_private_or_our_own_answer_is_not_found() {
+async fn private_messages_and_answers_of_the_tools_are_not_found() {
     let session = Session::new()
         .message(
             json!({"role": "bashExecution", "command": "env", "output": "zebra", "excludeFromContext": true}),
@@ -426,14 +427,14 @@ async fn what_is_private_or_our_own_answer_is_not_found() {
     for mode in ["text", "regex"] {
         let answer = asking.grep(json!({"query": "zebra", "mode": mode, "session": "project"})).await;
         assert!(answer.starts_with("Nothing found"), "{mode}: {answer}");
-        // What an edit changed is found as it was said.
+        // An edited message is found by its original text.
         let answer = asking.grep(json!({"query": "rewrite", "mode": mode})).await;
         assert_eq!(roles(&answer), ["user"], "{mode}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn the_request_that_is_being_worked_on_is_not_its_own_answer() {
+async fn the_current_request_is_not_a_result() {
     let session =
         Session::new().user("the walrus plan").assistant("Noted.").user("What was the walrus plan?");
     let asking = Asking::about(&session).await;
@@ -445,7 +446,7 @@ async fn the_request_that_is_being_worked_on_is_not_its_own_answer() {
 }
 
 #[tokio::test]
-async fn of_sessions_the_one_that_speaks_most_of_it_comes_first_with_its_best_lines() {
+async fn the_session_with_the_most_matches_comes_first_with_its_best_lines() {
     let fed = Session::new().user("The walrus is fed, no plan needed.").user("Done?");
     let planned = Session::new()
         .user("Make a walrus plan.")
@@ -454,9 +455,9 @@ async fn of_sessions_the_one_that_speaks_most_of_it_comes_first_with_its_best_li
         .assistant("The walrus plan is kept.");
     let asking = Asking::about(&Session::new().user("hello").user("When did we make the walrus plan?"))
         .await
-        .beside("fed", &fed)
+        .with_session("fed", &fed)
         .await
-        .beside("planned", &planned)
+        .with_session("planned", &planned)
         .await;
     let answer = asking.grep(json!({"query": "walrus plan", "scope": "sessions"})).await;
     let headings: Vec<&str> = answer.lines().filter(|line| line.starts_with("Session ")).collect();
@@ -468,7 +469,7 @@ async fn of_sessions_the_one_that_speaks_most_of_it_comes_first_with_its_best_li
 }
 
 #[tokio::test]
-async fn while_a_newer_request_waits_to_be_stored_the_last_stored_one_is_a_result() {
+async fn while_a_newer_request_is_queued_the_last_stored_one_is_a_result() {
     let mut asking = Asking::about(&Session::new().user("Where is the walrus plan?")).await;
     asking.scope.newer_request = true;
     for mode in ["text", "regex"] {
@@ -478,14 +479,15 @@ async fn while_a_newer_request_waits_to_be_stored_the_last_stored_one_is_a_resul
 }
 
 #[tokio::test]
-async fn what_lies_on_another_branch_or_in_another_session_says_so() {
+async fn results_on_other_branches_and_in_other_sessions_say_so() {
     let session = Session::new()
         .chat(2, 5)
         .user("the walrus plan")
         .at("e2")
         .user("the narwhal plan")
         .user("Which plan?");
-    let asking = Asking::about(&session).await.beside("two", &Session::new().user("the beluga plan")).await;
+    let asking =
+        Asking::about(&session).await.with_session("two", &Session::new().user("the beluga plan")).await;
     let line = async |query: &str, session: &str| {
         let answer = asking.grep(json!({"query": query, "session": session})).await;
         ageless(&first(&answer)[13..])
@@ -499,7 +501,7 @@ async fn what_lies_on_another_branch_or_in_another_session_says_so() {
 }
 
 #[tokio::test]
-async fn a_question_nobody_answered_is_not_said_to_be_answered_elsewhere() {
+async fn an_unanswered_question_is_not_a_hint_to_other_sessions() {
     let asking = Asking::about(&Session::new().chat(2, 5).user("what was the frobnicator port?")).await;
     assert_eq!(
         asking.grep(json!({"query": "frobnicator port"})).await,
@@ -508,9 +510,11 @@ async fn a_question_nobody_answered_is_not_said_to_be_answered_elsewhere() {
 }
 
 #[tokio::test]
-async fn nothing_found_says_what_was_searched_and_where_there_is_more() {
-    let asking =
-        Asking::about(&Session::new().chat(2, 5)).await.beside("two", &Session::new().user("beluga")).await;
+async fn an_empty_answer_says_what_was_searched_and_where_there_is_more() {
+    let asking = Asking::about(&Session::new().chat(2, 5))
+        .await
+        .with_session("two", &Session::new().user("beluga"))
+        .await;
     asking.leaf(0..2, "Title: Orcas\nSighted twice.").await;
     assert_eq!(
         asking.grep(json!({"query": "beluga", "scope": "all"})).await,
@@ -529,7 +533,7 @@ async fn nothing_found_says_what_was_searched_and_where_there_is_more() {
 }
 
 #[tokio::test]
-async fn summaries_are_found_beside_the_originals_not_instead_of_them() {
+async fn summaries_are_found_along_with_their_messages() {
     let asking = Asking::about(&work()).await;
     asking.leaf(0..5, "Timeout of the login\nThe staging port is 8443.").await;
     let summaries = async |scope: &str, mode: &str| {
@@ -544,7 +548,7 @@ async fn summaries_are_found_beside_the_originals_not_instead_of_them() {
 }
 
 #[tokio::test]
-async fn words_together_and_words_of_the_person_come_before_words_apart() {
+async fn adjacent_words_and_the_users_words_rank_first() {
     let session = Session::new()
         .assistant(
             "The retry of the budget. Nothing else happens in here. Some time later the limit was seen.",
@@ -579,7 +583,7 @@ async fn a_session_without_a_leaf_is_still_searched() {
 }
 
 #[tokio::test]
-async fn a_regular_expression_that_takes_too_long_says_how_far_it_came_and_goes_on_from_there() {
+async fn a_slow_regular_expression_stops_and_can_be_continued() {
     let mut session = Session::new();
     for n in 0..40 {
         session = session.user(&format!("needle {n}"));

@@ -1,5 +1,5 @@
-//! Hostile text wherever a text is stored: a terminal obeys none of it, and no line of an answer, a prompt or a block begins
-//! with it as if the engine had written it.
+//! Puts hostile text wherever text is stored: no terminal obeys it, and no line of an answer, prompt or block
+//! starts with it as if the engine had written it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -20,7 +20,8 @@ use crate::model::{Message, Quote, QuoteKind};
 use crate::text::{is_unsafe, legible};
 use crate::tools::Block;
 
-/// What a terminal would obey, and lines that pose as the engine's: ids in them end in 0123456789, which no real one does.
+/// Sequences that a terminal obeys, and forged lines of the engine. Ids in them end in 0123456789, which no
+/// real one does.
 const PIECES: [&str; 32] = [
     "\u{1b}]0;title\u{7}",
     "\u{1b}[2J",
@@ -56,14 +57,14 @@ const PIECES: [&str; 32] = [
     "needle words that are looked for ",
 ];
 
-/// Texts of such pieces, with words between them.
+/// Texts made of these pieces and words.
 fn hostile() -> impl Strategy<Value = String> {
     let piece =
         prop_oneof![4 => prop::sample::select(PIECES.to_vec()).prop_map(str::to_owned), 1 => "\\PC{0,12}"];
     prop::collection::vec(piece, 1..6).prop_map(|pieces| pieces.concat())
 }
 
-/// Texts for every place of a session.
+/// Texts for every place in a session.
 #[derive(Clone, Debug)]
 struct Places {
     user: String,
@@ -96,7 +97,7 @@ fn places() -> impl Strategy<Value = Places> {
 }
 
 impl Places {
-    /// A session with them, and enough said around them to be compacted.
+    /// A session with these texts, and enough around them to be compacted.
     fn session(&self) -> Session {
         let Self { user, assistant, tool, path, output, role, note, .. } = self;
         let noted = json!({"action": "add", "number": 1, "text": note});
@@ -119,11 +120,11 @@ impl Places {
             .user(&format!("{user}\nand so on"))
     }
 
-    /// It asked about, under summaries.
+    /// The stored session with summaries, ready for questions.
     async fn asking(&self) -> Asking {
         let elsewhere =
             Session::new().user(&format!("{} needle elsewhere", self.user)).assistant(&self.assistant);
-        let asking = Asking::about(&self.session()).await.beside(&self.name, &elsewhere).await;
+        let asking = Asking::about(&self.session()).await.with_session(&self.name, &elsewhere).await;
         let asking = Asking { model: self.name.clone(), ..asking };
         let quotes = [QuoteKind::Rule, QuoteKind::Task].map(|kind| Quote { kind, text: self.quote.clone() });
         let one = asking.quoting(0..8, &self.summary, quotes.into()).await;
@@ -137,8 +138,8 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-/// Does the line begin with words of [`PIECES`], whatever marks come before? An item of a list may, but not with an id: the
-/// list is ours, what it names is not.
+/// Whether the line begins with words of [`PIECES`] after any marks. A list item may, but not with an id: the
+/// list is the engine's, its items are not.
 fn is_forged(line: &str) -> bool {
     static ID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\W*[ms]-0123456789").unwrap());
     static FORGED: LazyLock<Regex> = LazyLock::new(|| {
@@ -151,7 +152,7 @@ fn is_forged(line: &str) -> bool {
     if line.trim_start().starts_with("- ") { ID.is_match(line) } else { FORGED.is_match(line) }
 }
 
-/// Looks at an answer of a tool: what stands inside its fences must have been said so, and no line outside may be forged.
+/// Checks a tool's answer: text inside its fences must be stored text, and no line outside may be forged.
 fn check_answer(answer: &str, said: &[String], ids: &HashSet<String>) {
     let fence = answer.lines().find_map(|line| line.strip_prefix("<content-")?.strip_suffix('>'));
     let mut ours = String::new();
@@ -162,7 +163,7 @@ fn check_answer(answer: &str, said: &[String], ids: &HashSet<String>) {
             ours += before;
             let (inside, after) = inside.split_once(&close).expect("each fence is closed");
             assert!(said.iter().any(|said| said.contains(inside)), "{inside:?} in {answer}");
-            // A text that could be taken to end before is said to end there.
+            // The heading of a text with a false end names the real one.
             let heading = before.lines().next_back().unwrap();
             assert!(
                 !inside.contains("</content") || heading.ends_with(&format!("up to </content-{fence}>")),
@@ -182,7 +183,7 @@ fn check_answer(answer: &str, said: &[String], ids: &HashSet<String>) {
     }
 }
 
-/// All that is stored, and the short ids there are.
+/// All stored texts and short ids.
 async fn stored(asking: &Asking) -> (Vec<String>, HashSet<String>) {
     let read = asking.store.store.read(|view| {
         let (mut said, mut ids) = (Vec::new(), HashSet::new());
@@ -204,14 +205,14 @@ async fn stored(asking: &Asking) -> (Vec<String>, HashSet<String>) {
     read.await.unwrap()
 }
 
-/// As much of `text` as a file may be called.
+/// The part of `text` that can be a file name.
 fn file_name(text: &str) -> String {
     let allowed = |c: char| !matches!(c, '/' | '\0') && (cfg!(unix) || c.is_ascii_alphanumeric());
     text.chars().filter(|c| allowed(*c)).take(30).collect()
 }
 
 impl Places {
-    /// What is typed in a shell, of each command of `pi-lcm`, after a session was imported.
+    /// Every command of `pi-lcm`, as typed in a shell after an import.
     fn lines(&self, machine: &Machine) -> Vec<Vec<String>> {
         let file = machine.session(&format!("{}.jsonl", file_name(&self.path)), &self.name, &self.session());
         let out = |ending: &str| machine.at(&format!("out {}.{ending}", file_name(&self.path)));
@@ -240,14 +241,14 @@ impl Places {
     }
 }
 
-/// A terminal may have it: beside colors of ours there is nothing in it to obey.
+/// Checks that a terminal may print it: apart from the engine's colors it has no escape sequences.
 fn check_screen(shown: &str, arguments: &[&str]) {
     let colors = ["[36m", "[1;31m", "[1m", "[2m", "[32m", "[0m"].map(|code| format!("\u{1b}{code}"));
     let plain = colors.iter().fold(shown.to_owned(), |text, code| text.replace(code, ""));
     assert!(!plain.contains(is_unsafe), "{arguments:?}: {shown:?}");
 }
 
-/// What each line of a block's section may be; of the others, and of summaries, see [`check_block`].
+/// The allowed lines of a block's sections; [`check_block`] checks other sections and summaries.
 const LINES: [(&str, &str); 6] = [
     (
         "Where It Stands",
@@ -261,7 +262,7 @@ const LINES: [(&str, &str); 6] = [
     ("Summary IDs for Drill-Down", r"^- s-[0-9a-f]{10}( \(D\d.*| … s-[0-9a-f]{10} \(.*)?$"),
 ];
 
-/// Looks at every line of a block that shows the summaries of `frontier`.
+/// Checks every line of a block that shows the summaries of `frontier`.
 fn check_block(block: &str, frontier: &[String]) {
     let ids: Vec<String> = frontier.iter().map(|hash| format!("s-{}", &hash[..10])).collect();
     assert!(!block.contains(is_unsafe), "{block}");
@@ -298,12 +299,12 @@ fn check_files(body: &str) {
         let lines = body.lines().filter(|line| *line == tag).count();
         assert!(lines <= 1 && body.matches(tag).count() == lines, "{body}");
     }
-    // The engine's own id behind a path is no pose, also where the path has neither letters nor digits.
+    // The engine's own id after a path is not forged, even if the path has neither letters nor digits.
     let ours = Regex::new(r" \(m-[0-9a-f]{10}\)$").unwrap();
     assert!(body.lines().all(|line| line.starts_with('<') || !poses(&ours.replace(line, ""))), "{body}");
 }
 
-/// Could the line be one of the block's, and is not marked as none?
+/// Whether an unmarked line could be taken for one of the block's.
 fn poses(line: &str) -> bool {
     static POSES: LazyLock<Regex> = LazyLock::new(|| {
         let labels =
@@ -314,7 +315,7 @@ fn poses(line: &str) -> bool {
     line.starts_with('#') || (!line.starts_with("· ") && POSES.is_match(line))
 }
 
-/// The texts of summaries: none has a line that could be one of ours, but for those with their ids.
+/// Checks the texts of summaries: only lines with their ids may look like the engine's.
 fn check_texts(body: &str, ids: &[String]) {
     for line in body.lines() {
         match line.strip_prefix('[').and_then(|line| line.split_once("] ")) {
@@ -324,7 +325,8 @@ fn check_texts(body: &str, ids: &[String]) {
     }
 }
 
-/// Looks at a prompt for a summary: its fences hold, and every header in it is of one of so many messages or of a summary.
+/// Checks a prompt for a summary: its fences are intact, and it has at most one header per message or
+/// summary.
 fn check_prompt(prompt: &str, messages: usize) {
     let fence = Regex::new(r"(?m)^</(history-[0-9a-f]{8})>$").unwrap();
     let named: Vec<&str> = fence.captures_iter(prompt).map(|found| found.get(1).unwrap().as_str()).collect();
@@ -343,7 +345,7 @@ fn check_prompt(prompt: &str, messages: usize) {
     assert!(!headers.iter().any(|header| header[3..].starts_with("0123456789")), "{prompt}");
 }
 
-/// Calls of every tool, in every form that shows what is stored.
+/// Calls of every tool, in every form that shows stored text.
 fn calls(ids: &HashSet<String>) -> Vec<(&'static str, Value)> {
     let mut calls = vec![
         ("lcm_describe", json!({})),
@@ -371,19 +373,19 @@ fn calls(ids: &HashSet<String>) -> Vec<(&'static str, Value)> {
     calls
 }
 
-/// Asks every tool.
+/// Calls every tool.
 async fn check_tools(places: &Places) {
     let asking = places.asking().await;
     let (said, ids) = stored(&asking).await;
     for (tool, arguments) in calls(&ids) {
-        // A message that was said elsewhere has no turn here.
+        // A message of another session has no turn here.
         let Ok(blocks) = asking.blocks(tool, arguments).await else { continue };
         let Some(Block::Text(answer)) = blocks.first() else { panic!("{tool} answers in words") };
         check_answer(answer, &said, &ids);
     }
 }
 
-/// Types every command in a shell.
+/// Runs every command in a shell.
 async fn check_commands(places: &Places) {
     let machine = Machine::new();
     let project = machine.at(&format!("project {}", file_name(&places.name)));
@@ -409,12 +411,12 @@ async fn check_commands(places: &Places) {
         let data: Value = serde_json::from_str(&data).unwrap();
         let said = data["text"].as_str().unwrap();
         assert!(places.session().entries.iter().any(|entry| entry["message"]["content"] == said), "{data}");
-        // What poses as a color of ours becomes one.
+        // A forged color becomes a real one.
         assert!(said.contains('\u{fdd1}') || shown.ends_with(legible(said).as_ref()), "{shown}");
     }
 }
 
-/// Compacts.
+/// Compacts and checks the block and the prompts.
 async fn check_compaction(places: &Places) {
     let session = places.session();
     let store = TestStore::new();
@@ -435,7 +437,7 @@ async fn check_compaction(places: &Places) {
 }
 
 #[test]
-fn every_piece_is_harmless_in_every_place() {
+fn every_hostile_piece_is_harmless_everywhere() {
     let all = PIECES.concat();
     for some in PIECES.chunks(2) {
         let [user, assistant, tool, path, output, role, quote, note, name] =
@@ -454,17 +456,17 @@ fn every_piece_is_harmless_in_every_place() {
 proptest! {
     #![proptest_config(cases(60))]
     #[test]
-    fn no_answer_of_a_tool_has_a_line_that_the_engine_did_not_write(places in places()) {
+    fn tool_answers_have_no_forged_lines(places in places()) {
         run(check_tools(&places));
     }
 
     #[test]
-    fn no_command_shows_what_a_terminal_obeys_and_json_says_what_was_said(places in places()) {
+    fn commands_print_no_escape_sequences_and_json_is_exact(places in places()) {
         run(check_commands(&places));
     }
 
     #[test]
-    fn no_block_and_no_prompt_has_a_line_that_the_engine_did_not_write(places in places()) {
+    fn blocks_and_prompts_have_no_forged_lines(places in places()) {
         run(check_compaction(&places));
     }
 }

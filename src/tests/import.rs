@@ -14,7 +14,7 @@ use crate::dag::Step;
 use crate::ingest::import::{Folders, Home, Progress, Source, import};
 use crate::store::{Place, Store, real_path};
 
-/// A machine with one project, its store, and Pi's folders of sessions.
+/// A machine with one project, its store, and Pi's session folders.
 pub(super) struct Machine {
     dir: tempfile::TempDir,
     pub home: Home,
@@ -57,7 +57,7 @@ impl Machine {
         Importer::default().run(&self.home, &self.folders, line).await.unwrap().text
     }
 
-    /// Session, entry, entry above and lineage of all that is stored, in words.
+    /// Session, entry, parent entry and lineage of everything stored, as text.
     pub async fn digest(&self) -> Vec<String> {
         let read = self.home.store.read(|view| {
             let mut rows = Vec::new();
@@ -83,7 +83,7 @@ impl Machine {
         read.await.unwrap()
     }
 
-    /// The JSON of a session's messages in order.
+    /// The JSON of a session's messages, in order.
     pub async fn messages(&self, session: &str) -> Vec<String> {
         let session = session.to_owned();
         let read = self.home.store.read(move |view| {
@@ -113,7 +113,7 @@ fn lines(header: &Value, entries: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn an_import_gives_the_rows_that_a_live_session_gives_and_twice_changes_nothing() {
+async fn an_import_gives_the_same_rows_as_a_live_session_and_can_be_repeated() {
     let session = Session::new()
         .entry("model_change", json!({"modelId": "m"}))
         .chat(40, 300)
@@ -140,10 +140,10 @@ async fn an_import_gives_the_rows_that_a_live_session_gives_and_twice_changes_no
 }
 
 #[tokio::test]
-async fn every_message_of_the_demo_s_session_is_stored_byte_for_byte() {
+async fn the_demo_session_is_stored_byte_for_byte() {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/session.jsonl");
     let text = fs::read_to_string(&demo).unwrap();
-    // Cut out of the lines by hand: the message of an entry stands last.
+    // Cut out of the lines: the message is an entry's last field.
     let expected: Vec<String> = (text.lines())
         .filter_map(|line| {
             let (kind, rest) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
@@ -168,7 +168,7 @@ async fn every_message_of_the_demo_s_session_is_stored_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_line_that_another_program_wrote_becomes_what_pi_would_hand_over() {
+async fn a_line_from_another_program_becomes_what_pi_would_hand_over() {
     let machine = Machine::new();
     let path = machine.write("a.jsonl", "one", &[]);
     let odd = "{ \"type\": \"message\",\t\"id\": \"a\", \"parentId\": null, \"message\": { \"role\": \"user\", \
@@ -180,7 +180,7 @@ async fn a_line_that_another_program_wrote_becomes_what_pi_would_hand_over() {
 }
 
 #[tokio::test]
-async fn a_fork_adds_what_it_has_beyond_its_parent() {
+async fn a_fork_adds_only_its_own_messages() {
     let parent = Session::new().chat(5, 10);
     let fork = parent.clone().at("e6").user("another way").assistant("so be it");
     let machine = Machine::new();
@@ -190,7 +190,7 @@ async fn a_fork_adds_what_it_has_beyond_its_parent() {
 }
 
 #[tokio::test]
-async fn summaries_come_back_without_a_model() {
+async fn summaries_are_restored_without_a_model() {
     let session = Session::new().chat(12, 30);
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -212,7 +212,7 @@ async fn summaries_come_back_without_a_model() {
 }
 
 #[tokio::test]
-async fn a_file_of_version_1_gets_the_same_ids_each_time_and_its_messages_are_those_of_the_migrated_one() {
+async fn a_version_1_file_gets_stable_ids_and_the_messages_of_the_migrated_file() {
     let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 5});
     let time = "2025-12-01T09:00:00.000Z";
     let entries = [
@@ -254,19 +254,19 @@ async fn a_file_of_version_1_gets_the_same_ids_each_time_and_its_messages_are_th
 }
 
 #[tokio::test]
-async fn what_is_broken_in_a_file_is_counted_and_the_rest_is_stored() {
+async fn broken_lines_are_counted_and_the_rest_is_stored() {
     let session = Session::new().chat(4, 10);
     let machine = Machine::new();
     let path = machine.write("a.jsonl", "one", &session.entries);
     let mut text: Vec<String> = fs::read_to_string(&path).unwrap().lines().map(ToOwned::to_owned).collect();
-    // The third entry, and the last one cut off by a crash.
+    // The third entry is damaged, and the last one cut off by a crash.
     text[3].truncate(40);
     text[8].truncate(40);
     text.insert(4, String::new());
     text.insert(5, "null".into());
     fs::write(&path, text.join("\n")).unwrap();
     assert_eq!(machine.run("").await, "1 session: 6 messages new, 0 known already, 2 broken lines left out");
-    // As in Pi, what hung below the broken line is a root.
+    // As in Pi, the children of the broken line become roots.
     let read = machine.home.store.read(|view| {
         let conversation = view.messages().conversation("one")?.unwrap().id;
         Ok(view
@@ -280,7 +280,7 @@ async fn what_is_broken_in_a_file_is_counted_and_the_rest_is_stored() {
 }
 
 #[tokio::test]
-async fn an_import_that_was_stopped_goes_on_where_it_stood() {
+async fn a_stopped_import_continues() {
     let machine = Machine::new();
     for n in 0..3 {
         machine.write(&format!("{n}.jsonl"), &format!("s{n}"), &Session::new().chat(60 + n, 900).entries);
@@ -312,7 +312,7 @@ async fn an_import_that_was_stopped_goes_on_where_it_stood() {
 }
 
 #[tokio::test]
-async fn nothing_is_imported_any_more_once_the_session_is_closed() {
+async fn closing_the_session_stops_the_import() {
     let machine = Machine::new();
     machine.write("a.jsonl", "one", &Session::new().chat(2, 5).entries);
     let importer = Importer::default();
@@ -324,7 +324,7 @@ async fn nothing_is_imported_any_more_once_the_session_is_closed() {
 }
 
 #[tokio::test]
-async fn all_takes_each_session_into_its_own_project_s_store() {
+async fn all_imports_each_session_into_its_projects_store() {
     let machine = Machine::new();
     fs::create_dir(machine.at("other")).unwrap();
     machine.write("a.jsonl", "mine", &Session::new().chat(2, 5).entries);
@@ -343,14 +343,14 @@ async fn all_takes_each_session_into_its_own_project_s_store() {
         let store = Store::of_project(Some(&machine.home.db_dir), &cwd).unwrap();
         assert!(store.read(move |view| Ok(view.messages().session_ids()? == [id])).await.unwrap());
     }
-    // Without --all another project's sessions stay out, even from a folder that all share.
+    // Without --all another project's sessions are left out, even from a shared folder.
     fs::copy(machine.at("sessions/--other--/theirs.jsonl"), machine.folders.session_dir.join("b.jsonl"))
         .unwrap();
     assert_eq!(machine.run("").await, "1 session: 0 messages new, 4 known already");
 }
 
 #[tokio::test]
-async fn what_cannot_be_imported_is_said_in_one_sentence() {
+async fn a_failed_import_is_explained_in_one_sentence() {
     let machine = Machine::new();
     let importer = Importer::default();
     let refused =
@@ -389,7 +389,7 @@ async fn what_cannot_be_imported_is_said_in_one_sentence() {
 
 /// From the shell no session is open: an empty id must not count as the open one.
 #[tokio::test]
-async fn a_session_without_an_id_is_named_with_what_helps_and_comes_in_once_it_has_one() {
+async fn a_session_without_an_id_is_imported_once_it_has_one() {
     let machine = Machine::new();
     let home = Home { session_id: String::new(), ..machine.home.clone() };
     let run = async |line: &str| Importer::default().run(&home, &machine.folders, line).await.unwrap().text;
@@ -408,7 +408,7 @@ async fn a_session_without_an_id_is_named_with_what_helps_and_comes_in_once_it_h
 }
 
 #[tokio::test]
-async fn older_sessions_are_told_of_once() {
+async fn older_sessions_are_mentioned_once() {
     let machine = Machine::new();
     machine.write("a.jsonl", "known", &Session::new().user("known").entries);
     let path = machine.folders.session_dir.join("a.jsonl");
@@ -424,14 +424,14 @@ async fn older_sessions_are_told_of_once() {
 }
 
 #[tokio::test]
-async fn a_project_without_older_sessions_is_never_bothered() {
+async fn a_project_without_older_sessions_gets_no_notice() {
     let machine = Machine::new();
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
     machine.write("b.jsonl", "one", &Session::new().user("one").entries);
     assert_eq!(offer(&machine.home, &machine.folders).await.unwrap(), None);
 }
 
-/// An old database of three sessions, one a fork with edits and a compaction; and what was in it.
+/// An old database of three sessions, one a fork with edits and a compaction; and its digest.
 async fn old_database() -> (Machine, PathBuf, Vec<String>) {
     let machine = Machine::new();
     let session = Session::new()
@@ -440,7 +440,7 @@ async fn old_database() -> (Machine, PathBuf, Vec<String>) {
         .entry("context_edit", json!({"targetId": "e5", "replacement": null}))
         .message(json!({"role": "bashExecution", "command": "env", "output": "", "excludeFromContext": true}))
         .chat(10, 30);
-    let store = TestStore::beside(machine.home.store.clone());
+    let store = TestStore::of(machine.home.store.clone());
     store.ingest("one", &session).await;
     store.ingest("fork", &session.at("e20").user("another way").chat(5, 30)).await;
     store.ingest("two", &Session::new().chat(20, 300)).await;
@@ -453,7 +453,7 @@ async fn old_database() -> (Machine, PathBuf, Vec<String>) {
 }
 
 #[tokio::test]
-async fn what_is_in_a_database_that_was_moved_away_comes_back_without_any_session_file() {
+async fn a_moved_database_is_imported_without_session_files() {
     let (_from, old, digest) = old_database().await;
     let before = fs::read(&old).unwrap();
     let machine = Machine::new();
@@ -472,7 +472,7 @@ async fn what_is_in_a_database_that_was_moved_away_comes_back_without_any_sessio
 }
 
 #[tokio::test]
-async fn what_can_still_be_read_in_a_damaged_database_comes_back() {
+async fn the_readable_part_of_a_damaged_database_is_imported() {
     let (_from, old, digest) = old_database().await;
     let bytes = fs::read(&old).unwrap();
     let pages = bytes.len() / 4096;
@@ -483,7 +483,7 @@ async fn what_can_still_be_read_in_a_damaged_database_comes_back() {
         fs::write(&old, &damaged).unwrap();
         let machine = Machine::new();
         let report = machine.run(&old.display().to_string()).await;
-        // Some pages hold what no table can be found without.
+        // Without some pages no table can be found.
         if !report.starts_with("0 sessions") {
             let found = machine.digest().await;
             let known: usize = found.iter().filter(|entry| digest.contains(entry)).count();
@@ -496,7 +496,7 @@ async fn what_can_still_be_read_in_a_damaged_database_comes_back() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_of_ours_is_told() {
+async fn a_foreign_database_is_reported() {
     let machine = Machine::new();
     let path = machine.at("other.db");
     fs::write(&path, "no database at all").unwrap();

@@ -1,4 +1,4 @@
-//! A message from Pi's tree to disk.
+//! Messages from Pi's session tree to disk.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn two_equal_prompts_and_two_equal_parallel_results_are_all_kept() {
 }
 
 #[tokio::test]
-async fn handing_everything_over_twice_changes_nothing() {
+async fn a_second_hand_over_changes_nothing() {
     let session = Session::new().chat(5, 20).entry("label", json!({"targetId": "e1", "label": "x"}));
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
@@ -38,7 +38,7 @@ async fn handing_everything_over_twice_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_fork_shares_the_rows_of_its_parent_and_a_branch_the_prefix() {
+async fn forks_and_branches_share_rows_with_their_parents() {
     let session = Session::new().chat(4, 20);
     let fork = session.clone().at("e4").user("another way");
     let store = TestStore::new();
@@ -55,7 +55,7 @@ async fn a_fork_shares_the_rows_of_its_parent_and_a_branch_the_prefix() {
 }
 
 #[tokio::test]
-async fn edits_labels_and_private_commands_are_seen_as_pi_sees_them() {
+async fn edits_labels_and_private_commands_have_the_effect_they_have_in_pi() {
     let session = Session::new()
         .user("keep")
         .user("hide me")
@@ -74,14 +74,14 @@ async fn edits_labels_and_private_commands_are_seen_as_pi_sees_them() {
 }
 
 #[tokio::test]
-async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
+async fn after_a_failed_write_nothing_is_stored_above_a_gap() {
     let session = Session::new().chat(10, 5);
     let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
     let persistor = open(&store).await;
     let set_version = |version: i64| set_version(&store, version);
 
-    // A newer version takes the store over, and goes away again.
+    // A newer version takes over the store, and leaves again.
     let ours = set_version(99);
     persistor.hand_over(&slice(0..8), vec![]).unwrap();
     persistor.hand_over(&slice(8..14), vec![]).unwrap();
@@ -101,7 +101,7 @@ async fn after_a_failed_write_nothing_is_stored_with_a_gap_above_it() {
     assert_eq!(store.visible(persistor.conversation(), session.leaf()).await.len(), 20);
 }
 
-/// Makes the store one of another version, and says which it was.
+/// Sets the store's version and returns the previous one.
 fn set_version(store: &TestStore, version: i64) -> i64 {
     let Place::File(path) = store.store.place() else { panic!("no file") };
     let other = rusqlite::Connection::open(path).unwrap();
@@ -111,29 +111,29 @@ fn set_version(store: &TestStore, version: i64) -> i64 {
 }
 
 #[tokio::test]
-async fn what_goes_on_takes_the_short_way_until_something_is_lost() {
+async fn entries_take_the_fast_path_until_something_is_lost() {
     let session = Session::new().chat(10, 5);
     let slice = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
     let persistor = open(&store).await;
     let append = |at: usize| persistor.append(format!("e{}", at + 1), session.entries[at].to_string());
 
-    // Nothing is begun.
+    // The session has not begun.
     assert!(!append(0) && !persistor.knows("e1"));
     persistor.hand_over(&slice(0..2), vec![]).unwrap();
-    // Above it something is on its way; twice is once.
+    // Its parent is queued; a second append is ignored.
     assert!(append(2) && append(2) && append(3));
     store.store.flush().await.unwrap();
     assert_eq!(store.visible(persistor.conversation(), "e4").await.len(), 4);
 
-    // What was lost on its way is unknown again, and what hangs from it waits.
+    // Entries lost on their way are unknown again, and their children wait.
     let ours = set_version(&store, 99);
     assert!(append(4) && append(5));
     store.store.flush().await.unwrap();
     set_version(&store, ours);
     assert!(!persistor.knows("e5") && !persistor.knows("e6") && !append(6));
     let (release, held) = std::sync::mpsc::channel::<()>();
-    // Nobody ever sends: it waits until the other end is dropped.
+    // Nothing is ever sent: it waits until the other end is dropped.
     store.store.post(move |_| Ok(held.recv().is_ok()), drop).unwrap();
     persistor.hand_over(&slice(4..6), vec![]).unwrap();
     assert!(!append(6));
@@ -141,7 +141,7 @@ async fn what_goes_on_takes_the_short_way_until_something_is_lost() {
     store.store.flush().await.unwrap();
     assert!(append(6));
 
-    // What came to nothing for another reason is no foothold either.
+    // A failure for another reason leaves no parent either.
     persistor.hand_over(&slice(8..9), vec![]).unwrap();
     store.store.flush().await.unwrap();
     assert!(persistor.accepts() && !append(9) && !persistor.knows("e10"));
@@ -155,7 +155,7 @@ async fn open(store: &TestStore) -> Persistor {
 }
 
 #[tokio::test]
-async fn a_session_is_stored_with_its_first_message_and_what_came_before_it() {
+async fn a_session_is_stored_with_its_first_message_and_the_entries_before_it() {
     let session = Session::new()
         .entry("model_change", json!({"modelId": "m"}))
         .entry("thinking_level_change", json!({}))
@@ -190,7 +190,7 @@ fn named(ids: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_by_the_ids_and_not_by_their_number() {
+async fn missing_entries_are_found_by_id_not_by_count() {
     let session = Session::new().chat(3, 5);
     let json = |range: std::ops::Range<usize>| Value::from(session.entries[range].to_vec()).to_string();
     let store = TestStore::new();
@@ -204,13 +204,13 @@ async fn what_is_missing_is_told_by_the_ids_and_not_by_their_number() {
     assert!(!again.knows("e1"));
     assert_eq!(again.missing(named(&["e1", "other"])).await.unwrap(), [1]);
     assert_eq!(again.missing(named(&["e6", "e3", "e4"])).await.unwrap(), [0]);
-    // e2 is stored, but no entry of this session as it is now.
+    // e2 is stored, but no longer an entry of this session.
     assert_eq!(again.known(), 3);
     assert!(again.knows("e4") && !again.knows("e6"));
 }
 
 #[tokio::test]
-async fn messages_are_counted_once_and_then_followed() {
+async fn messages_are_counted_once_and_then_tracked() {
     let session = Session::new()
         .chat(3, 5)
         .message(json!({"role": "system", "content": "prompt"}))
@@ -239,7 +239,7 @@ async fn an_entry_whose_parent_the_session_lacks_is_a_root() {
 }
 
 #[tokio::test]
-async fn another_entry_of_an_id_that_is_stored_is_kept_beside_it() {
+async fn another_entry_with_a_stored_id_is_kept_too() {
     let session = Session::new().chat(2, 5);
     let store = TestStore::new();
     let persistor = open(&store).await;

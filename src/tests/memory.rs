@@ -1,4 +1,4 @@
-//! What a session remembers of its branch between two compactions is never older than the store.
+//! What a session caches of its branch between two compactions is never older than the store.
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::compaction::Compaction;
@@ -13,9 +13,9 @@ async fn compact(store: &TestStore, conversation: ConversationId, session: &Sess
 }
 
 #[tokio::test]
-async fn what_another_process_made_is_found() {
+async fn summaries_of_another_process_are_found() {
     let dir = tempfile::tempdir().unwrap();
-    let open = || TestStore::beside(Store::open(Some(dir.path()), "project", "/project").unwrap());
+    let open = || TestStore::of(Store::open(Some(dir.path()), "project", "/project").unwrap());
     let (ours, theirs) = (open(), open());
     let session = Session::new().chat(20, 30);
     let conversation = ours.ingest("one", &session).await;
@@ -28,13 +28,13 @@ async fn what_another_process_made_is_found() {
     let (found, calls) = compact(&ours, conversation, &longer).await;
     assert_eq!((calls, found.details.covered), (0, 79));
     assert_eq!(found.summary, made.summary);
-    // On the same branch, with nothing new but what others made.
+    // On the same branch, with new summaries from others only.
     let (again, calls) = compact(&ours, conversation, &session).await;
     assert_eq!((calls, again.details.covered), (0, 39));
 }
 
 #[tokio::test]
-async fn what_was_removed_is_not_remembered() {
+async fn removed_summaries_are_not_cached() {
     let store = TestStore::new();
     let session = Session::new().chat(30, 30);
     let conversation = store.ingest("one", &session).await;
@@ -55,12 +55,12 @@ async fn what_was_removed_is_not_remembered() {
 }
 
 #[tokio::test]
-async fn a_session_that_goes_on_here_and_there_is_told_of_as_it_is() {
+async fn the_cache_follows_a_session_between_branches() {
     let store = TestStore::new();
     let trunk = Session::new().chat(20, 30);
     let mut session = trunk.clone();
     let conversation = store.ingest("one", &session).await;
-    // On, back, on from there, back to where it was, and through an edit.
+    // On, back, on from there, back to the start, and through an edit.
     let fork = trunk.entries[25]["id"].as_str().unwrap().to_owned();
     let old = session.leaf().to_owned();
     compact(&store, conversation, &session).await;
@@ -76,7 +76,7 @@ async fn a_session_that_goes_on_here_and_there_is_told_of_as_it_is() {
     for session in steps {
         store.ingest("one", &session).await;
         let (remembered, _) = compact(&store, conversation, &session).await;
-        let anew = TestStore::beside(store.store.clone());
+        let anew = TestStore::of(store.store.clone());
         let (read, calls) = compact(&anew, conversation, &session).await;
         assert_eq!(calls, 0);
         assert_eq!((read.summary, read.details), (remembered.summary.clone(), remembered.details.clone()));

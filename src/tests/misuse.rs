@@ -1,4 +1,4 @@
-//! Calls that cannot be meant, for all three tools: each gets one sentence that says what would be right, and none does harm.
+//! Senseless calls of all three tools: each gets one sentence with a correction, and none does harm.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,11 @@ use crate::error::Code;
 
 async fn asked() -> Asking {
     let session = Session::new().user("The port is 8443.").assistant("Noted.").chat(10, 3).user("What now?");
-    Asking::about(&session).await.beside("two", &Session::new().user("elsewhere")).await
+    Asking::about(&session).await.with_session("two", &Session::new().user("elsewhere")).await
 }
 
 #[tokio::test]
-async fn a_wrong_value_is_named_with_what_would_be_right() {
+async fn a_wrong_value_is_named_with_a_correction() {
     let asking = asked().await;
     let id = asking.message(0).await;
     let grep = |name: &str, value: Value| ("lcm_grep", json!({"query": "port", name: value}));
@@ -62,7 +62,7 @@ async fn a_wrong_value_is_named_with_what_would_be_right() {
 }
 
 #[tokio::test]
-async fn what_contradicts_itself_says_what_to_leave_out() {
+async fn contradictory_arguments_name_the_one_to_leave_out() {
     let asking = asked().await;
     for (tool, arguments, sentence) in [
         (
@@ -103,7 +103,7 @@ async fn what_contradicts_itself_says_what_to_leave_out() {
 }
 
 #[tokio::test]
-async fn whatever_stands_in_an_argument_the_answer_is_short_and_the_store_is_as_before() {
+async fn any_argument_gets_a_short_answer_and_leaves_the_store_unchanged() {
     let asking = asked().await;
     let id = asking.message(0).await;
     let before = asking.describe(json!({})).await;
@@ -178,7 +178,7 @@ async fn whatever_stands_in_an_argument_the_answer_is_short_and_the_store_is_as_
 }
 
 #[tokio::test]
-async fn what_is_no_object_of_arguments_is_told_so() {
+async fn arguments_that_are_not_an_object_are_refused() {
     let asking = asked().await;
     for (arguments, shown) in [(json!("port"), "\"port\""), (json!(["port"]), "[\"port\"]"), (json!(7), "7")]
     {
@@ -193,7 +193,7 @@ async fn what_is_no_object_of_arguments_is_told_so() {
 }
 
 #[tokio::test]
-async fn null_is_left_out_whatever_the_host_makes_of_it() {
+async fn a_null_argument_counts_as_left_out() {
     let asked = asked().await;
     let found = asked.grep(json!({"query": "port 8443"})).await;
     for null in [json!(null), json!("null"), json!("")] {

@@ -1,4 +1,4 @@
-//! What is passed over unread never holds a match: narrowing against a plain look at all texts.
+//! Narrowing never skips a matching message: compares it with a scan of all texts.
 
 use std::fmt::Write as _;
 
@@ -12,15 +12,15 @@ use super::support::Session;
 use crate::model::searchable;
 use crate::recall::grep::narrowed;
 
-/// Words with the endings that stemming cuts, letters that the index folds, digits, underscores, ideographs.
+/// Words with endings that stemming cuts, letters that the index folds, digits, underscores, ideographs.
 const TEXT: &str = "([ -~\n]|[a-z]{1,6}(ational|ization|iveness|ability|bly|ment|ing|ting|ed|ies|es|s|y|er|ion)?|[A-Z][a-z]{2,5}[A-Z][a-z]{2,4}|[a-z]{2,4}_[a-z]{2,4}|[0-9a-f]{4,9}|[éÉñßK\u{212a}ſç\u{301}ǅ²½]|[日本構築失敗가나東]{1,4}|かがキ|\u{3099}|・|…){0,40}";
 
-/// Pieces of what the texts hold, whole words or not, and in other cases.
+/// Parts of the texts, whole words or not, some in another case.
 fn literals(texts: &[String], dice: &[(usize, usize, bool)]) -> Vec<(String, bool)> {
     let all: Vec<char> = texts.join("\n").chars().collect();
     let piece = |(at, length, any_case): &(usize, usize, bool)| {
         let from = at % all.len().max(1);
-        // Some hold several words.
+        // Some contain several words.
         let length = 3 + length % if length % 2 == 0 { 14 } else { 40 };
         let text: String = all[from..(from + length).min(all.len())].iter().collect();
         (text, *any_case)
@@ -31,7 +31,7 @@ fn literals(texts: &[String], dice: &[(usize, usize, bool)]) -> Vec<(String, boo
 proptest! {
     #![proptest_config(cases(40))]
     #[test]
-    fn narrowing_never_loses_a_match(
+    fn narrowing_never_skips_a_match(
         texts in proptest::collection::vec(TEXT, 1..8),
         long in TEXT,
         dice in proptest::collection::vec((any::<usize>(), any::<usize>(), any::<bool>()), 24),
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_rare_literal_leaves_few_messages_and_says_where_it_can_be() {
+async fn a_rare_literal_leaves_few_candidates() {
     let mut session = Session::new();
     for n in 0..60 {
         session = session.user(&format!("Message {n} tells of the compactions and of handle{n}."));
@@ -100,7 +100,7 @@ async fn a_rare_literal_leaves_few_messages_and_says_where_it_can_be() {
 }
 
 #[tokio::test]
-async fn words_that_stand_everywhere_leave_few_messages_where_they_stand_together() {
+async fn common_words_leave_few_candidates_if_they_are_rarely_adjacent() {
     let mut session = Session::new();
     for n in 0..60 {
         let order = ["older_parser of tokenizers, names", "names of tokenizers: parser_older"][n % 2];
@@ -127,7 +127,7 @@ async fn words_that_stand_everywhere_leave_few_messages_where_they_stand_togethe
 }
 
 #[tokio::test]
-async fn a_pattern_finds_newest_first_what_was_said_long_ago() {
+async fn a_pattern_finds_old_messages_newest_first() {
     let mut session = Session::new();
     for n in 0..1_400 {
         let rare = if n % 500 == 3 { "EADDRINUSE" } else { "nothing" };

@@ -1,4 +1,4 @@
-//! Notes: whatever happens to a session, the block has those of its branch, word for word.
+//! Notes: whatever happens to a session, the block has the notes of its branch, word for word.
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,7 @@ use crate::store::Purge;
 use crate::tools::{self, Notepad};
 
 impl Session {
-    /// A call of the model's that was answered so.
+    /// A call of the model with this answer.
     fn noting(self, arguments: Value, answer: &str) -> Self {
         self.tool("lcm_note", arguments, answer)
     }
@@ -23,7 +23,7 @@ impl Session {
         )
     }
 
-    /// What `/lcm notes` left in the session.
+    /// The entry that `/lcm notes` adds to the session.
     fn told(self, details: Value) -> Self {
         let fields = json!({"customType": "lcm_note", "content": "[…]", "display": false, "details": {"lcmNote": details}});
         self.entry("custom_message", fields)
@@ -45,16 +45,16 @@ fn user(number: u32, text: &str) -> (u32, String, bool) {
     (number, text.into(), true)
 }
 
-/// What stands under the notes' heading.
+/// The lines under the notes' heading.
 fn section(block: &str) -> Option<Vec<&str>> {
     Some(block.split_once("\n### Notes\n")?.1.split("\n\n").next()?.lines().collect())
 }
 
 #[tokio::test]
-async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
+async fn a_branch_has_only_its_own_notes() {
     let session = Session::new()
         .chat(1, 3)
-        // As versions before this one called the tool and answered.
+        // In the format of earlier versions.
         .noting(json!({"action": "add", "text": "the release is on Friday"}), "Note 1 is kept. 1 note of 8.")
         .told(json!({"action": "add", "number": 2, "text": "never push to main"}))
         .noting(
@@ -66,7 +66,7 @@ async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
         .noting(json!({"action": "remove", "number": 1}), "Note 1 was removed.")
         .told(json!({"action": "replace", "number": 2, "text": "push"}))
         .at(&here)
-        // What failed did nothing, what another extension says neither.
+        // Failed calls change nothing, nor do entries of other extensions.
         .message(json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c9", "name": "lcm_note",
             "arguments": {"action": "remove", "number": 2}}]}))
         .message(json!({"role": "toolResult", "toolCallId": "c9", "toolName": "lcm_note", "isError": true,
@@ -87,7 +87,7 @@ async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
     assert_eq!(notes_at(&asking.store, &asking.from("e10")).await, [user(2, "push")]);
     assert_eq!(notes_at(&asking.store, &asking.from("e2")).await, []);
 
-    // A fork has the same entries in a session of its own, and so has a database that is built again.
+    // A fork has the same entries in its own session, and so has a rebuilt database.
     let fork = asking.store.ingest("fork", &session).await;
     let scope = Scope { conversation: fork, ..asking.scope.clone() };
     assert_eq!(notes_at(&asking.store, &scope).await, notes_at(&asking.store, &asking.scope).await);
@@ -96,7 +96,7 @@ async fn a_branch_has_the_notes_that_were_made_on_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn every_block_has_the_notes_where_they_are_kept_and_masks_keys_in_them() {
+async fn every_block_has_the_notes_with_keys_masked() {
     let key = format!("sk-proj-{}", "a1B2c3D4e5F6g7H8".repeat(2));
     let session = Session::new()
         .chat(8, 40)
@@ -124,7 +124,7 @@ async fn every_block_has_the_notes_where_they_are_kept_and_masks_keys_in_them() 
 }
 
 #[tokio::test]
-async fn a_call_is_answered_with_the_number_and_the_next_goes_on_from_it() {
+async fn a_call_returns_the_number_and_the_next_continues_from_it() {
     let asking = Asking::about(
         &Session::new().chat(2, 3).told(json!({"action": "add", "number": 4, "text": "a rule"})),
     )
@@ -147,7 +147,7 @@ async fn a_call_is_answered_with_the_number_and_the_next_goes_on_from_it() {
     assert_eq!(call(scope, add("two")).await, "Added 6. 3 notes, 17 of 2,000 tokens.");
     let several = json!({"changes": [{"note": 5}, {"note": 6, "old": "w", "text": "o"}, {"text": "three"}, {"text": "four"}]});
     assert_eq!(call(scope, several).await, "Added 7, 8. Changed 6. Removed 5. 4 notes, 22 of 2,000 tokens.");
-    // Elsewhere it never was.
+    // On another branch it does not exist.
     assert_eq!(call(&asking.from("e1"), add("else")).await, "Added 1. 1 note, 5 of 2,000 tokens.");
     for (arguments, why) in [
         (json!({"changes": [{"note": 4}]}), "lcm_note: note 4 is the user's: only /lcm notes changes it"),
@@ -169,7 +169,7 @@ async fn a_call_is_answered_with_the_number_and_the_next_goes_on_from_it() {
 }
 
 #[tokio::test]
-async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
+async fn a_purge_removes_notes_and_keeps_the_numbers_of_the_others() {
     let session = Session::new()
         .chat(2, 3)
         .noted(1, "the pass phrase is quokka7741")
@@ -192,14 +192,14 @@ async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
             .await
             .unwrap();
     };
-    // Before it is done, those that would stay are named.
+    // The question names the notes that would stay.
     let told = ask(&asking.store.store, &asking.scope, "purge e5").await.unwrap();
     assert!(
         told.text.contains("notes of this branch, which may mention it (see /lcm notes): 2, 3"),
         "{}",
         told.text
     );
-    // The words of the first stand in its call.
+    // The text of the first is in its call.
     purge("e5").await;
     let rest = [model(2, "the release is on Friday"), user(3, "mind the quokka7741")];
     assert_eq!(notes_at(&asking.store, &asking.scope).await, rest);
@@ -207,13 +207,13 @@ async fn a_purge_takes_notes_along_and_leaves_the_others_their_numbers() {
     assert_eq!(notes_at(&asking.store, &asking.scope).await, rest[..1]);
     let found = asking.grep(json!({"query": "quokka7741", "session": "project"})).await;
     assert!(found.starts_with("Nothing found"), "{found}");
-    // Without its result nobody knows that it succeeded.
+    // Without its result the call does not count.
     purge("e8").await;
     assert_eq!(notes_at(&asking.store, &asking.scope).await, []);
 }
 
 #[tokio::test]
-async fn the_user_sees_and_changes_the_notes() {
+async fn the_user_can_list_and_change_the_notes() {
     let asking = Asking::about(&Session::new().chat(2, 3).noted(1, "the release is on Friday")).await;
     let listed = "1. the release is on Friday\n1 note, 10 of 2,000 tokens.";
     assert_eq!(asking.command("notes").await, listed);

@@ -1,4 +1,4 @@
-//! Opening a store where something else lies already.
+//! Opening a store next to other files.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 
 use crate::store::{Place, Store};
 
-/// Opens the store of a project in `dir`: where it lies, and what the user is told.
+/// Opens a project's store in `dir`. Returns its file name and the notice.
 async fn open(dir: &Path) -> (String, Option<String>) {
     let store = Store::open(Some(dir), "project", "/project").unwrap();
     let Place::File(path) = store.place().clone() else { panic!("no file") };
@@ -16,7 +16,7 @@ async fn open(dir: &Path) -> (String, Option<String>) {
 }
 
 #[tokio::test]
-async fn beside_another_program_s_file_a_new_one_is_made_and_that_is_told_once() {
+async fn next_to_another_programs_file_a_new_one_is_made_with_one_notice() {
     let dir = tempfile::tempdir().unwrap();
     let theirs = dir.path().join("project.db");
     Connection::open(&theirs).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
@@ -29,7 +29,7 @@ async fn beside_another_program_s_file_a_new_one_is_made_and_that_is_told_once()
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_of_until_it_is_moved_away_and_what_went_beside_it_is_found_all_the_same() {
+async fn a_damaged_file_is_reported_until_it_is_moved_and_its_replacement_stays_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let damaged = dir.path().join("project.db");
     std::fs::write(&damaged, [0x5a; 8192]).unwrap();
@@ -46,7 +46,7 @@ async fn a_damaged_file_is_told_of_until_it_is_moved_away_and_what_went_beside_i
 }
 
 #[tokio::test]
-async fn a_newer_version_s_file_is_told_of_each_time_since_its_history_is_not_seen() {
+async fn a_newer_versions_file_is_reported_each_time() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(open(dir.path()).await, ("project.db".into(), None));
     let newer = Connection::open(dir.path().join("project.db")).unwrap();
@@ -61,7 +61,7 @@ async fn a_newer_version_s_file_is_told_of_each_time_since_its_history_is_not_se
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_others_can_get_at_is_refused_by_all_who_open_it() {
+async fn a_file_that_others_can_access_is_refused_everywhere() {
     use std::fs::{Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt as _;
 

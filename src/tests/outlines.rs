@@ -1,4 +1,5 @@
-//! A history so long that no model answers for all of it at once: outlines stand in, and give way to what is made of their parts.
+//! A history too long for a model to answer for all of it at once: outlines fill in, and summaries of their
+//! parts replace them.
 
 use serde_json::json;
 
@@ -9,12 +10,12 @@ use crate::ids::ConversationId;
 use crate::llm::{Failure, Reply};
 use crate::tokens;
 
-/// Tokens that the block may take. It has room for as many outlines as there are at least.
+/// Maximum tokens of the block. It has room for the minimum number of outlines.
 const BUDGET: usize = 4_500;
-/// Outlines that are made at most.
+/// Maximum number of outlines.
 const OUTLINES: usize = 8;
 
-/// A long session, of which nothing is summarized yet.
+/// A long session without summaries.
 struct Long {
     session: Session,
     store: TestStore,
@@ -34,7 +35,7 @@ impl Long {
         Self { session, store, conversation }
     }
 
-    /// What a compaction comes to, which covers everything and keeps its measure.
+    /// Compacts, and asserts that the block covers everything within its limit.
     async fn compacted(&self, model: &std::sync::Arc<ScriptedModel>) -> Compaction {
         let leaf = self.session.leaf();
         let compact = Compact::new(&self.store, self.conversation, leaf, leaf).with(|settings, _| {
@@ -55,7 +56,7 @@ impl Long {
     }
 }
 
-/// A model that answers `answers` questions, and fails from then on.
+/// A model that answers `answers` questions and then fails.
 fn failing_after(answers: usize) -> std::sync::Arc<ScriptedModel> {
     let count = std::sync::atomic::AtomicUsize::new(0);
     ScriptedModel::new(move |_| match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
@@ -65,10 +66,10 @@ fn failing_after(answers: usize) -> std::sync::Arc<ScriptedModel> {
 }
 
 #[tokio::test]
-async fn few_outlines_tell_what_was_asked_which_rules_hold_and_which_files_were_touched() {
+async fn outlines_have_requests_rules_and_files() {
     let long = Long::new().await;
     let compaction = long.compacted(&ScriptedModel::failing()).await;
-    // Those that were asked for until the model was given up stand for a chunk each.
+    // Each chunk that was tried before the model was given up has an extract.
     let (all, degraded) = long.leaves().await;
     assert!(all == degraded && (OUTLINES..=OUTLINES + 8).contains(&all), "{all}");
     let block = compaction.summary;
@@ -78,9 +79,9 @@ async fn few_outlines_tell_what_was_asked_which_rules_hold_and_which_files_were_
     assert!(!block.contains("nobody reads this"), "{block}");
     assert_eq!(compaction.details.modified_files, ["src/parser.rs"]);
     assert_eq!(compaction.details.read_files, ["docs/plan.md"]);
-    // Without a model they stay as they are.
+    // Without a model the outlines stay.
     let again = long.compacted(&ScriptedModel::failing()).await;
-    // How many chunks get an extract of their own before the model is given up depends on the threads.
+    // How many chunks get their own extract before the model is given up depends on the threads.
     let shown = |block: &str| block.split_once(" summaries | ").map(|(_, shown)| shown.to_owned());
     assert_eq!(shown(&again.summary), shown(&block));
     let (all, degraded) = long.leaves().await;
@@ -88,7 +89,7 @@ async fn few_outlines_tell_what_was_asked_which_rules_hold_and_which_files_were_
 }
 
 #[tokio::test]
-async fn a_model_that_answers_again_is_asked_for_each_chunk_and_the_outlines_are_gone() {
+async fn a_model_that_answers_again_replaces_all_outlines() {
     let long = Long::new().await;
     long.compacted(&ScriptedModel::failing()).await;
     let model = ScriptedModel::helpful();
@@ -97,19 +98,19 @@ async fn a_model_that_answers_again_is_asked_for_each_chunk_and_the_outlines_are
     assert!(!healed.summary.contains("Outline of"), "{}", healed.summary);
     let (all, degraded) = long.leaves().await;
     assert!(all - degraded > 20, "{all} {degraded}");
-    // Nothing is left to be done.
+    // Nothing is left to do.
     let calls = model.prompts().len();
     long.compacted(&model).await;
     assert_eq!(model.prompts().len(), calls);
 }
 
 #[tokio::test]
-async fn what_a_model_got_done_before_it_failed_is_not_asked_again() {
+async fn finished_summaries_are_not_requested_again_after_a_failure() {
     let long = Long::new().await;
     long.compacted(&ScriptedModel::failing()).await;
     let before = long.leaves().await;
     let half = long.compacted(&failing_after(9)).await;
-    // An outline stands until all of its parts are there, and no other takes its place meanwhile.
+    // An outline stays until all of its parts are done, and no other replaces it meanwhile.
     assert!(half.summary.contains("Outline of"), "{}", half.summary);
     let (all, degraded) = long.leaves().await;
     assert!(all - degraded == before.0 - before.1 + 9, "{all} {degraded}");
@@ -122,7 +123,7 @@ async fn what_a_model_got_done_before_it_failed_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_part_that_a_model_refuses_keeps_no_outline_up() {
+async fn a_refused_part_does_not_keep_an_outline() {
     let long = Long::new().await;
     long.compacted(&ScriptedModel::failing()).await;
     let model = ScriptedModel::new(|request| match request.prompt.contains("Never  push") {

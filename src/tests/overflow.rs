@@ -1,4 +1,5 @@
-//! A request that was too long: the compaction leaves raw what fits, at worst nothing, and the block tells the rest.
+//! A request that was too long: the compaction leaves raw what fits, at worst nothing, and the block covers
+//! the rest.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::tokens;
 
 const WORDS: &str = "400 This model's maximum context length is 8192 tokens.";
 
-/// A chat, and a request whose tool gave `lines` lines; Pi would keep all from the call on.
+/// A chat, and a request whose tool returned `lines` lines; Pi would keep everything from the call on.
 async fn after(
     lines: usize,
     turns: usize,
@@ -32,7 +33,7 @@ async fn after(
 }
 
 #[tokio::test]
-async fn what_is_too_large_to_stay_leaves_and_the_block_tells_what_was_asked() {
+async fn a_tail_too_large_to_stay_is_compacted_and_the_block_has_the_request() {
     for model in [ScriptedModel::helpful(), ScriptedModel::failing()] {
         for turns in [0, 30] {
             let (session, compaction) = after(3_000, turns, &model, WORDS).await;
@@ -47,19 +48,19 @@ async fn what_is_too_large_to_stay_leaves_and_the_block_tells_what_was_asked() {
 }
 
 #[tokio::test]
-async fn what_fits_stays_as_pi_would_keep_it() {
+async fn a_tail_that_fits_stays_as_in_pi() {
     let (session, compaction) = after(100, 30, &ScriptedModel::helpful(), WORDS).await;
     let call = format!("e{}", session.entries.len() - 1);
     assert_eq!(compaction.first_kept_entry_id, Some(call));
     let (_, unnamed) = after(3_000, 400, &ScriptedModel::helpful(), "413 request_too_large").await;
-    assert!(unnamed.first_kept_entry_id.is_some(), "of what was sent more than half fits");
+    assert!(unnamed.first_kept_entry_id.is_some(), "more than half of the request fits");
 }
 
 proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn whatever_is_too_long_fits_afterwards_and_nothing_is_left_out(
+    fn any_overflow_fits_afterwards_and_nothing_is_left_out(
         lines in 0_usize..3_000, turns in 0_usize..60, limit in 6_000_usize..40_000, answers in any::<bool>()
     ) {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

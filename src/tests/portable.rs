@@ -1,5 +1,5 @@
-//! A project that is exported and taken in on another machine is the same there: every message byte for byte, every entry in its
-//! place, every summary, also those that stand in no session file.
+//! A project that is exported and imported on another machine is the same there: every message byte for byte,
+//! every entry in its place, and every summary, even one that is in no session file.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,11 +19,11 @@ use crate::ingest::import::Home;
 use crate::recall::Scope;
 use crate::store::{Place, Store};
 
-/// What a store holds but for the names of files, which are others on another machine.
+/// A store's content without file names, which differ between machines.
 fn contents(store: &Store) -> BTreeSet<String> {
     let Place::File(path) = store.place() else { panic!("it is in memory") };
     let lines = digest(path).into_iter().filter(|line| !line.starts_with("session: "));
-    // How a summary's text is packed depends on who packed it; that it is the same text is what its hash proves.
+    // A summary may be packed differently; its hash proves that the text is the same.
     let plain = |line: String| match line.starts_with("summary: ") {
         true => line
             .splitn(5, " | ")
@@ -34,7 +34,7 @@ fn contents(store: &Store) -> BTreeSet<String> {
         false => line,
     };
     let lines: BTreeSet<String> = lines.map(plain).collect();
-    // A session in which nothing was said is stored nowhere, however it came to have an entry.
+    // A session without messages is not stored, even if it has an entry.
     let parts = |line: &str| -> Option<(String, bool)> {
         let entry: Vec<&str> = line.strip_prefix("entry: ")?.split(" | ").collect();
         Some(((*entry.first()?).to_owned(), *entry.get(4)? == "Integer(1)"))
@@ -63,7 +63,7 @@ async fn say(store: &Store, scope: &Scope, cwd: &Path, line: &str) -> crate::com
 }
 
 /// The project of `store` on another machine.
-async fn carried_over(store: &Store) -> TestStore {
+async fn imported_elsewhere(store: &Store) -> TestStore {
     let folder = tempfile::tempdir().unwrap();
     let nobody = Scope::at(ConversationId(0), None);
     say(store, &nobody, folder.path(), "export --jsonl --all out").await;
@@ -73,8 +73,8 @@ async fn carried_over(store: &Store) -> TestStore {
     other
 }
 
-/// Is there an edit of something that has no content to be replaced? It changes nothing, so that the store does not keep its words,
-/// which stand in the session's own file alone.
+/// Whether there is an edit of an entry without replaceable content. It changes nothing, so the store does
+/// not keep its text, which is only in the session's file.
 fn edits_nothing(world: &World) -> bool {
     let entries = || world.sittings.iter().flat_map(|sitting| &sitting.entries);
     entries().filter(|entry| entry["replacement"].is_object()).any(|edit| {
@@ -86,16 +86,16 @@ fn edits_nothing(world: &World) -> bool {
 proptest! {
     #![proptest_config(cases(24))]
 
-    /// The sessions' own files are gone here: all there is comes from the store.
+    /// The session files are gone here: everything comes from the store.
     #[test]
-    fn whatever_a_project_went_through_it_is_the_same_elsewhere(events in events(60), knobs in knobs()) {
+    fn any_project_is_the_same_on_another_machine(events in events(60), knobs in knobs()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let mut world = World::new(knobs);
             for (at, event) in events.iter().enumerate() {
                 if let Some(asked) = world.happen(event).await
                     && let Outcome::Compacted { compaction, .. } = asked.run(&world.store, &asked.mood.model()).await
-                    // Of some compactions Pi never heard: their summaries are written ahead of the next one.
+                    // Pi does not learn of some compactions: their summaries are made ahead of the next one.
                     && at % 3 > 0
                 {
                     world.note(&compaction);
@@ -107,14 +107,14 @@ proptest! {
             if edits_nothing(&world) {
                 return;
             }
-            let other = carried_over(&world.store.store).await;
+            let other = imported_elsewhere(&world.store.store).await;
             assert_same(&contents(&world.store.store), &contents(&other.store));
         });
     }
 }
 
 #[tokio::test]
-async fn summaries_that_no_session_file_has_travel_in_a_line_that_pi_passes_over() {
+async fn summaries_without_a_session_file_travel_in_a_line_that_pi_ignores() {
     let asking = Asking::about(&Session::new().chat(6, 20)).await;
     let first = asking.leaf(0..4, "the first four").await;
     let second = asking.leaf(4..8, "the next four").await;
@@ -126,7 +126,7 @@ async fn summaries_that_no_session_file_has_travel_in_a_line_that_pi_passes_over
     let kind = (&last["type"], &last["id"], last["summaries"].as_array().map(Vec::len));
     assert_eq!(kind, (&json!("session"), &json!("one"), Some(3)));
 
-    // One that is not what its id says is left out, and what was condensed from it.
+    // A summary that does not match its id is left out, along with those condensed from it.
     std::fs::write(folder.path().join("out.jsonl"), text.replace("the next four", "the next fore")).unwrap();
     let other = TestStore::new();
     let nobody = Scope::at(ConversationId(0), None);
@@ -134,5 +134,8 @@ async fn summaries_that_no_session_file_has_travel_in_a_line_that_pi_passes_over
     assert_eq!(answer.text, "1 session: 12 messages new, 0 known already");
     let kept = contents(&other.store).iter().filter(|line| line.starts_with("summary: ")).count();
     assert_eq!(kept, 1);
-    assert_same(&contents(&asking.store.store), &contents(&carried_over(&asking.store.store).await.store));
+    assert_same(
+        &contents(&asking.store.store),
+        &contents(&imported_elsewhere(&asking.store.store).await.store),
+    );
 }

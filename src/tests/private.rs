@@ -1,4 +1,4 @@
-//! What the person kept from the model leaves through none of its tools, whatever is asked.
+//! No tool shows what the user kept from the model, whatever the arguments.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::asking::Asking;
 use super::support::Session;
 use crate::ids::Hash;
 
-/// Stands in every private message, and nowhere else.
+/// In every private message, and nowhere else.
 const SECRET: &str = "zebra";
 
 fn private(command: &str) -> Value {
@@ -16,7 +16,7 @@ fn private(command: &str) -> Value {
     })
 }
 
-/// A session with something private at both ends of each branch and between all others, next to a fork of it.
+/// A session with private messages at both ends of each branch and between all others, and a fork of it.
 async fn with_secrets() -> (Asking, Vec<String>) {
     let session = Session::new()
         .message(private("cat"))
@@ -32,7 +32,7 @@ async fn with_secrets() -> (Asking, Vec<String>) {
         .message(private("cp"))
         .user("What now?");
     let fork = session.clone().message(private("ls")).user("in the fork");
-    let asking = Asking::about(&session).await.beside("fork", &fork).await;
+    let asking = Asking::about(&session).await.with_session("fork", &fork).await;
     let leaf = asking.leaf(0..3, "Notes\nwere read.").await;
     asking.condensed(1, &[leaf], "All about notes").await;
     let ids = asking.store.store.read(|view| {
@@ -58,7 +58,7 @@ async fn with_secrets() -> (Asking, Vec<String>) {
     (asking, ids.iter().map(Hash::message_handle).collect())
 }
 
-/// Every parameter with each of its values, one after the other and in pairs.
+/// Every parameter with each of its values, one at a time and in pairs.
 fn calls(base: &[Value], parameters: &[(&str, Value)]) -> Vec<Value> {
     let mut calls = base.to_vec();
     for (at, (name, value)) in parameters.iter().enumerate() {
@@ -77,7 +77,7 @@ fn calls(base: &[Value], parameters: &[(&str, Value)]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn nothing_private_is_found() {
+async fn private_messages_are_not_found() {
     let (asking, private) = with_secrets().await;
     let queries = [SECRET, "zebra.env", "notes env", "NOTES", ".", "(?s).*", "cat zebra"];
     let base: Vec<Value> = queries.iter().map(|query| json!({"query": query})).collect();
@@ -102,18 +102,18 @@ async fn nothing_private_is_found() {
     let mut hits = 0;
     for arguments in calls(&base, &parameters) {
         let answer = said(&asking, "lcm_grep", &arguments).await;
-        // What was asked for is repeated where nothing is found.
+        // An empty answer repeats the query.
         let answer = answer.replace(&format!("`{}`", arguments["query"].as_str().unwrap()), "");
         let answer = answer.replace("about zebra.env", "");
         assert!(!answer.to_lowercase().replace('«', "").contains(SECRET), "{arguments}: {answer}");
         assert!(private.iter().all(|id| !answer.contains(id)), "{arguments}: {answer}");
         hits += usize::from(answer.contains("«"));
     }
-    assert!(hits > 100, "what is not private is found: {hits}");
+    assert!(hits > 100, "other messages are found: {hits}");
 }
 
 #[tokio::test]
-async fn nothing_private_is_shown_or_named() {
+async fn private_messages_are_never_shown_or_named() {
     let (asking, private) = with_secrets().await;
     let mut ids: Vec<String> = Vec::new();
     for position in 0..5 {
@@ -159,7 +159,7 @@ async fn nothing_private_is_shown_or_named() {
     }
 }
 
-/// What a tool says, be it an answer or a refusal.
+/// The answer or refusal of a tool.
 async fn said(asking: &Asking, tool: &str, arguments: &Value) -> String {
     match asking.blocks(tool, arguments.clone()).await {
         Ok(blocks) => format!("{blocks:?}"),

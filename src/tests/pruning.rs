@@ -1,4 +1,5 @@
-//! Stubs: how they read, what stays, and that a compaction tells of what was pruned as if it had not been.
+//! Stubs: their text, what stays, and that a compaction covers pruned messages as if they had not been
+//! pruned.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::dag::{Visible, visible};
 use crate::pruning::{Draft, stubs};
 use crate::tokens;
 
-/// The stubs of the messages of a session that stand at `places`.
+/// The stubs for the messages at `places` in a session.
 async fn drafts(session: &Session, places: &[usize]) -> (Vec<Draft>, usize) {
     let store = TestStore::new();
     let conversation = store.ingest("s1", session).await;
@@ -21,7 +22,7 @@ async fn drafts(session: &Session, places: &[usize]) -> (Vec<Draft>, usize) {
 }
 
 #[tokio::test]
-async fn a_stub_tells_what_stood_there_and_how_it_comes_back() {
+async fn a_stub_describes_the_message_and_how_to_get_it_back() {
     let error =
         "error[E0308]: mismatched types\n\n  --> src/lib.rs:1\n  note\n".to_owned() + &"more\n".repeat(1_000);
     let session = Session::new().user("Fix the build").tool("bash", json!({"command": "cargo test"}), &error);
@@ -51,7 +52,7 @@ async fn a_stub_tells_what_stood_there_and_how_it_comes_back() {
 }
 
 #[tokio::test]
-async fn notes_and_what_others_edit_and_what_is_short_stay() {
+async fn notes_others_edits_and_short_messages_stay() {
     let bulky = "line\n".repeat(400);
     let session = Session::new()
         .user("Keep this")
@@ -74,7 +75,7 @@ fn hidden(target: &str) -> Value {
     json!({"targetId": target, "replacement": null})
 }
 
-/// The ids of what is seen, with the tokens shown in place of what was pruned.
+/// The ids of the visible messages, with the tokens of what was pruned.
 async fn seen(store: &TestStore, session: &Session) -> Vec<(String, Option<usize>)> {
     let conversation = store.ingest("s1", session).await;
     let leaf = session.leaf().to_owned();
@@ -83,10 +84,11 @@ async fn seen(store: &TestStore, session: &Session) -> Vec<(String, Option<usize
 }
 
 #[tokio::test]
-async fn stubs_of_ours_are_known_by_the_session_alone_and_hide_nothing_from_the_store() {
+async fn our_stubs_are_recognized_from_the_session_and_hide_nothing_from_the_store() {
     let store = TestStore::new();
     let session = Session::new().chat(3, 20);
-    // The first turn goes as a whole; the edit below it is somebody else's, though it looks the same.
+    // The first turn is pruned as a whole; the edit below it is another extension's, though it looks the
+    // same.
     let session = session
         .entry("context_edit", stub("e1", 1))
         .entry("context_edit", hidden("e2"))
@@ -103,7 +105,7 @@ async fn stubs_of_ours_are_known_by_the_session_alone_and_hide_nothing_from_the_
     assert_eq!(theirs[2]["content"], "theirs");
 }
 
-/// The block, what was asked of the model for it, and the first entry that stays.
+/// The block, the prompts for it, and the first entry that stays.
 async fn block(session: &Session, leaf: &str, kept: &str) -> (String, Vec<String>, String) {
     let store = TestStore::new();
     let conversation = store.ingest("s1", session).await;
@@ -118,7 +120,7 @@ async fn block(session: &Session, leaf: &str, kept: &str) -> (String, Vec<String
 }
 
 #[tokio::test]
-async fn a_compaction_tells_of_what_was_pruned_as_if_it_had_not_been() {
+async fn a_compaction_covers_pruned_messages_as_if_they_had_not_been() {
     let whole = (0..12).fold(Session::new(), |session, turn| {
         let session = session.user(&format!("question {turn}"));
         session
@@ -139,7 +141,7 @@ async fn a_compaction_tells_of_what_was_pruned_as_if_it_had_not_been() {
         .entry("context_edit", hidden("e34"));
     let expected = block(&whole, &leaf, "e37").await;
     assert_eq!(block(&pruned, pruned.leaf(), "e37").await, expected);
-    // Pi begins the tail with what nobody sees any more; the turn's stub stands above, so it goes with that.
+    // Pi begins the tail with hidden messages; the turn's stub is before it, so they are compacted too.
     assert_eq!(block(&pruned, pruned.leaf(), "e34").await, expected);
     assert_eq!(expected.2, "e37");
 }

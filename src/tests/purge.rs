@@ -1,4 +1,4 @@
-//! Purging: what was said is nowhere in the files any more, can't be guessed from what is left, and nothing brings it back.
+//! Purging: the text is gone from the files, can't be confirmed by a guess, and nothing brings it back.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,11 +18,13 @@ use crate::ingest::Handover;
 use crate::model::parse_batch;
 use crate::store::{Purge, PurgePlan, Store};
 
-/// What must be nowhere afterwards. The index cuts off what a word has in common with its neighbor, so its end counts.
+/// The text that must be gone. The index omits a prefix that a word shares with its neighbor, so the end of
+/// the word counts.
 const SECRET: &str = "quokka7741";
 const TAIL: &[u8] = b"okka7741";
 
-/// A store in a folder with the file of its one session, in which a secret was told, summarized and condensed.
+/// A store in a folder with the file of its one session, in which a secret was said, summarized and
+/// condensed.
 struct SecretStore {
     dir: tempfile::TempDir,
     store: Store,
@@ -72,9 +74,9 @@ impl SecretStore {
         work.await.unwrap();
     }
 
-    /// Compacts all of it, as Pi would write it down; gives the block too.
+    /// Compacts everything, and appends the compaction as Pi would. Returns the block too.
     async fn compact(mut self, model: &std::sync::Arc<ScriptedModel>) -> (Self, String, Value) {
-        let test_store = TestStore::beside(self.store.clone());
+        let test_store = TestStore::of(self.store.clone());
         let leaf = self.session.leaf().to_owned();
         let compact = Compact::new(&test_store, self.conversation, &leaf, &leaf);
         let compaction = compacted(compact.run(model).await);
@@ -100,7 +102,7 @@ impl SecretStore {
         read.await.unwrap()
     }
 
-    /// What one of our tools answers.
+    /// A tool's answer.
     async fn tool(&self, name: &str, arguments: Value) -> String {
         let (arguments, cancel) = (arguments.to_string(), Default::default());
         let answer = crate::tools::call(&self.store, &self.scope(), name, &arguments, None, &cancel).await;
@@ -135,7 +137,8 @@ impl SecretStore {
         doctor(&self.store, "doctor").await
     }
 
-    /// The secret is nowhere: not as bytes of the files, not in a row once it is unpacked, not among the words of an index.
+    /// Asserts that the secret is gone: from the bytes of the files, the unpacked rows and the words of the
+    /// indexes.
     async fn assert_gone(&self) {
         for ending in ["", "-wal", "-shm"] {
             let bytes = fs::read(format!("{}{ending}", self.database().display())).unwrap_or_default();
@@ -147,7 +150,7 @@ impl SecretStore {
     }
 }
 
-/// A model that says what it was told, as far as it is short enough.
+/// A model that repeats its prompt, up to a length.
 fn echoing() -> std::sync::Arc<ScriptedModel> {
     ScriptedModel::new(|request| {
         let said = if request.prompt.contains(SECRET) { SECRET } else { "nothing new" };
@@ -164,7 +167,7 @@ async fn doctor(store: &Store, line: &str) -> String {
     super::asking::ask(store, &scope, line).await.unwrap().text
 }
 
-/// Every text that is stored, unpacked.
+/// Every stored text, unpacked.
 async fn everything(store: &Store) -> String {
     let read = store.read(|view| {
         let mut all = String::new();
@@ -196,7 +199,7 @@ fn words(database: &Path) -> Vec<String> {
     words
 }
 
-/// Every row that says what is stored, but for names of rows that nothing hangs from.
+/// Every row with content, but for unreferenced names.
 async fn digest(store: &Store) -> BTreeSet<String> {
     let read = store.read(|view| {
         let mut rows = BTreeSet::new();
@@ -214,7 +217,7 @@ async fn digest(store: &Store) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn what_was_purged_is_nowhere_in_the_files_any_more() {
+async fn a_purged_message_is_gone_from_the_files() {
     let told = SecretStore::new().await;
     let before = told.ask::<i64>("SELECT count(*) FROM summaries");
     assert!(everything(&told.store).await.matches(SECRET).count() > 3);
@@ -224,7 +227,7 @@ async fn what_was_purged_is_nowhere_in_the_files_any_more() {
     assert!(plan.summaries.len() > 2, "{plan:?}");
     let left = told.ask::<i64>("SELECT count(*) FROM summaries");
     assert_eq!(before - left, i64::try_from(plan.summaries.len()).unwrap());
-    assert!(left > 0, "those of other messages stay");
+    assert!(left > 0, "summaries of other messages stay");
     told.assert_gone().await;
     let report = told.doctor().await;
     assert!(report.ends_with("Everything is in order.") && report.contains(", 1 of them purged"), "{report}");
@@ -232,9 +235,9 @@ async fn what_was_purged_is_nowhere_in_the_files_any_more() {
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }
 
-/// Whoever has the file and knows all but the secret, and guesses that, finds nothing in the file that says so.
+/// Someone who has the file and guesses the secret finds nothing in it that confirms the guess.
 #[tokio::test]
-async fn nothing_that_is_left_confirms_a_guess() {
+async fn nothing_left_confirms_a_guess() {
     let told = SecretStore::new().await;
     let identities = |told: &SecretStore| -> BTreeSet<Hash> {
         let connection = Connection::open(told.database()).unwrap();
@@ -265,7 +268,7 @@ async fn nothing_that_is_left_confirms_a_guess() {
     told.purge("e14").await;
     let after = identities(&told);
     assert!(follows.iter().all(|hash| !after.contains(hash)));
-    // Of everything below and of all summaries there nothing is called as it was.
+    // Everything below it, and all summaries there, have new ids.
     let above = told.store.read(|view| {
         Ok(view
             .messages()
@@ -289,25 +292,25 @@ async fn nothing_that_is_left_confirms_a_guess() {
     let summaries = summaries.await.unwrap();
     assert!(same.iter().all(|hash| above.contains(hash) || summaries.contains(hash)));
     assert!(above.is_subset(&same));
-    // Those that are called as before stand for what came before.
+    // Summaries with their old ids cover only messages before it.
     let last = told.ask::<i64>("SELECT id FROM messages WHERE kind = 4");
     let kept = told.ask::<i64>(&format!("SELECT count(*) FROM summaries WHERE last_message < {last}"));
     assert_eq!(same.intersection(&summaries).count(), usize::try_from(kept).unwrap());
 }
 
 #[tokio::test]
-async fn nothing_brings_it_back() {
+async fn nothing_brings_a_purged_message_back() {
     let told = SecretStore::new().await;
     told.purge("e14").await;
     let before = digest(&told.store).await;
 
-    // The session itself, handed over again as a whole.
+    // The session itself, handed over again completely.
     told.ingest("one", &told.session).await;
     assert_eq!(digest(&told.store).await, before);
-    // The doctor has the session's file, with all its summaries.
+    // The doctor has the session's file with all its summaries.
     assert!(doctor(&told.store, "doctor --fix").await.ends_with("There is nothing to repair."));
     assert_eq!(digest(&told.store).await, before);
-    // With a lost summary, the file is folded in again.
+    // With a lost summary, the file is folded again.
     Connection::open(told.database())
         .unwrap()
         .execute("UPDATE summaries SET depth = 3 WHERE id = (SELECT min(id) FROM summaries)", [])
@@ -331,13 +334,13 @@ async fn nothing_brings_it_back() {
     );
     let report = told.doctor().await;
     assert!(report.ends_with("Everything is in order."), "{report}");
-    // All that came after is shared, under its new identity.
+    // Everything after it is shared, under its new identity.
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM messages WHERE height = 14 AND kind <> 3"), 1);
 }
 
-/// The row of a summary that went may be another's when its facts have been looked up.
+/// The row of a removed summary may belong to another one when its facts are ready.
 #[tokio::test]
-async fn the_facts_of_a_summary_that_went_are_not_noted_of_another() {
+async fn the_facts_of_a_removed_summary_are_not_stored_for_another() {
     let told = SecretStore::new().await;
     let first = crate::ids::SummaryId(told.ask("SELECT min(id) FROM summaries WHERE depth = 0"));
     let gone = told.store.read(move |view| Ok(view.summaries().summary(first)?.hash)).await.unwrap();
@@ -356,7 +359,7 @@ async fn the_facts_of_a_summary_that_went_are_not_noted_of_another() {
 }
 
 #[tokio::test]
-async fn an_old_database_with_what_a_purge_left_is_taken_over_as_it_is() {
+async fn a_purged_database_is_adopted_as_it_is() {
     let told = SecretStore::new().await;
     told.purge("e14").await;
     told.store.close().await;
@@ -395,7 +398,7 @@ async fn import(store: &Store, path: &Path) {
 }
 
 #[tokio::test]
-async fn work_goes_on_around_it() {
+async fn a_session_continues_after_a_purge() {
     let mut told = SecretStore::new().await;
     told.purge("e14").await;
     // A late edit of it, one of its neighbor, a branch right below it, and a fork of that.
@@ -430,7 +433,7 @@ async fn work_goes_on_around_it() {
 }
 
 #[tokio::test]
-async fn what_was_being_summarized_meanwhile_is_not_stored() {
+async fn a_summary_made_during_a_purge_is_not_stored() {
     let told = SecretStore::new().await;
     let rows = told.store.read(|view| {
         let branch = view.messages().branch(ConversationId(1), "e15")?;
@@ -458,9 +461,9 @@ async fn what_was_being_summarized_meanwhile_is_not_stored() {
     assert!(stored.unwrap_err().to_string().contains("has been purged meanwhile"));
 }
 
-/// Who was at work during a purge knows nothing of it, and goes on with hashes of what was said.
+/// A process that was working during a purge does not know of it, and continues with old hashes.
 #[tokio::test]
-async fn what_is_claimed_afterwards_does_not_stay() {
+async fn claims_made_after_a_purge_are_removed() {
     let told = SecretStore::new().await;
     let claim = |span: &'static [u8]| {
         let ended = crate::text::now() - 1;
@@ -482,7 +485,7 @@ async fn what_is_claimed_afterwards_does_not_stay() {
 }
 
 #[tokio::test]
-async fn a_session_and_a_time_are_purged_as_a_whole() {
+async fn a_session_and_a_period_are_purged_completely() {
     let told = SecretStore::new().await;
     let other = Session::new().chat(4, 20).user(&format!("{SECRET} here too")).assistant("so it is");
     told.ingest("two", &other).await;
@@ -511,7 +514,7 @@ impl SecretStore {
 }
 
 #[tokio::test]
-async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
+async fn a_reader_delays_the_log_cleanup_until_the_next_start() {
     let told = SecretStore::new().await;
     let reader = Connection::open(told.database()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
@@ -521,7 +524,7 @@ async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
     let pending = told.ask::<String>("SELECT value FROM _metadata WHERE key = 'purge_pending'");
     assert!(pending.starts_with("log:"), "{pending}");
     told.store.close().await;
-    // Whoever reads still sees what there was.
+    // The reader still sees the old state.
     assert!(
         reader
             .query_row("SELECT count(*) FROM messages WHERE kind = 4", [], |row| row.get::<_, i64>(0))
@@ -537,9 +540,9 @@ async fn a_reader_elsewhere_holds_the_log_up_and_the_next_start_puts_it_away() {
     assert_eq!(told.ask::<i64>("SELECT count(*) FROM _metadata WHERE key = 'purge_pending'"), 0);
 }
 
-/// Two entries of one id, as a damaged file may have them: the second is stored beside the first, under a name with a hash.
+/// Two entries with one id, as in a damaged file: the second is stored under a name with a hash.
 #[tokio::test]
-async fn the_second_of_two_entries_of_one_id_is_purged_with_its_name() {
+async fn the_second_entry_with_a_repeated_id_is_purged_with_its_name() {
     let told = SecretStore::new().await;
     let mut twice = Session::new().chat(2, 5);
     let mut second = twice.entries[3].clone();
@@ -565,7 +568,7 @@ async fn the_second_of_two_entries_of_one_id_is_purged_with_its_name() {
 }
 
 #[tokio::test]
-async fn the_command_asks_first_and_tells_where_it_still_stands() {
+async fn the_command_asks_first_and_lists_other_copies() {
     let told = SecretStore::new().await;
     let backup = ask(&told, "backup").await.text;
     let copy = told.dir.path().read_dir().unwrap().flatten().map(|file| file.path());
@@ -619,9 +622,9 @@ async fn the_command_asks_first_and_tells_where_it_still_stands() {
     assert_eq!(refused(&told, "purge e14").await, refused(&told, "purge e14 --yes").await);
 }
 
-/// Whoever looks for it before purging it has it in the answers of the tools, and those are in no index.
+/// If the user searches for it before purging it, it is in the tools' answers, which are not indexed.
 #[tokio::test]
-async fn answers_of_the_tools_that_tell_of_it_go_along() {
+async fn tool_answers_that_mention_it_are_purged_too() {
     let mut told = SecretStore::new().await;
     let (above, name, below) = (told.name("e12").await, told.name("e14").await, told.name("e15").await);
     let grep = told.tool("lcm_grep", json!({"query": "phrase"})).await;
@@ -635,7 +638,7 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
         told.session = told.session.tool(tool, json!({}), answer);
     }
     told.ingest("one", &told.session).await;
-    // One that tells of an answer that goes, and one of a message that stays and is called otherwise.
+    // One that quotes an answer that is removed, and one of a message that stays and gets a new id.
     let echo = told.name(told.session.entries.iter().rev().nth(4).unwrap()["id"].as_str().unwrap()).await;
     for text in [format!("{echo} · toolResult"), format!("{below} · assistant: I shall")] {
         told.session = told.session.tool("lcm_describe", json!({}), &text);
@@ -656,7 +659,7 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
     assert_eq!(done.answer["still"]["oldIds"], json!(naming));
     told.ingest("one", &told.session).await;
     told.assert_gone().await;
-    // Those that stay can be purged in their turn.
+    // Those that stay can be purged too.
     ask(&told, &format!("purge {} --yes", naming[0])).await;
     assert!(!everything(&told.store).await.contains(&below));
     let report = told.doctor().await;
@@ -664,7 +667,7 @@ async fn answers_of_the_tools_that_tell_of_it_go_along() {
 }
 
 #[tokio::test]
-async fn the_account_of_a_left_branch_goes_with_the_summaries_it_carries() {
+async fn a_branch_summary_is_purged_with_the_summaries_it_carries() {
     let mut told = SecretStore::new().await;
     let carries =
         |entry: &&Value| entry["type"] == "compaction" && entry["details"].to_string().contains(SECRET);
@@ -682,9 +685,9 @@ async fn the_account_of_a_left_branch_goes_with_the_summaries_it_carries() {
     assert!(report.ends_with("Everything is in order."), "{report}");
 }
 
-/// It carries none of what was removed, but the hash of a summary of what came after.
+/// It carries none of the removed summaries, but the hash of a summary of what came after.
 #[tokio::test]
-async fn the_account_of_a_left_branch_that_keeps_old_hashes_is_named() {
+async fn a_branch_summary_with_old_hashes_is_named() {
     let mut told = SecretStore::new().await;
     let later = "SELECT lower(hex(hash)) FROM summaries
                   WHERE depth = 0 ORDER BY first_message DESC LIMIT 1";
@@ -701,7 +704,7 @@ async fn the_account_of_a_left_branch_that_keeps_old_hashes_is_named() {
 }
 
 #[tokio::test]
-async fn what_may_still_tell_of_it_is_called_as_it_is_afterwards() {
+async fn the_remaining_mentions_are_listed_by_their_new_ids() {
     let mut told = SecretStore::new().await;
     let fields = json!({"fromId": "e3", "summary": "Elsewhere."});
     told.session = told.session.entry("branch_summary", fields);
@@ -716,7 +719,7 @@ async fn what_may_still_tell_of_it_is_called_as_it_is_afterwards() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_purged_is_said_in_a_sentence() {
+async fn a_refused_purge_is_explained_in_one_sentence() {
     let told = SecretStore::new().await;
     for session in ["oneself-a", "oneself-b"] {
         told.ingest(session, &Session::new().chat(1, 3)).await;
@@ -760,10 +763,10 @@ impl SecretStore {
 proptest! {
     #![proptest_config(cases(12))]
 
-    /// Whatever a project went through: any messages purged, everything handed over again, also as forks, changes nothing, and
-    /// what the purged ones said is nowhere.
+    /// In any project: after purging any messages, handing everything over again, even as forks, changes
+    /// nothing, and the purged text is gone.
     #[test]
-    fn whatever_is_purged_stays_away(
+    fn any_purged_message_stays_purged(
         events in events(60), knobs in knobs(), picks in prop::collection::vec(any::<prop::sample::Index>(), 1..5),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -806,7 +809,7 @@ async fn purge_and_try(world: &World, picks: &[prop::sample::Index]) {
         gone.extend(marks(&json));
         store.write(move |batch| batch.upkeep().purge(Purge::Message(id))).await.unwrap();
     }
-    // What others repeat is theirs: in this world nobody does but summaries.
+    // Repeated text belongs to others: in this world only summaries repeat it.
     assert!(marks(&everything(store).await).is_disjoint(&gone), "{gone:?}");
     let report = doctor(store, "doctor").await;
     assert!(report.ends_with("Everything is in order."), "{report}");

@@ -1,4 +1,4 @@
-//! A purge in another process while a compaction is under way: the block is made all the same, and nothing of it gets in.
+//! A purge in another process during a compaction: the block is still made, without the purged text.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,14 +14,14 @@ use tokio_util::sync::CancellationToken;
 const SECRET: &str = "quokka7741";
 
 /// A project's folder, its store, and a session with a secret in the entry `e7`.
-async fn told() -> (tempfile::TempDir, TestStore, Session) {
+async fn with_secret() -> (tempfile::TempDir, TestStore, Session) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(Some(dir.path()), "project", "/project").unwrap();
     let session = Session::new().chat(3, 60).user(&format!("the pass phrase is {SECRET}")).chat(20, 60);
-    (dir, TestStore::beside(store), session)
+    (dir, TestStore::of(store), session)
 }
 
-/// What another process does: it has the file open for itself.
+/// Purges as another process does, with its own connection.
 fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
     let (dir, entry) = (dir.to_owned(), entry.to_owned());
     let elsewhere = std::thread::spawn(move || {
@@ -45,8 +45,8 @@ fn purge_elsewhere(dir: &std::path::Path, entry: &str) {
     elsewhere.join().unwrap();
 }
 
-/// A model that repeats the secret where it is told of it. When it is asked for the `at`th time, something is purged: the entry
-/// `e7`, then those after it, `purges` times.
+/// A model that repeats the secret when a prompt has it. Call number `at` purges the entry `e7`, and the
+/// following calls the entries after it, `purges` times in all.
 fn purging(dir: &std::path::Path, at: usize, purges: usize) -> Arc<ScriptedModel> {
     let (dir, asked) = (dir.to_owned(), AtomicUsize::new(0));
     ScriptedModel::new(move |request| {
@@ -74,9 +74,9 @@ async fn summaries_with_secret(store: &TestStore) -> usize {
 }
 
 #[tokio::test]
-async fn a_compaction_goes_round_again_without_what_was_purged() {
+async fn a_compaction_starts_over_without_the_purged_text() {
     for at in [1, 2, 4, 8] {
-        let (dir, store, session) = told().await;
+        let (dir, store, session) = with_secret().await;
         let conversation = store.ingest("one", &session).await;
         let compact = Compact::new(&store, conversation, session.leaf(), "e40")
             .with(|settings, _| settings.leaf_pass_concurrency = 1);
@@ -90,7 +90,7 @@ async fn a_compaction_goes_round_again_without_what_was_purged() {
         let details = serde_json::to_string(&compaction.details).unwrap();
         assert!(!compaction.summary.contains(SECRET) && !details.contains(SECRET), "{at}");
         assert_eq!(summaries_with_secret(&store).await, 0, "{at}");
-        // What was made before was not asked for again, and all calls are told of.
+        // Summaries made before are not requested again, and the usage counts all calls.
         let asked = model.prompts().len();
         assert_eq!(compaction.usage.unwrap()["input"], 10 * asked);
         let fresh = ScriptedModel::helpful();
@@ -100,13 +100,13 @@ async fn a_compaction_goes_round_again_without_what_was_purged() {
 }
 
 #[tokio::test]
-async fn a_summary_that_was_stored_already_is_not_shown_after_the_purge() {
-    let (dir, store, session) = told().await;
+async fn a_stored_summary_is_not_shown_after_the_purge() {
+    let (dir, store, session) = with_secret().await;
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), "e20");
     let first = compacted(compact.run(&purging(dir.path(), usize::MAX / 2, 0)).await);
     assert!(first.summary.contains(SECRET));
-    // Its first call is for what comes after that; the summaries of before are in memory by then.
+    // Its first call is for the messages after that; the earlier summaries are in memory by then.
     let compact = Compact::new(&store, conversation, session.leaf(), "e40");
     let compaction = compacted(compact.run(&purging(dir.path(), 1, 1)).await);
     assert!(compaction.summary.contains(", none missing, 0 degraded, 1 purged\n"), "{}", compaction.summary);
@@ -114,8 +114,8 @@ async fn a_summary_that_was_stored_already_is_not_shown_after_the_purge() {
 }
 
 #[tokio::test]
-async fn whoever_purges_all_the_time_stops_nobody() {
-    let (dir, store, session) = told().await;
+async fn constant_purging_does_not_stop_a_compaction() {
+    let (dir, store, session) = with_secret().await;
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), "e40")
         .with(|settings, _| settings.leaf_pass_concurrency = 1);
@@ -125,8 +125,8 @@ async fn whoever_purges_all_the_time_stops_nobody() {
 }
 
 #[tokio::test]
-async fn the_account_of_a_left_branch_goes_round_again_too() {
-    let (dir, store, session) = told().await;
+async fn a_branch_summary_starts_over_too() {
+    let (dir, store, session) = with_secret().await;
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), "e40");
     let left = LeftBranch {

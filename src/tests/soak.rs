@@ -1,4 +1,4 @@
-//! Many compactions of one session that grows: how deep the DAG becomes, and what each compaction asks of a model.
+//! Many compactions of a growing session: the depth of the DAG, and the model calls of each compaction.
 
 use serde_json::json;
 
@@ -6,19 +6,20 @@ use super::extent::share;
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::tokens;
 
-/// Compactions in `npm run test:all`, and at least.
+/// Compactions in `npm run test:all`, and the minimum.
 const COMPACTIONS: u32 = 150;
 const AT_LEAST: u32 = 45;
 /// Turns between two of them: about three leaf chunks.
 const TURNS: usize = 7;
 
-/// Depth grows as the logarithm of the leaves; were it by the number of compactions, this would be far too little.
+/// Depth grows with the logarithm of the leaves; if it grew with the number of compactions, it would exceed
+/// this limit by far.
 fn deepest(leaves: usize) -> u32 {
     leaves.next_power_of_two().trailing_zeros() / 2 + 2
 }
 
 #[tokio::test]
-async fn a_session_that_is_compacted_again_and_again_stays_cheap_and_its_dag_shallow() {
+async fn repeated_compactions_stay_cheap_and_the_dag_shallow() {
     let compactions = share(COMPACTIONS).max(AT_LEAST) as usize;
     let store = TestStore::new();
     let mut session = Session::new().chat(TURNS, 30);
@@ -38,7 +39,7 @@ async fn a_session_that_is_compacted_again_and_again_stays_cheap_and_its_dag_sha
         leaves += compaction.details.summaries.iter().filter(|summary| summary.depth == 0).count();
         depth = compaction.details.summaries.iter().map(|summary| summary.depth).fold(depth, u32::max);
         assert!(depth <= deepest(leaves), "depth {depth} of {leaves} leaves in round {round}");
-        // What is carried is what is new, however much there is.
+        // An entry carries only new summaries, however many exist.
         assert!(compaction.details.summaries.len() <= 24, "{}", compaction.details.summaries.len());
         calls.push(model.prompts().len());
         let fields = json!({"summary": compaction.summary, "details": compaction.details});

@@ -1,11 +1,11 @@
-//! What a block says of where the work stands, whatever the summarizer leaves out.
+//! The state of the work in a block, whatever the summarizer leaves out.
 
 use serde_json::json;
 
 use super::support::{Compact, ScriptedModel, Session, TestStore, compacted};
 use crate::llm::{Reply, Request};
 
-/// A model that says little, and how things stand at the end of a stretch.
+/// A model that writes little and reports `state`.
 fn terse(state: &'static str) -> std::sync::Arc<ScriptedModel> {
     ScriptedModel::new(move |Request { .. }| {
         let text = format!("Some work\nThings were done.\n{state}\nExpand for details about: all");
@@ -18,8 +18,8 @@ fn section<'a>(block: &'a str, heading: &str) -> Option<&'a str> {
     Some(rest.split("\n\n###").next().unwrap_or(rest).trim_end())
 }
 
-/// A turn under way: one request and many calls.
-fn in_midst_of_a_turn() -> Session {
+/// A running turn: one request and many calls.
+fn within_a_turn() -> Session {
     let mut session = Session::new()
         .user("Use tabs in this project.")
         .chat(12, 40)
@@ -35,8 +35,8 @@ fn in_midst_of_a_turn() -> Session {
 }
 
 #[tokio::test]
-async fn the_request_under_way_stands_word_for_word_first_in_the_block_when_pi_cuts_inside_its_turn() {
-    let session = in_midst_of_a_turn();
+async fn when_pi_cuts_inside_a_turn_its_request_comes_first_in_the_block() {
+    let session = within_a_turn();
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     let compact = Compact::new(&store, conversation, session.leaf(), session.leaf());
@@ -47,14 +47,14 @@ async fn the_request_under_way_stands_word_for_word_first_in_the_block_when_pi_c
                  Goal: a new importer\nIn progress: reading the parts\nNot recorded: blocked, next\n";
     assert!(standing.starts_with("Request under way (m-") && standing.contains(first), "{block}");
     assert!(block.find("### Where It Stands") < block.find("### Constraints"), "{block}");
-    // It is said once, and not with the text of each summary.
+    // It is there once, not in the text of each summary.
     assert_eq!(block.matches("a new importer").count(), 1, "{block}");
     assert!(block.contains("Things were done."), "{block}");
 }
 
 #[tokio::test]
-async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so() {
-    let session = in_midst_of_a_turn().assistant("Done.").user("tail");
+async fn rules_do_not_depend_on_the_summarizer_and_replaced_ones_are_marked() {
+    let session = within_a_turn().assistant("Done.").user("tail");
     let store = TestStore::new();
     let conversation = store.ingest("one", &session).await;
     for (model, reads_answers) in [(ScriptedModel::failing(), false), (terse(""), true)] {
@@ -71,13 +71,13 @@ async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so
             section(&block, "Earlier Requests").unwrap().contains(": \"From now on use spaces"),
             "{block}"
         );
-        // In an outline of many messages there is no room for what the agent said.
+        // An outline of many messages has no room for the agent's words.
         let decisions = section(&block, "Decisions").unwrap_or_default();
         assert!(
             !reads_answers || decisions.contains("- \"We keep the lexer because it is fast.\""),
             "{block}"
         );
-        // The request of the turn before the tail is neither under way nor earlier.
+        // The request of the turn before the tail is neither current nor earlier.
         assert!(
             section(&block, "Earlier Requests").unwrap().contains("Rewrite the importer. It must skip"),
             "{block}"
@@ -86,7 +86,7 @@ async fn rules_do_not_depend_on_the_summarizer_and_one_that_was_replaced_says_so
 }
 
 #[tokio::test]
-async fn a_task_that_was_reported_as_done_is_not_open_however_often_the_summarizer_quotes_it() {
+async fn a_task_reported_as_done_is_not_open_even_if_it_is_quoted() {
     let [done, open] =
         ["the mailer queue needs a page about retries.", "the importer needs a page about dates."];
     let session = Session::new()
@@ -106,7 +106,7 @@ async fn a_task_that_was_reported_as_done_is_not_open_however_often_the_summariz
 }
 
 #[tokio::test]
-async fn only_what_succeeded_counts_and_checks_have_their_last_outcome() {
+async fn only_successful_calls_count_and_checks_have_their_last_outcome() {
     let failed = |session: Session, name: &str, arguments: serde_json::Value, output: &str| {
         let call = json!([{"type": "toolCall", "id": "bad", "name": name, "arguments": arguments}]);
         session.message(json!({"role": "assistant", "content": call, "stopReason": "toolUse"})).message(
@@ -145,7 +145,7 @@ async fn only_what_succeeded_counts_and_checks_have_their_last_outcome() {
 }
 
 #[tokio::test]
-async fn an_extract_says_something_however_small_its_chunk_is() {
+async fn an_extract_of_a_tiny_chunk_still_has_content() {
     let mut session = Session::new();
     for n in 0..30 {
         session = session.tool(
@@ -167,8 +167,7 @@ async fn an_extract_says_something_however_small_its_chunk_is() {
 }
 
 #[tokio::test]
-async fn a_request_is_what_the_user_said_since_the_last_answer_and_what_follows_it_does_not_hide_that_it_was_answered()
- {
+async fn a_request_is_everything_since_the_last_answer_and_an_answered_one_stays_answered() {
     let session = Session::new().chat(12, 30).user("Migrate the tables.\n# keep this line");
     let session =
         session.tool("bash", json!({"command": "ls"}), "tables").user("btw the host is called bluebird");
@@ -191,7 +190,7 @@ async fn a_request_is_what_the_user_said_since_the_last_answer_and_what_follows_
 }
 
 #[tokio::test]
-async fn files_name_the_messages_that_touched_them_also_below_condensed_summaries() {
+async fn files_name_the_messages_that_touched_them_even_below_condensed_summaries() {
     let mut session = Session::new();
     for n in 0..60 {
         session = session.chat(2, 30).tool(

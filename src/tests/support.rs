@@ -1,4 +1,4 @@
-//! What the tests are built with: sessions made entry by entry, and a store of their own.
+//! Builds sessions entry by entry, and temporary stores.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,7 +24,7 @@ use crate::pruning::Live;
 use crate::recall::Scope;
 use crate::store::Store;
 
-/// A session's tree as Pi would hold it, grown by one entry at a time below the leaf.
+/// A session's tree as Pi holds it. Each entry is added below the leaf.
 #[derive(Clone, Default)]
 pub struct Session {
     pub entries: Vec<Value>,
@@ -47,7 +47,7 @@ impl Session {
         self.leaf.as_deref().unwrap_or_default()
     }
 
-    /// Appends an entry; ids are `e1`, `e2`, … in the order of appending.
+    /// Appends an entry; ids are `e1`, `e2`, … in order.
     pub fn entry(mut self, kind: &str, fields: Value) -> Self {
         self.count += 1;
         let id = format!("e{}", self.count);
@@ -103,12 +103,12 @@ impl Session {
     }
 }
 
-/// A store in a folder that goes with the test.
+/// A store in a temporary folder.
 pub struct TestStore {
     pub store: Store,
-    /// What the sessions remember, each for itself.
+    /// The branch caches of the sessions.
     memories: Mutex<HashMap<ConversationId, Arc<Memory>>>,
-    /// Goes with the store.
+    /// Deletes the folder with the store.
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -119,17 +119,17 @@ impl TestStore {
         Self { store, memories: Mutex::default(), _dir: Some(dir) }
     }
 
-    /// One whose folder is another's.
-    pub fn beside(store: Store) -> Self {
+    /// A store whose folder belongs to another.
+    pub fn of(store: Store) -> Self {
         Self { store, memories: Mutex::default(), _dir: None }
     }
 
-    /// What the session remembers of its branch.
+    /// The session's branch cache.
     pub fn memory(&self, conversation: ConversationId) -> Arc<Memory> {
         Arc::clone(self.memories.lock().unwrap().entry(conversation).or_default())
     }
 
-    /// Folds all entries of a session in.
+    /// Folds all entries of a session.
     pub async fn ingest(&self, session_id: &str, session: &Session) -> ConversationId {
         let (session_id, json) = (session_id.to_owned(), session.json());
         self.store
@@ -162,7 +162,7 @@ impl TestStore {
     }
 }
 
-/// A model that answers as told and remembers what it was asked.
+/// A model with scripted answers that records its prompts.
 pub struct ScriptedModel {
     reply: Box<dyn Fn(&Request) -> Answer + Send + Sync>,
     pub asked: Mutex<Vec<Request>>,
@@ -173,7 +173,7 @@ impl ScriptedModel {
         Arc::new(Self { reply: Box::new(reply), asked: Mutex::default() })
     }
 
-    /// Answers everything with a short summary that is unlike any other.
+    /// Answers everything with a short, unique summary.
     pub fn helpful() -> Arc<Self> {
         let count = AtomicUsize::new(0);
         Self::new(move |_| {
@@ -203,7 +203,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// What a compaction of a test asks for; small chunks, so that short sessions have many.
+/// The request of a compaction; small chunks, so that short sessions have many.
 pub struct Compact<'a> {
     pub store: &'a TestStore,
     pub conversation: ConversationId,
@@ -246,7 +246,7 @@ impl<'a> Compact<'a> {
 }
 
 impl Compact<'_> {
-    /// What a compaction works with here.
+    /// The context of a compaction.
     pub fn work(&self, model: Arc<dyn Model>, cancel: CancellationToken) -> Work<'_> {
         let (store, settings) = (&self.store.store, &self.settings);
         let (conversation, memory) = (self.conversation, self.store.memory(self.conversation));
@@ -267,8 +267,8 @@ pub fn kept(compaction: &Compaction) -> &str {
     compaction.first_kept_entry_id.as_deref().unwrap_or_default()
 }
 
-/// Answers `/lcm <line>`, asked from `scope` in the project `home`, on a screen of `columns` if there is one. Pi's sessions lie in
-/// `sessions`.
+/// Answers `/lcm <line>` for `scope` in the project `home`, on a screen of `columns` if there is one. Pi's
+/// sessions are in `sessions`.
 pub async fn ask_in(
     home: &Home,
     sessions: &Path,

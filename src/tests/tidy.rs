@@ -1,4 +1,4 @@
-//! What a machine can hold of the house's order: floors, homes of outside crates, headers, versions.
+//! Checks the code's layout: floors, homes of outside crates, file headers, versions.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const FLOORS: [&[&str]; 9] = [
     &["binding", "fuzzing"],
 ];
 
-/// Outside crates that live in one module only.
+/// Outside crates that only one module uses.
 const HOMES: [(&str, &str); 9] = [
     ("rusqlite", "store"),
     ("zstd", "store"),
@@ -58,7 +58,7 @@ fn floor_of(module: &str) -> Option<usize> {
     FLOORS.iter().position(|modules| modules.contains(&module))
 }
 
-/// The lines that run: no comments.
+/// The lines of code, without comments.
 fn code(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.trim_start().starts_with("//"))
 }
@@ -81,7 +81,7 @@ fn named(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_module_imports_from_floors_below_its_own_only() {
+fn a_module_only_imports_from_lower_floors() {
     let mut arrows = 0;
     for (module, name, text) in sources() {
         if module == "lib" {
@@ -91,7 +91,7 @@ fn a_module_imports_from_floors_below_its_own_only() {
         // Only tests can name `tests`: without them it is not compiled.
         for target in named(&text).into_iter().filter(|target| *target != module && target != "tests") {
             let below = floor_of(&target).unwrap_or_else(|| panic!("{name} names `{target}`, on no floor"));
-            // The ground floor is one room: those on it help each other.
+            // Modules on the ground floor may use each other.
             assert!(
                 below < floor || floor == 0,
                 "{name}, on floor {floor}, names `{target}` on floor {below}"
@@ -103,7 +103,7 @@ fn a_module_imports_from_floors_below_its_own_only() {
 }
 
 #[test]
-fn each_outside_crate_of_weight_has_one_home() {
+fn each_major_outside_crate_has_one_home() {
     for (outside, home) in HOMES {
         let path = format!("{outside}::");
         let users: Vec<String> = (sources().into_iter())
@@ -116,7 +116,7 @@ fn each_outside_crate_of_weight_has_one_home() {
 }
 
 #[test]
-fn nothing_outside_the_store_speaks_sql() {
+fn only_the_store_contains_sql() {
     for (module, name, text) in sources() {
         let sql = code(&text).find(|line| {
             ["SELECT ", "INSERT INTO", "DELETE FROM", "PRAGMA "].iter().any(|word| line.contains(word))
@@ -130,10 +130,11 @@ fn no_code_path_changes_or_removes_a_message() {
     for (_, name, text) in sources() {
         for line in code(&text) {
             let touches = ["UPDATE messages", "DELETE FROM messages", "REPLACE INTO messages", "DROP TABLE"];
-            // The doctor puts a damaged text back, which the row's own hash proves, and notes again what follows from it.
+            // The doctor restores a damaged text that matches the row's hash, and the columns derived from
+            // it.
             let mends = name.ends_with("store/upkeep/repair.rs")
                 && ["SET json = ?2,", "SET role = ?2,"].iter().any(|mending| line.contains(mending));
-            // What the user has confirmed to be removed, and the identities that follow from that.
+            // Removals that the user confirmed, and the identities that change with them.
             let purges =
                 ["store/upkeep/purge.rs", "store/upkeep/rebase.rs"].iter().any(|file| name.ends_with(file));
             assert!(mends || purges || !touches.iter().any(|words| line.contains(words)), "{name}: {line}");
@@ -142,7 +143,7 @@ fn no_code_path_changes_or_removes_a_message() {
 }
 
 #[test]
-fn every_file_opens_with_its_idea() {
+fn every_file_starts_with_its_idea() {
     for (_, name, text) in sources() {
         assert!(text.starts_with("//! "), "{name}");
     }
@@ -157,7 +158,7 @@ fn every_file_opens_with_its_idea() {
 }
 
 #[test]
-fn package_and_crate_have_one_version_and_the_changelog_knows_it() {
+fn package_crate_and_changelog_have_one_version() {
     let version = env!("CARGO_PKG_VERSION");
     let read = |file: &str| fs::read_to_string(Path::new(&root()).join(file)).unwrap();
     let package: serde_json::Value = serde_json::from_str(&read("package.json")).unwrap();

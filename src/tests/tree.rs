@@ -1,4 +1,4 @@
-//! What a session's tree means: Pi's rules, told a second time, so that the product's telling of them can be held against it.
+//! Pi's rules for a session's tree, implemented a second time to check the product's.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ pub fn id_of(entry: &Value) -> &str {
     entry["id"].as_str().unwrap()
 }
 
-/// Pi's rules, told once more and as plainly as can be.
+/// Pi's rules, as plainly as possible.
 pub struct Tree<'f> {
     entries: HashMap<&'f str, &'f Value>,
 }
@@ -29,7 +29,7 @@ impl<'f> Tree<'f> {
         path
     }
 
-    /// The message that an entry says, if it says one.
+    /// The message of an entry, if it has one.
     pub fn message(entry: &Value) -> Option<Value> {
         match entry["type"].as_str()? {
             "message" => Some(entry["message"].clone()),
@@ -47,7 +47,7 @@ impl<'f> Tree<'f> {
         self.seen(leaf).into_iter().map(|(_, message)| message).collect()
     }
 
-    /// The same, each with the id of its entry.
+    /// The same with the ids of their entries.
     pub fn seen(&self, leaf: &str) -> Vec<(String, String)> {
         let path = self.path(leaf);
         let mut seen = Vec::new();

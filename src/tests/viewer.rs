@@ -1,4 +1,5 @@
-//! The page of `export --html` holds all of a session and nothing of others, and nothing in it can be taken for markup.
+//! The page of `export --html` has all of a session and nothing of others, and none of its text acts as
+//! markup.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::ingest::import::Home;
 use crate::recall::Scope;
 use crate::store::Store;
 
-/// Exports in a folder of its own, whose `viewer.html` is the template.
+/// Exports in a separate folder, whose `viewer.html` is the template.
 async fn export(store: &Store, scope: &Scope, folder: &Path, line: &str) -> Result<Answer> {
     let home = Home {
         store: store.clone(),
@@ -29,7 +30,7 @@ fn template(folder: &Path, text: &str) {
     std::fs::write(folder.join("viewer.html"), text).unwrap();
 }
 
-/// The page of this session, and the JSON of the elements of each kind.
+/// The session's page, and the JSON of its elements of each kind.
 async fn page_of(asking: &Asking, line: &str) -> (String, impl Fn(&str) -> Vec<Value> + use<>) {
     let folder = tempfile::tempdir().unwrap();
     template(folder.path(), "<head>\n<!--lcm:data-->\n<tail>");
@@ -50,13 +51,13 @@ async fn page_of(asking: &Asking, line: &str) -> (String, impl Fn(&str) -> Vec<V
     (page, of)
 }
 
-/// What the lists in these elements hold.
+/// The items of the lists in these elements.
 fn all(lists: Vec<Value>) -> Vec<Value> {
     lists.into_iter().flat_map(|list| list.as_array().unwrap().clone()).collect()
 }
 
 #[tokio::test]
-async fn every_entry_is_in_the_page_byte_for_byte_and_no_text_closes_the_data() {
+async fn the_page_has_every_entry_byte_for_byte_and_no_text_ends_the_data() {
     let nasty =
         "</script><script>alert(1)</script><!-- \u{2028} \u{2029} \\u003c \u{0} ]]> <!--lcm:data--> \u{202e}";
     let session = Session::new().user(nasty).assistant(nasty).tool("read", json!({"path": nasty}), nasty);
@@ -87,7 +88,7 @@ async fn every_entry_is_in_the_page_byte_for_byte_and_no_text_closes_the_data() 
     for (line, entry) in entries.iter().zip(&session.entries) {
         assert_eq!(line["entry"]["message"], entry["message"]);
     }
-    // The text of a message, too, is that of the store; only characters that could be markup are written otherwise.
+    // A message's text is the store's; only characters that could be markup are escaped.
     for entry in &session.entries {
         let json = entry["message"].to_string().replace('<', "\\u003c");
         let json = json.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
@@ -102,7 +103,7 @@ async fn every_entry_is_in_the_page_byte_for_byte_and_no_text_closes_the_data() 
 }
 
 #[tokio::test]
-async fn summaries_come_with_their_sources_and_each_branch_with_its_frontier() {
+async fn the_page_has_summaries_with_sources_and_branches_with_frontiers() {
     let session = Session::new().chat(4, 20);
     let asking = Asking::about(&session).await;
     let leaves = [asking.leaf(0..3, "The first leaf").await, asking.leaf(3..6, "The second leaf").await];
@@ -117,7 +118,7 @@ async fn summaries_come_with_their_sources_and_each_branch_with_its_frontier() {
     assert_eq!((&summaries[2]["depth"], &summaries[2]["messages"]), (&json!(1), &json!(6)));
     assert_eq!(data("session")[0]["branches"], json!([{"leaf": "e8", "frontier": [summaries[2]["id"]]}]));
 
-    // The entry that is open is an end too, wherever it stands.
+    // The open entry is an end too, wherever it is.
     let asking = Asking { scope: asking.from("e4"), ..asking };
     let (_, data) = page_of(&asking, "export --html page.html").await;
     assert_eq!(data("about")[0]["leaf"], "e4");
@@ -129,9 +130,10 @@ async fn summaries_come_with_their_sources_and_each_branch_with_its_frontier() {
 }
 
 #[tokio::test]
-async fn what_only_a_fork_says_is_not_in_the_page_of_the_session_it_left() {
+async fn a_forks_messages_are_not_in_its_parents_page() {
     let trunk = Session::new().chat(2, 20);
-    let asking = Asking::about(&trunk).await.beside("fork", &trunk.clone().user("only in the fork")).await;
+    let asking =
+        Asking::about(&trunk).await.with_session("fork", &trunk.clone().user("only in the fork")).await;
     let read = asking.store.store.read(|view| view.messages().conversation("fork"));
     let conversation = read.await.unwrap().unwrap().id;
     let fork = Asking { scope: Scope::at(conversation, Some("e5".into())), ..asking };
@@ -154,7 +156,7 @@ async fn what_only_a_fork_says_is_not_in_the_page_of_the_session_it_left() {
 }
 
 #[tokio::test]
-async fn without_a_template_nothing_is_written_and_a_sentence_says_what_helps() {
+async fn without_a_template_nothing_is_written_and_the_remedy_is_named() {
     let asking = Asking::about(&Session::new().chat(1, 5)).await;
     let folder = tempfile::tempdir().unwrap();
     let run = async |line: &str| export(&asking.store.store, &asking.scope, folder.path(), line).await;

@@ -1,7 +1,7 @@
-//! A random project that is worked on for a while: sessions with branches and forks, edits, calls with several results,
-//! aborted turns, compactions by Pi and by us, on whichever branch, with a model in whichever mood.
+//! A random project: sessions with branches and forks, edits, calls with several results, aborted turns,
+//! compactions by Pi and by this extension, on any branch, with a model in any mood.
 //!
-//! Every text that is said begins with a mark of its own, so that it can be told from a prompt or a block what has got in.
+//! Every text begins with a unique mark, which shows what a prompt or a block contains.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::config::{Context, Settings};
 use crate::ids::ConversationId;
 use crate::llm::{Answer, Failure, Reply, Request};
 
-/// What happens next. The numbers choose where and with what.
+/// The next event. The numbers choose its place and content.
 #[derive(Clone, Debug)]
 pub struct Event {
     what: u8,
@@ -27,7 +27,7 @@ pub struct Event {
     mood: u8,
 }
 
-/// What stays the same for a whole project.
+/// Constant for a whole project.
 #[derive(Clone, Debug)]
 pub struct Knobs {
     chunk: usize,
@@ -82,7 +82,7 @@ impl Knobs {
         }
     }
 
-    /// Tokens a block may take.
+    /// Maximum tokens of a block.
     pub fn budget(&self) -> usize {
         self.budget.min(self.window.unwrap_or(usize::MAX) / 8).max(1_000)
     }
@@ -99,21 +99,21 @@ impl Knobs {
 /// How a model answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
-    /// About as much as it was asked for.
+    /// With about as many words as requested.
     Helpful,
     /// Not at all.
     Down,
-    /// Without a word.
+    /// With an empty text.
     Empty,
-    /// Every second time, the first failing.
+    /// Every second time; the first fails.
     Moody,
-    /// Far too much, unless bullet points are asked for.
+    /// With far too much, unless bullet points are requested.
     Verbose,
-    /// As much as it got, or a little less.
+    /// With as much as its source, or a little less.
     Lazy,
-    /// With words that would be the block's, or the fence's.
+    /// With headings of the block, or the end of the fence.
     Forging,
-    /// With a dot.
+    /// With a period.
     Terse,
 }
 
@@ -131,12 +131,12 @@ impl Mood {
         }
     }
 
-    /// May a question be left without an answer that can be used?
+    /// Whether a question may stay without a usable answer.
     pub fn may_fail(self) -> bool {
         !matches!(self, Self::Helpful | Self::Forging | Self::Terse)
     }
 
-    /// The model; what it says is made from the question alone, whatever the fence is called.
+    /// The model; its answer depends only on the question, whatever the fence's name.
     pub fn model(self) -> Arc<ScriptedModel> {
         let count = AtomicUsize::new(0);
         ScriptedModel::new(move |request| self.answer(request, count.fetch_add(1, Ordering::Relaxed)))
@@ -158,13 +158,13 @@ impl Mood {
                 "obey ".repeat(words / 2)
             ),
             Self::Terse => ".".into(),
-            _ => told(history, words),
+            _ => summary_of(history, words),
         };
         Ok(Reply { text, model: Some("scripted/model".into()), usage: Some(json!({"input": 7})) })
     }
 }
 
-/// Where to begin to look for a place: mostly in the last quarter.
+/// Where to look for a place: mostly in the last quarter.
 fn near_the_end(length: usize, event: &Event) -> usize {
     if event.size.is_multiple_of(6) { 0 } else { length * 3 / 4 }
 }
@@ -174,8 +174,8 @@ fn asked_words(prompt: &str) -> usize {
     prompt[..at].rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// A summary of so many words that names what it was made from.
-fn told(history: &str, words: usize) -> String {
+/// A summary of `words` words that names its sources.
+fn summary_of(history: &str, words: usize) -> String {
     let names: Vec<String> = marks(history).into_iter().take(words / 4).collect();
     let rest = words.saturating_sub(names.len() * 2 + 8);
     format!(
@@ -211,7 +211,7 @@ impl Sitting {
     }
 }
 
-/// What a compaction was asked.
+/// The request of a compaction.
 #[derive(Debug)]
 pub struct Asked {
     pub sitting: usize,
@@ -224,7 +224,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Compacts; also once more, or elsewhere.
+    /// Compacts; can be called again or for another store.
     pub async fn run(&self, store: &TestStore, model: &Arc<ScriptedModel>) -> Outcome {
         self.run_in(store, self.conversation, model).await
     }
@@ -278,7 +278,7 @@ impl World {
         self.append("message", json!({"message": message}))
     }
 
-    /// A text of about so many words that nothing else says.
+    /// A unique text of about `words` words.
     fn text(&mut self, words: usize) -> String {
         self.count += 1;
         let rest: Vec<String> =
@@ -290,7 +290,7 @@ impl World {
         json!([{"type": "text", "text": self.text(words)}])
     }
 
-    /// One thing that happens; a compaction that is due is given back.
+    /// Performs one event. Returns the compaction, if one is due.
     pub async fn happen(&mut self, event: &Event) -> Option<Asked> {
         let words = 1 + usize::from(event.size % 120);
         match event.what {
@@ -346,7 +346,7 @@ impl World {
         }
     }
 
-    /// Calls of one message, and their results.
+    /// The calls of one message, and their results.
     fn calls(&mut self, calls: usize, words: usize) {
         let mut content = vec![json!({"type": "text", "text": self.text(3)})];
         let ids: Vec<String> = (0..calls).map(|call| format!("call{}-{call}", self.count)).collect();
@@ -361,7 +361,7 @@ impl World {
         }
     }
 
-    /// An answer that broke off; Pi hides such a one when it tries again.
+    /// An aborted answer; Pi hides it when it tries again.
     fn aborted(&mut self, words: usize) {
         let blocks = self.blocks(words);
         let id = self.say(json!({"role": "assistant", "content": blocks, "stopReason": "aborted"}));
@@ -396,7 +396,7 @@ impl World {
         }
     }
 
-    /// What `/fork` writes: the branch under the same ids, in a session of its own.
+    /// What `/fork` writes: the branch with the same ids, in a new session.
     fn fork(&mut self, event: &Event) {
         if self.sittings.len() < 4 {
             let path = self.sitting().path();
@@ -407,7 +407,7 @@ impl World {
         }
     }
 
-    /// A session of its own with these entries; the work goes on where it was.
+    /// A new session with these entries; work continues in the current one.
     pub fn fork_of(&mut self, entries: Vec<Value>) -> usize {
         let leaf = entries.last().map(|entry| id_of(entry).to_owned());
         let id = format!("session {}", self.sittings.len());
@@ -415,7 +415,7 @@ impl World {
         self.sittings.len() - 1
     }
 
-    /// Hands over what of a session is new.
+    /// Hands over the new entries of a session.
     pub async fn store_sitting(&mut self, at: usize) -> ConversationId {
         let sitting = &mut self.sittings[at];
         let mut session = Session::new();
@@ -426,7 +426,7 @@ impl World {
 
     async fn compaction(&mut self, event: &Event) -> Option<Asked> {
         let path = self.sitting().path();
-        // Pi cuts where a turn, or an answer within one, begins.
+        // Pi cuts at the start of a turn, or of an answer within one.
         let cuts: Vec<&Value> = (path.iter())
             .filter(|entry| entry["type"] != "compaction" && entry["message"]["role"] != "toolResult")
             .collect();
@@ -451,7 +451,7 @@ impl World {
         Asked { sitting: self.at, conversation, leaf, kept, mood, settings, request }
     }
 
-    /// What Pi writes when it has a block.
+    /// Appends what Pi writes for a block.
     pub fn note(&mut self, compaction: &crate::compaction::Compaction) {
         let fields = json!({
             "summary": compaction.summary, "firstKeptEntryId": compaction.first_kept_entry_id,

@@ -1,6 +1,5 @@
 /**
- * Several extensions of this folder in one, all asleep but the one that `/awake NAME` names, so that one Pi serves the tests of
- * each: an extension that sleeps hears of nothing.
+ * Several extensions of this folder in one, so that one Pi serves the tests of each. `/awake NAME` activates one; the others get no events.
  */
 import editing from "./editing.mjs";
 import noting from "./noting.mjs";

@@ -1,4 +1,4 @@
-/** An extension that shortens for the model what commands put out, when their turn is over: the entries stay as they are. */
+/** An extension that shortens commands' output for the model at the end of a turn; the entries stay unchanged. */
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
 export default function editing(pi) {

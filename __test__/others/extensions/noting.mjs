@@ -1,6 +1,6 @@
 /**
- * An extension that writes into the session wherever it may: after each turn an entry, a label and a message, at the end of a
- * prompt that asks for it a message that makes the model go on, and where Pi takes drafts of entries, these too.
+ * An extension that writes into the session wherever it can: after each turn an entry, a label and a message; on request at the end of a
+ * prompt, a message that makes the model continue; and drafts of entries, if Pi takes them.
  */
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
@@ -25,11 +25,11 @@ export default function noting(pi) {
     return event.entries && { entries: [...event.entries, ...drafts] };
   });
 
-  // Where there is an event for it, Pi still goes on with what is sent before.
+  // If Pi has this event, it still continues with messages that are sent before.
   pi.on(/** @type {any} */ ("registerEntryRenderer" in pi ? "agent_settled" : "agent_end"), () => {
     if (!wanted) return pi.sendMessage({ customType: "aside", content: `said aside after turn ${turns}`, display: true });
     wanted = false;
-    // As a timer or a watcher of files would.
+    // Like a timer or a file watcher.
     setTimeout(() => pi.sendMessage({ customType: "aside", content: "please go on", display: true }, { triggerTurn: true }), 50);
   });
 }

@@ -1,4 +1,4 @@
-/** An extension with a tool that answers with whatever a tool may answer with. */
+/** An extension whose tool returns every kind of answer. */
 
 /** @type {Record<string, any[]>} */
 export const answers = {

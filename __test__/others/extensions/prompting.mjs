@@ -1,4 +1,4 @@
-/** An extension that adds to the system prompt in the way that works with every Pi. */
+/** An extension that adds to the system prompt in the way that every Pi supports. */
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */
 export default function prompting(pi) {

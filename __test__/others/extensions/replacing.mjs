@@ -1,6 +1,6 @@
 /**
- * An extension that lets no secret into the session: what has one is replaced before Pi stores it, whoever said it; for an
- * assistant by changing the message in its place, for all others by giving Pi another.
+ * An extension that keeps secrets out of the session: it replaces messages that have one before Pi stores them. It changes an assistant's
+ * message in place, and gives Pi another message for all others.
  */
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */

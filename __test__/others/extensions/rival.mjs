@@ -1,6 +1,6 @@
 /**
- * An extension that has its own idea of compaction. `/rival compact` gives one at Pi's next, `/rival cancel` forbids it,
- * `/rival boundary` writes one by itself at the end of the next turn, where Pi lets extensions do so, and `/rival off` ends it.
+ * An extension with its own compaction. `/rival compact` supplies one at Pi's next, `/rival cancel` forbids it, `/rival boundary` appends
+ * one at the end of the next turn, if Pi allows that, and `/rival off` ends it.
  */
 
 /** @param {import("@earendil-works/pi-coding-agent").ExtensionAPI} pi */

@@ -1,8 +1,8 @@
 /**
- * What the extension by whose example ours was made looks like from outside: the same three tools and the same command,
- * registered while it is loaded, a database under the same name in the same folder, a compaction of its own.
+ * Imitates the extension that inspired this one: the same three tools and command, registered at load, a database with the same name in the
+ * same folder, and its own compaction.
  *
- * When it lets go of its database it leaves a copy of it beside, by which one can see whether anybody else has been in it.
+ * When it closes its database it leaves a copy beside it, which shows whether anyone else has changed it.
  */
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync } from "node:fs";
@@ -48,7 +48,7 @@ export default function twin(pi) {
   });
 }
 
-/** Without the warning that Node 22 gives with it. */
+/** Suppresses Node 22's warning. */
 async function sqlite() {
   const { emitWarning } = process;
   process.emitWarning = () => {};

@@ -1,7 +1,9 @@
-//! Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, a record in each line, which names the one above it. Side chains stand among
-//! the others, since 2.0 in files of their own: `agent-<id>.jsonl`, beside the session's or in `<session>/subagents`.
+//! Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, with a record in each line that names its
+//! parent. Side chains are in the same file; since 2.0 in their own files `agent-<id>.jsonl`, next to the
+//! session's or in `<session>/subagents`.
 //!
-//! The format is not documented; seen are 1.0.83, 2.0.14, 2.1.38 and what public readers of it tell.
+//! The format is not documented. This follows versions 1.0.83, 2.0.14, 2.1.38 and public readers of the
+//! format.
 
 use std::path::Path;
 
@@ -23,7 +25,7 @@ pub(super) static AGENT: Agent = Agent {
     rewrites: false,
 };
 
-/// Kinds that say nothing.
+/// Kinds without a message.
 const SILENT: [&str; 20] = [
     "system",
     "summary",
@@ -64,7 +66,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     })?;
     let name = stem(path);
     let is_side_chain = name.starts_with("agent-");
-    // Records of a session that was resumed may have the id of the one before.
+    // Records of a resumed session may have the id of the earlier session.
     let is_uuid = name.len() == 36 && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let session = session.filter(|_| !is_uuid).unwrap_or_else(|| name.clone());
     let log = Log {
@@ -86,7 +88,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     let kind = record.kind();
     let content = || record.value("message")["content"].take();
     let shown = match kind.as_str() {
-        // What Claude Code itself puts in, and its account of what it compacted.
+        // Text that Claude Code inserts, and its summary after a compaction.
         "user" if record.is("isMeta") || record.is("isCompactSummary") => {
             vec![Shown::aside(blocks(context, &content()))]
         }
@@ -107,7 +109,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     }
 }
 
-/// What the person said, or the results of tools.
+/// The user's message, or tool results.
 fn user(context: &mut Context, content: &Value) -> Vec<Shown> {
     let results: Vec<&Value> =
         (content.as_array().into_iter().flatten()).filter(|block| block["type"] == "tool_result").collect();

@@ -1,5 +1,6 @@
-//! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, a record in each line, in order. A record has its kind
-//! and what it holds under `payload`; before 0.32 it stood in the line by itself. Records have no ids.
+//! Codex: `~/.codex/sessions/<year>/<month>/<day>/rollout-<time>-<session>.jsonl`, with a record in each
+//! line, in order. A record has its kind, and its content under `payload`; before 0.32 the line was the
+//! content. Records have no ids.
 //!
 //! The kinds are those of `codex-rs/protocol/src/protocol.rs` in openai/codex.
 
@@ -27,7 +28,7 @@ pub(super) static AGENT: Agent = Agent {
     rewrites: false,
 };
 
-/// What a user's message begins with that Codex itself put there.
+/// The beginnings of user messages that Codex itself inserts.
 const OWN: [&str; 4] = [
     "<environment_context>",
     "<user_instructions>",
@@ -48,7 +49,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     let Some(meta) = found else { return Ok(Vec::new()) };
     let said = |value: &Value| value.as_str().map(ToOwned::to_owned);
     let own = said(&meta["id"]).unwrap_or_default();
-    // A side chain belongs to the session that began it.
+    // A side chain belongs to the session that started it.
     let above = said(&meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"]);
     Ok(vec![Log {
         prefix: if above.is_some() { format!("{own}:") } else { String::new() },
@@ -61,7 +62,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     }])
 }
 
-/// What a log says of its session.
+/// The session's metadata.
 fn meta(fields: &Fields<'_>) -> Option<Value> {
     match fields.text("type").as_deref() {
         Some("session_meta") => Some(fields.value("payload")),
@@ -70,7 +71,7 @@ fn meta(fields: &Fields<'_>) -> Option<Value> {
     }
 }
 
-/// The folder, which older versions told the model alone.
+/// The folder, which older versions only told the model.
 fn folder(fields: &Fields<'_>) -> Option<String> {
     let payload = fields.value("payload");
     if let Some(cwd) = payload["cwd"].as_str() {
@@ -109,7 +110,7 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     }
 }
 
-/// A message, a call or a result; `None` for a kind that is not known.
+/// A message, call or result; `None` for an unknown kind.
 fn response(context: &mut Context, item: &Value) -> Option<Vec<Shown>> {
     let said = |name: &str| item[name].as_str().unwrap_or_default();
     let id = said("call_id");

@@ -1,9 +1,10 @@
-//! Gemini CLI: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, a message in each line, which is written again when tools have
-//! answered. Before, the session was one JSON object in a `.json` file, written again as a whole. A subagent's messages are in
-//! `chats/<session>/<id>.jsonl`.
+//! Gemini CLI: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, with a message in each line, which
+//! is written again after its tools have answered. Earlier versions rewrote the session as one JSON object in
+//! a `.json` file. A subagent's messages are in `chats/<session>/<id>.jsonl`.
 //!
-//! The project's folder is in the file `.project_root`, or in `~/.gemini/projects.json`; older versions note its hash alone. The kinds are
-//! those of `packages/core/src/services/chatRecordingTypes.ts` in google-gemini/gemini-cli.
+//! The project's folder is in the file `.project_root` or in `~/.gemini/projects.json`; older versions store
+//! only its hash. The kinds are those of `packages/core/src/services/chatRecordingTypes.ts` in
+//! google-gemini/gemini-cli.
 
 use std::path::{Path, PathBuf};
 
@@ -33,10 +34,10 @@ pub(super) static AGENT: Agent = Agent {
     rewrites: true,
 };
 
-/// What a user's message begins with that Gemini CLI itself put there: the state of the project, what hooks said, and its account of what it
-/// compacted.
+/// The beginnings of user messages that Gemini CLI itself inserts: the project's state, output of hooks, and
+/// its summary after a compaction.
 const OWN: [&str; 3] = ["<session_context>", "<hook_context>", "<state_snapshot>"];
-/// Bytes of the files that name a project's folder.
+/// Maximum size, in bytes, of the files that name a project's folder.
 const MOST: u64 = 1024 * 1024;
 
 fn is_log(path: &Path) -> bool {
@@ -50,7 +51,7 @@ fn is_subagent_s(path: &Path) -> bool {
         && path.parent().is_some_and(|chat| folder(chat) == "chats")
 }
 
-/// The name of the folder that this lies in.
+/// The name of the file's folder.
 fn folder(path: &Path) -> String {
     path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -86,7 +87,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     }])
 }
 
-/// The records of a session that is one object: what it says of itself, then its messages, each as it stands there.
+/// Splits a session that is one JSON object into records: its metadata, then each message byte for byte.
 fn messages(whole: String) -> Vec<String> {
     #[derive(Deserialize)]
     struct Session<'a> {
@@ -102,7 +103,7 @@ fn messages(whole: String) -> Vec<String> {
     std::iter::once(about).chain(messages.iter().map(|message| message.get().to_owned())).collect()
 }
 
-/// The folder that the session was about, where that is noted.
+/// The session's folder, if it is recorded.
 fn project(path: &Path) -> Option<String> {
     let chats = path.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == "chats"))?;
     let (own, all) = (chats.parent()?, chats.ancestors().nth(3)?);
@@ -121,7 +122,7 @@ fn read(_: &mut Context, record: &Record<'_>) -> Reading {
     let id = || whole["id"].as_str();
     let checkpoint = &whole["$set"]["messages"];
     let messages = match checkpoint {
-        // Gemini CLI has changed its history: what is new in it follows.
+        // Gemini CLI has rewritten its history; its new messages follow.
         Value::Array(messages) => messages.iter().collect(),
         _ if id().is_some() => vec![&whole],
         _ => Vec::new(),
@@ -147,12 +148,12 @@ fn read(_: &mut Context, record: &Record<'_>) -> Reading {
     }
 }
 
-/// What a message says, and what its tools answered; `None` for a kind that is not known.
+/// A message and its tool results; `None` for an unknown kind.
 fn shown(message: &Value) -> Option<Vec<Shown>> {
     let content = &message["content"];
     let said = parts(content);
     let first = said.first().and_then(|part| part["text"].as_str()).unwrap_or_default();
-    // What tools answered stands with their calls.
+    // Tool results are stored with their calls.
     let is_answer = content.as_array().into_iter().flatten().any(|part| !part["functionResponse"].is_null());
     let is_own = is_answer || OWN.iter().any(|own| first.trim_start().starts_with(own));
     let thoughts =
@@ -176,7 +177,7 @@ fn shown(message: &Value) -> Option<Vec<Shown>> {
     Some(shown)
 }
 
-/// A tool's call, and its result once it has one.
+/// A tool's call, and its result if there is one.
 fn tool(of: &Value) -> Vec<Shown> {
     let [id, name, status] = ["id", "name", "status"].map(|field| of[field].as_str().unwrap_or_default());
     let mut context = Context::default();
@@ -188,7 +189,7 @@ fn tool(of: &Value) -> Vec<Shown> {
     shown
 }
 
-/// What parts of a message say. Calls stand a second time among the message's tools, with what they answered.
+/// The text of a message's parts. Calls are also in the message's tools, with their results.
 fn parts(content: &Value) -> Vec<Value> {
     match content {
         Value::Array(parts) => parts.iter().flat_map(self::parts).collect(),

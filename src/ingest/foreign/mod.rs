@@ -1,8 +1,10 @@
-//! Sessions of other agents: each record of a log becomes a message in Pi's words, in a session of its own, with the record itself behind
-//! it, byte for byte. What differs between agents stands in a small file for each, as an [`Agent`]; all else is here.
+//! Sessions of other agents. Each record of a log becomes a message in Pi's format and carries the record
+//! itself, byte for byte. What differs between agents is in one small file per agent, as an [`Agent`]; the
+//! rest is here.
 //!
-//! What was said makes the tree. What was not (settings, counts, compactions, kinds that a reader does not know) hangs beside it and has
-//! the role `system`, which no search reads: so the sessions of a fork share what they say, whatever else their logs have.
+//! Messages form the tree. Other records (settings, counts, compactions, unknown kinds) hang off it with the
+//! role `system`, which search ignores. So a session and its fork share their messages, whatever else their
+//! logs contain.
 
 mod claude_code;
 mod codex;
@@ -26,32 +28,33 @@ use crate::model::{Fields, read_json};
 use crate::text::parse_iso;
 use session::ForeignSession;
 
-/// Records that are looked through for what a log says of itself.
+/// Maximum records to read for a log's metadata.
 const HEAD: usize = 200;
-/// Folders in folders that are looked through for logs.
+/// Maximum depth of folders to search for logs.
 const DEEPEST: usize = 6;
 
 /// Another agent.
 pub struct Agent {
-    /// What it is called in commands, as in [`AGENTS`].
+    /// Its name in commands, as in [`AGENTS`].
     pub name: &'static str,
-    /// What it calls itself.
+    /// Its display name.
     pub title: &'static str,
-    /// The variable that names its folder, and where that is without it, below the home folder.
+    /// The environment variable that names its folder, and the default below the home folder.
     home: (&'static str, &'static str),
-    /// The folders in there that have logs, or logs themselves.
+    /// The folders in it that have logs, or the logs themselves.
     logs: &'static [&'static str],
-    /// Is a file one of its logs?
+    /// Whether a file is one of its logs.
     is_log: fn(&Path) -> bool,
     /// Opens the sessions of a log.
     open: fn(&Path, &CancellationToken) -> Result<Vec<Log>>,
     /// Reads a record.
     read: fn(&mut Context, &Record<'_>) -> Reading,
-    /// Does it write records again when they change? Then each version of a record is kept, and what it says is stored once.
+    /// Whether it writes a record again when it changes. Then each version is kept, and each message is
+    /// stored once.
     rewrites: bool,
 }
 
-/// All of them.
+/// All other agents.
 static ALL: [&Agent; AGENTS.len()] = [&claude_code::AGENT, &codex::AGENT, &gemini::AGENT, &opencode::AGENT];
 
 impl std::fmt::Debug for Agent {
@@ -68,7 +71,7 @@ impl PartialEq for Agent {
 
 impl Eq for Agent {}
 
-/// The agent of this name.
+/// Returns the agent with this name.
 ///
 /// # Errors
 /// When there is none.
@@ -80,7 +83,7 @@ pub fn agent(name: &str) -> Result<&'static Agent> {
 }
 
 impl Agent {
-    /// The logs below `path`, or where the agent keeps them: in the home folder `home`, if it is told, else in the user's.
+    /// Finds the logs below `path`, or in the agent's folder, which is below `home` if that is given.
     pub(super) fn find(&self, path: Option<&Path>, home: Option<&Path>) -> Vec<PathBuf> {
         let mut found = Vec::new();
         match path {
@@ -110,7 +113,7 @@ impl Agent {
         }
         for entry in folder.read_dir().into_iter().flatten().flatten() {
             let path = entry.path();
-            // A link may lead back to where it lies.
+            // A link may lead back to its own folder.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && depth < DEEPEST => self.look_into(&path, depth + 1, found),
                 Ok(kind) if !kind.is_dir() && (self.is_log)(&path) => found.push(path),
@@ -122,7 +125,7 @@ impl Agent {
     /// Opens the sessions of a log.
     ///
     /// # Errors
-    /// When it can't be read, or is none.
+    /// When it can't be read, or is not a log.
     pub(super) fn open(
         &'static self,
         path: &Path,
@@ -140,38 +143,38 @@ impl Agent {
     }
 }
 
-/// A session as a log has it.
+/// A session in a log.
 struct Log {
-    /// The agent's id of it; of a side chain, that of the session it belongs to.
+    /// The agent's id of the session; for a side chain, of the session it belongs to.
     session: String,
-    /// The folder it was about.
+    /// The session's folder.
     cwd: Option<String>,
-    /// The SHA-256 of that folder's path, in hex, where the agent notes no more.
+    /// The SHA-256 of the folder's path, in hex, if the agent stores only that.
     cwd_hash: Option<String>,
-    /// The session that it was forked from.
+    /// The session it was forked from.
     parent: Option<String>,
-    /// What stands in front of the ids of a side chain's entries.
+    /// The prefix of a side chain's entry ids.
     prefix: String,
-    /// The agent's version, until a record tells another.
+    /// The agent's version, until a record names another.
     version: String,
     records: Box<dyn Records>,
 }
 
-/// The records of a session, one after the other.
+/// The records of a session, in order.
 trait Records: Send {
     fn next(&mut self) -> Result<Option<Raw>>;
 }
 
-/// A record, as it stands in a log.
+/// A record of a log.
 enum Raw {
     Text(String),
-    /// A record whose kind and id are told by where it lies.
+    /// A record whose kind and id are given by its location.
     Row {
         kind: &'static str,
         id: String,
         json: String,
     },
-    /// What could not be read: the end is still to be written, or it is too long.
+    /// Unreadable: incomplete or too long.
     Broken,
 }
 
@@ -198,7 +201,7 @@ impl Records for Lines {
     }
 }
 
-/// What the first lines of a log say, each by `read` until it says that this is all.
+/// Passes the first lines of a log to `read` until it returns true.
 fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_>) -> bool) -> Result<Lines> {
     let mut lines = Lines::open(path, cancel)?;
     for _ in 0..HEAD {
@@ -210,13 +213,13 @@ fn head(path: &Path, cancel: &CancellationToken, mut read: impl FnMut(&Fields<'_
     Lines::open(path, cancel)
 }
 
-/// A record with its fields; none where it is no object.
+/// A record with its fields; an empty list if it is not an object.
 struct Record<'a> {
     json: &'a str,
     fields: Option<Fields<'a>>,
-    /// Which record of its log it is, from 1.
+    /// Its number in the log, from 1.
     number: usize,
-    /// Its kind and id, where it does not say them itself.
+    /// Its kind and id, if it does not name them itself.
     row: Option<(&'static str, String)>,
 }
 
@@ -237,7 +240,7 @@ impl Record<'_> {
         self.text("type").unwrap_or_default()
     }
 
-    /// All of it, `null` where it is no JSON.
+    /// The whole record; `null` if it is not JSON.
     fn whole(&self) -> Value {
         read_json(self.json).unwrap_or_default()
     }
@@ -248,22 +251,22 @@ impl Record<'_> {
     }
 }
 
-/// What a reader remembers of a session.
+/// A reader's state within a session.
 #[derive(Default)]
 struct Context {
     version: String,
     /// The message that the next records are parts of.
     message: Message,
-    /// The tools that were called, by the ids of the calls.
+    /// The names of the called tools, by call id.
     tools: HashMap<String, String>,
 }
 
-/// A message whose parts are records of their own.
+/// A message whose parts are separate records.
 #[derive(Default)]
 struct Message {
     role: &'static str,
     time: Option<i64>,
-    /// What an agent wrote to go on with after it compacted.
+    /// Whether it is the agent's summary after a compaction.
     is_summary: bool,
 }
 
@@ -279,39 +282,39 @@ impl Context {
     }
 }
 
-/// What a record comes to.
+/// What a reader makes of a record.
 #[derive(Default)]
 struct Reading {
-    /// The agent's own id of it; else it is called by its number.
+    /// The agent's id of the record; without one its number is used.
     id: Option<String>,
-    /// Where it hangs.
+    /// Its place in the tree.
     place: Place,
-    /// ms since the epoch; else that of the record before.
+    /// In ms since the epoch; without one, the time of the record before.
     time: Option<i64>,
-    /// What it says, if it says something: the first message carries the record.
+    /// Its messages, if any. The first new one carries the record.
     shown: Vec<Shown>,
-    /// The reader does not know its kind.
+    /// Whether its kind is unknown.
     is_unknown: bool,
-    /// What follows takes the place of this message and of all after it; of everything where there is no such message.
+    /// The next messages replace this one and all after it, or everything if there is no such message.
     rewinds_to: Option<String>,
 }
 
-/// Where a record hangs.
+/// A record's place in the tree.
 #[derive(Default)]
 enum Place {
-    /// Below what was said last.
+    /// Below the last message.
     #[default]
     Last,
-    /// Below a record that is named.
+    /// Below the named record.
     Below(String),
 }
 
-/// A message in Pi's words.
+/// A message in Pi's format.
 struct Shown {
     role: &'static str,
-    /// The agent's own id of the message, where it is not the record's.
+    /// The agent's id of the message, if it is not the record's.
     id: Option<String>,
-    /// Of a tool's result: the call, the tool, whether it failed.
+    /// Of a tool result: the call, the tool, and whether it failed.
     result: Option<(String, String, bool)>,
     content: Vec<Value>,
 }
@@ -321,7 +324,7 @@ impl Shown {
         Self { role, id: None, result: None, content }
     }
 
-    /// What no search reads.
+    /// A message that search ignores.
     fn aside(content: Vec<Value>) -> Self {
         Self::said("system", content)
     }
@@ -333,7 +336,7 @@ impl Shown {
             let _ = write!(out, ",\"toolCallId\":{call},\"toolName\":{tool},\"isError\":{is_error}");
         }
         let content = serde_json::to_string(&self.content).unwrap_or_default();
-        // Numbers are written as Pi would write them.
+        // Pi's format for numbers.
         let content = stringify(&content).unwrap_or(content);
         let _ = write!(out, ",\"content\":{content},\"timestamp\":{time}");
         out
@@ -352,18 +355,18 @@ fn call(id: &str, name: &str, arguments: &Value) -> Value {
     json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments})
 }
 
-/// An image that is given as a `data:` URL.
+/// An image from a `data:` URL.
 fn image(url: &str) -> Option<Value> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     kind.starts_with("image/").then(|| json!({"type": "image", "data": data, "mimeType": kind}))
 }
 
-/// What is enough of a SHA-256 to tell the versions of one record apart, in hex.
+/// The start of a SHA-256 in hex, enough to distinguish the versions of one record.
 fn digest(of: &str) -> String {
     Hash::plain(of.as_bytes()).to_string()[..16].to_owned()
 }
 
-/// A text of its own, or whatever else it is as JSON.
+/// A string as it is, any other value as JSON.
 fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

@@ -1,8 +1,9 @@
-//! OpenCode: `~/.local/share/opencode/opencode.db`, with a row for each message and each part of one. Before, these were files below
-//! `storage/`, and before that below `project/<folder>/storage/session/`, where messages had their parts in themselves. All are written again
-//! as a part grows.
+//! OpenCode: `~/.local/share/opencode/opencode.db`, with a row for each message and each of its parts.
+//! Earlier versions had files below `storage/`, and before that below `project/<folder>/storage/session/`,
+//! where messages contain their parts. All are rewritten as a part grows.
 //!
-//! The kinds are those of `packages/opencode/src/session/message-v2.ts` and `packages/schema/src/session-message.ts` in anomalyco/opencode.
+//! The kinds are those of `packages/opencode/src/session/message-v2.ts` and
+//! `packages/schema/src/session-message.ts` in anomalyco/opencode.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub(super) static AGENT: Agent = Agent {
     rewrites: true,
 };
 
-/// Parts and messages that say nothing.
+/// Kinds of parts and messages without text.
 const SILENT: [&str; 13] = [
     "step-start",
     "step-finish",
@@ -49,7 +50,7 @@ const SILENT: [&str; 13] = [
     "location-switched",
     "skill",
 ];
-/// Sessions above one whose subagent it was.
+/// Maximum number of parent sessions above a subagent's.
 const MOST_ABOVE: usize = 8;
 
 /// A database, or the file of a session: `session/<project>/<session>.json`.
@@ -83,7 +84,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
         }
     };
     let messages = json_files(&messages);
-    // Older versions note it with each answer.
+    // Older versions store it with each answer.
     let told = || messages.iter().find_map(|file| root(&read_json(&read_file(file).ok()?).ok()?));
     let cwd = session["directory"].as_str().map(ToOwned::to_owned).or_else(told);
     let records =
@@ -96,7 +97,7 @@ fn open(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
     Ok(vec![log(id, session["parentID"].as_str(), above, cwd, version, Box::new(records))])
 }
 
-/// The log of a session, which is a part of the one that its subagent was begun in.
+/// The log of a session. A subagent's session becomes part of the session that started it.
 fn log(
     id: &str,
     parent: Option<&str>,
@@ -118,7 +119,7 @@ fn read_file(path: &Path) -> Result<String> {
     files::read_text(path, LINE as u64).map_err(|error| Error::invalid(format!("it can't be read: {error}")))
 }
 
-/// The files in a folder, by their ids, which is by time.
+/// The files in a folder, by id, which is by time.
 fn json_files(folder: &Path) -> Vec<PathBuf> {
     let entries = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
@@ -127,7 +128,7 @@ fn json_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The folder that a message notes.
+/// The folder that a message names.
 fn root(message: &Value) -> Option<String> {
     let paths = [&message["path"], &message["metadata"]["assistant"]["path"]];
     paths.iter().find_map(|path| path["cwd"].as_str().or(path["root"].as_str())).map(ToOwned::to_owned)
@@ -135,11 +136,11 @@ fn root(message: &Value) -> Option<String> {
 
 /// A session whose messages and parts are files.
 struct Files {
-    /// The files to read next, with their kinds.
+    /// The next files to read, with their kinds.
     next: VecDeque<(&'static str, PathBuf)>,
-    /// The messages after those.
+    /// The messages after them.
     messages: VecDeque<PathBuf>,
-    /// The folder of the folders of parts.
+    /// The folder that holds the folders of parts.
     parts: PathBuf,
 }
 
@@ -154,7 +155,7 @@ impl Records for Files {
         }
         let Some((kind, path)) = self.next.pop_front() else { return Ok(None) };
         let id = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        // One that is being written is there the next time.
+        // A file that is being written is complete at the next import.
         let whole = read_file(&path).ok().filter(|json| read_json(json).is_ok());
         Ok(Some(whole.map_or(Raw::Broken, |json| Raw::Row { kind, id, json })))
     }
@@ -182,7 +183,7 @@ fn in_database(path: &Path, cancel: &CancellationToken) -> Result<Vec<Log>> {
 struct Rows {
     database: Arc<Mutex<OpenCode>>,
     session: String,
-    /// The messages that are still to be read, once it is known which there are.
+    /// The messages left to read; `None` before they are listed.
     messages: Option<VecDeque<String>>,
     next: VecDeque<OpenCodeRow>,
 }
@@ -237,18 +238,18 @@ fn read(context: &mut Context, record: &Record<'_>) -> Reading {
     Reading { id, time, is_unknown: shown.is_none(), shown: shown.unwrap_or_default(), ..Reading::default() }
 }
 
-/// What a part of a message says; `None` for a kind that is not known.
+/// The messages of a part; `None` for an unknown kind.
 fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
     let said = |name: &str| of[name].as_str().unwrap_or_default();
     let Message { role, is_summary, .. } = context.message;
     let says = |content: Value| {
         if is_summary { Shown::aside(vec![content]) } else { Shown::said(role, vec![content]) }
     };
-    // A part that grows is read when it is done.
+    // A growing part is read once it is complete.
     let is_growing = !of["time"]["start"].is_null() && of["time"]["end"].is_null();
     Some(match said("type") {
         "text" | "reasoning" if is_growing || said("text").is_empty() => Vec::new(),
-        // What OpenCode itself puts in, and what the user keeps from the model.
+        // Text that OpenCode inserts, and text that the user hides from the model.
         "text" if of["synthetic"] == true || of["ignored"] == true => {
             vec![Shown::aside(vec![text(said("text"))])]
         }
@@ -268,7 +269,7 @@ fn part(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
     })
 }
 
-/// A tool's call once it is whole, and its result once there is one.
+/// A tool's call once it is complete, and its result once there is one.
 fn tool(context: &mut Context, id: &str, name: &str, state: &Value) -> Vec<Shown> {
     context.called(id, name);
     let called = Shown::said("assistant", vec![call(id, name, &state["input"])]);
@@ -289,7 +290,7 @@ fn tool(context: &mut Context, id: &str, name: &str, state: &Value) -> Vec<Shown
     }
 }
 
-/// What a message that is one row says; `None` for a kind that is not known.
+/// The messages of a one-row message; `None` for an unknown kind.
 fn message(context: &mut Context, of: &Value) -> Option<Vec<Shown>> {
     let said = |name: &str| of[name].as_str().unwrap_or_default();
     let content = vec![text(said("text"))];

@@ -1,4 +1,4 @@
-//! A session of another agent, made of its records: each becomes an entry, and what was said makes the tree.
+//! Builds a session from another agent's records: each becomes an entry, and the messages form the tree.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::ingest::order::Order;
 use crate::ingest::stringify::stringify;
 use crate::model::{Content, Entry, Fields, foreign};
 
-/// A session of another agent, read up to somewhere.
+/// A session of another agent that is being read.
 pub(in crate::ingest) struct ForeignSession {
     agent: &'static Agent,
     header: Header,
@@ -22,34 +22,34 @@ pub(in crate::ingest) struct ForeignSession {
     order: Order,
     /// Records so far.
     number: usize,
-    /// How often an id came that came more than once.
+    /// How often each repeated id came.
     repeated: HashMap<String, usize>,
     seen: HashSet<String>,
-    /// The entries of records that go by another id than their own.
+    /// The last entries of records, by record id, where that is not the entry's id.
     renamed: HashMap<String, String>,
-    /// The entries that messages hang from, for rewinding to them.
+    /// The parents of messages, for rewinding to them.
     above: HashMap<String, Option<String>>,
-    /// What is stored of an agent that rewrites its records.
+    /// What is stored already, for an agent that rewrites its records.
     versions: Option<Versions>,
-    /// The entry of what was said last, and its time.
+    /// The entry and time of the last message.
     last: (Option<String>, i64),
     broken: usize,
     unknown: usize,
-    /// Messages that were known.
+    /// Messages that were already stored.
     known: usize,
     ended: bool,
 }
 
-/// What is stored of a session whose records are written again.
+/// What is stored of a session whose records are rewritten.
 struct Versions {
-    /// The ids of entries, by what they say.
+    /// The ids of entries, by message and digest.
     entries: HashMap<String, String>,
-    /// The versions of records that an entry carries.
+    /// The versions of records that entries carry.
     records: HashSet<String>,
 }
 
 impl Versions {
-    /// Those that the ids of stored entries tell of.
+    /// Parses the ids of stored entries.
     fn of(known: &HashSet<String>) -> Self {
         let parts =
             |id: &str| id.rsplit_once('@').map(|(says, version)| (says.to_owned(), version.to_owned()));
@@ -94,17 +94,17 @@ impl ForeignSession {
         &self.header
     }
 
-    /// Is it a part of the session that it names?
+    /// Whether it is a side chain of the session it names.
     pub fn is_side_chain(&self) -> bool {
         !self.prefix.is_empty()
     }
 
-    /// Was it about this folder?
+    /// Whether it worked in this folder.
     pub fn is_about(&self, folder: &str) -> bool {
         self.cwd_hash.as_ref().is_some_and(|known| *known == Hash::plain(folder.as_bytes()).to_string())
     }
 
-    /// Takes a record in; says about how many bytes that are.
+    /// Adds a record. Returns about how many bytes that takes.
     fn take(&mut self, json: &str, row: Option<(&'static str, String)>, known: &HashSet<String>) -> usize {
         self.number += 1;
         let record = Record { json, fields: Fields::of(json), number: self.number, row };
@@ -118,7 +118,7 @@ impl ForeignSession {
         }
     }
 
-    /// Takes in a record that stays as it is: it is called by its id.
+    /// Adds a record that never changes; its id becomes the entry's.
     fn take_record(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
         let id = self.free_id(reading.id.as_deref(), record);
         let mut parent = match reading.place {
@@ -143,8 +143,9 @@ impl ForeignSession {
         record.json.len() * shown.len()
     }
 
-    /// Takes in a version of a record. Each thing it says is an entry that is called by what it says, so that the same is the same in the
-    /// next version, and in another file. The first one that is new carries the record; where none is, an entry of its own does.
+    /// Adds a version of a record. An entry's id contains a digest of its message, so that the same message
+    /// is the same entry in the next version and in another file. The first new entry carries the record; if
+    /// none is new, a separate entry does.
     fn take_version(&mut self, record: &Record<'_>, reading: Reading, known: &HashSet<String>) -> usize {
         let mut versions = self.versions.take().unwrap_or_else(|| Versions::of(known));
         let name = reading.id.unwrap_or_else(|| format!("L{}", record.number));
@@ -176,7 +177,7 @@ impl ForeignSession {
         record.json.len()
     }
 
-    /// Puts in what is shown as an entry, with the record that it is from, if it is to carry that.
+    /// Adds an entry with its message, and with the record if the entry carries it.
     fn push(
         &mut self,
         id: String,
@@ -201,7 +202,7 @@ impl ForeignSession {
         foreign(self.agent.name, &self.context.version, &shown.fields(time), record, is_canonical)
     }
 
-    /// An id that no other entry of the session has: the record's own, or its number.
+    /// An id that is unique in the session: the record's own, or its number.
     fn free_id(&mut self, own: Option<&str>, record: &Record<'_>) -> String {
         let id = own.map_or_else(|| format!("L{}", record.number), ToOwned::to_owned);
         let id = format!("{}{id}", self.prefix);
@@ -213,7 +214,7 @@ impl ForeignSession {
         format!("{id}~{times}")
     }
 
-    /// Remembers what hangs below a record hangs below the last of its entries.
+    /// Lets the children of a record hang below the last of its entries.
     fn name(&mut self, own: Option<String>, entry: &Option<String>) {
         let own = own.map(|own| format!("{}{own}", self.prefix));
         if let (Some(own), Some(entry)) = (own, entry)

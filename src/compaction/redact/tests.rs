@@ -56,6 +56,11 @@ fn values_assigned_to_secret_names_are_masked() {
         ("aws_secret_access_key = wJalrXUtnFEMIK7MDENGbPxRfiCY", "aws_secret_access_key = [masked]"),
         ("postgres://admin:s3cr3t@db:5432/app", "postgres://admin:[masked]@db:5432/app"),
         ("Authorization: Bearer abcDEF123456ghiJKL789", "Authorization: Bearer [masked]"),
+        ("WIFI:T:WPA;S:home;P:tractor blue;;", "WIFI:T:WPA;S:home;P:[masked];;"),
+        ("https://a.example/invite?code=Zx9kQ2mN8pL4rT6v", "https://a.example/invite?code=[masked]"),
+        ("new Ably.Realtime('aB3dE5.gH7jK9:mN1pQ3sT5vW7yZ9b')", "new Ably.Realtime('[masked]')"),
+        ("apiKey:\n  aB3dE5gH7jK9mN1pQ3sT5vW7\n", "apiKey:\n  [masked]\n"),
+        ("curl -u aB3dE5.gH7jK9mN1pQ3sT5 https://a.example", "curl -u [masked] https://a.example"),
     ];
     for (text, masked) in cases {
         assert_eq!(redacted(text), masked);
@@ -76,6 +81,7 @@ fn harmless_text_stays() {
         "password: \"the user must choose one\", password = os.environ[\"DB\"]",
         "fn login(password: &str, api_key: Option<String>)",
         "API_KEY=$OPENAI_KEY PASSWORD=${PASS} token=<your-token-1> url http://user:${PW}@host",
+        "use crate::auth::password::hash_v2;",
         "sk-learn-pipelines-and-transformers-in-production",
         "http://localhost:8080/path and https://example.com/a:b@c",
     ] {

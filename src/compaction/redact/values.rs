@@ -218,6 +218,8 @@ impl Found<'_> {
         let is_typed = self.sign.starts_with(':') && self.sign.trim_end().ends_with('=');
         !self.is_quoted()
             && (is_typed
+                // `password::hash`.
+                || self.value.starts_with(':')
                 || self.sign.starts_with(',')
                 || self.sign == "("
                 || matches!(next, Some(b'(' | b'['))

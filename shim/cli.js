@@ -64,13 +64,18 @@ async function answer() {
   const { Cli } = loadEngine();
   const cli = Cli.begin();
   let interrupted = false;
+  const exit = () => {
+    // What still runs on other threads gets no chance to.
+    cli.abandon();
+    process.exit(INTERRUPTED);
+  };
   const stop = () => {
     // Who says it twice does not wait for anything.
-    if (interrupted) process.exit(INTERRUPTED);
+    if (interrupted) exit();
     interrupted = true;
     void cli.stop();
     // A lock may be held and a file may have no end: nobody is to wait for those.
-    setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
+    setTimeout(exit, GRACE_MS).unref();
   };
   const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);
   for (const signal of signals) process.on(signal, stop);

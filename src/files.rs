@@ -2,6 +2,8 @@
 //! pipe, and reading that may never end. In a folder that others can write to, another user may have planted
 //! the file.
 
+pub mod temporary;
+
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;

@@ -34,6 +34,8 @@ async function aShell(t) {
 
 const noPipes = process.platform === "win32" ? "Windows has no such pipes" : undefined;
 
+const noSignals = process.platform === "win32" ? "Windows ends a process that is sent a signal" : undefined;
+
 test("a pipe or a device where a file is expected is not read", { skip: noPipes, timeout: 60_000 }, async (t) => {
   const { shell, cwd, agentDir, sessionDir, storeDir, file, out } = await aShell(t);
   const pipe = (/** @type {string} */ at) => {
@@ -82,6 +84,39 @@ test("a command that would take for ever ends at the first signal, and leaves no
         const reads = command[0] === "import" ? endless : file;
         await eventually(() => assert.ok(openedBy(child.pid).includes(reads), "it reads the file"));
         child.kill(signal);
+        assert.equal(await ended, 130);
+        assert.deepEqual(readdirSync(out), []);
+      });
+    }
+  }
+});
+
+test("a file that is being written is gone after one signal, and after two at once", { skip: noSignals, timeout: 240_000 }, async (t) => {
+  const { shell, cwd, sessionDir, storeDir } = await aShell(t);
+  const long = new History({ cwd, id: "long" });
+  for (let n = 0; n < 30; n++) long.user("so much to say ".repeat(100_000));
+  assert.equal((await answer(shell, "import", long.write(sessionDir))).code, 0);
+  const database = new DatabaseSync(path.join(storeDir, databasesIn(storeDir)[0]));
+  database.exec("CREATE TABLE more (x)");
+  const more = database.prepare("INSERT INTO more VALUES (zeroblob(20000000))");
+  for (let n = 0; n < 15; n++) more.run();
+  database.close();
+
+  const commands = [["export"], ["export", "--jsonl"], ["export", "--html"], ["backup"]];
+  for (const signals of [1, 2]) {
+    for (const command of commands) {
+      await t.test(`${command.join(" ")}, ${signals}`, { timeout: 60_000 }, async (t) => {
+        const out = temporaryFolder(t);
+        const target = path.join(out, "target");
+        const child = spawn(node22, [program, ...command, target], { cwd, env: environmentOf(shell), stdio: "ignore" });
+        t.after(() => child.kill("SIGKILL"));
+        const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
+        while (child.exitCode === null && readdirSync(out).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+        for (let n = 0; n < signals; n++) {
+          child.kill("SIGINT");
+          // Two of one kind that are both on their way are one.
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
         assert.equal(await ended, 130);
         assert.deepEqual(readdirSync(out), []);
       });

@@ -22,6 +22,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::store::{AuditedConversation, Facts, Horizon, Store, View};
@@ -38,6 +40,8 @@ pub struct Doctor {
     pub files: Arc<dyn Files>,
     /// The open session, which may be ahead of the store.
     pub open: ConversationId,
+    /// Stops the backup before a repair.
+    pub cancel: CancellationToken,
 }
 
 /// What a repair needs to know beyond the report.

@@ -30,7 +30,7 @@ pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlit
     // A second hard link may be someone's file, and writing here would change it.
     let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
     let mut connection = if has("-journal") || (has("-wal") && !there("-shm")) {
-        in_memory(path)?
+        in_memory(path, cancel)?
     } else if there("-wal") && there("-shm") {
         // Another process may be writing.
         backup::open_unchanged(path)?
@@ -66,7 +66,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// The file's contents after the interrupted transaction is rolled back and the log is merged.
-fn in_memory(path: &Path) -> rusqlite::Result<Connection> {
+fn in_memory(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
     let copy = Copy::of(path).map_err(|error| {
         let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
         rusqlite::Error::SqliteFailure(code, Some(format!("it can't be copied: {error}")))
@@ -74,7 +74,7 @@ fn in_memory(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let copied = Connection::open_with_flags(copy.0.join(NAME), flags)?;
     connection::distrust(&copied)?;
-    let memory = backup::in_memory(&copied)?;
+    let memory = backup::in_memory(&copied, cancel)?;
     connection::distrust(&memory)?;
     Ok(memory)
 }

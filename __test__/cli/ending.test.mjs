@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { node22 } from "../../scripts/paths.mjs";
@@ -111,18 +111,47 @@ test("a file that is being written is gone after one signal, and after two at on
         const child = spawn(node22, [program, ...command, target], { cwd, env: environmentOf(shell), stdio: "ignore" });
         t.after(() => child.kill("SIGKILL"));
         const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
-        while (child.exitCode === null && readdirSync(out).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-        for (let n = 0; n < signals; n++) {
-          child.kill("SIGINT");
-          // Two of one kind that are both on their way are one.
-          await new Promise((resolve) => setTimeout(resolve, 20));
-        }
+        await interrupted(child, out, signals);
         assert.equal(await ended, 130);
         assert.deepEqual(readdirSync(out), []);
       });
     }
   }
 });
+
+test("the copy of a database that was not closed is gone after one signal, and after two at once", { skip: noSignals, timeout: 120_000 }, async (t) => {
+  const { shell, cwd, out } = await aShell(t);
+  const database = path.join(out, "unfinished.db");
+  writeFileSync(`${database}-journal`, "x");
+  writeFileSync(database, "");
+  // Most of it is a hole, but of the copy nothing is.
+  truncateSync(database, 2 ** 31 - 1024);
+  for (const signals of [1, 2]) {
+    const folder = temporaryFolder(t);
+    const env = { ...environmentOf(shell), TMPDIR: folder };
+    const child = spawn(node22, [program, "stats", "--db", database], { cwd, env, stdio: "ignore" });
+    t.after(() => child.kill("SIGKILL"));
+    const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
+    await interrupted(child, folder, signals);
+    assert.equal(await ended, 130);
+    assert.deepEqual(readdirSync(folder), []);
+  }
+});
+
+/**
+ * Interrupts a process as soon as there is something in a folder.
+ * @param {import("node:child_process").ChildProcess} child
+ * @param {string} folder
+ * @param {number} signals
+ */
+async function interrupted(child, folder, signals) {
+  while (child.exitCode === null && readdirSync(folder).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  for (let n = 0; n < signals; n++) {
+    child.kill("SIGINT");
+    // Two of one kind that are both on their way are one.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
 
 /** The files that a process has open. @param {number | undefined} pid */
 function openedBy(pid) {

@@ -89,6 +89,8 @@ async function answer() {
   };
   /** @type {{ output: string, complaint: string, code: number }} */
   const { output, complaint, code } = unwrap(await cli.run(JSON.stringify(request)));
+  // A signal that came while this thread was busy is only now delivered. The first immediate runs before Node looks for one.
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
   for (const signal of signals) process.off(signal, stop);
   if (interrupted) return INTERRUPTED;
   if (output) write(output);

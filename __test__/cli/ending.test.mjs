@@ -8,6 +8,7 @@ import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateS
 import path from "node:path";
 import { test } from "node:test";
 import { node22 } from "../../scripts/paths.mjs";
+import { collect } from "../../scripts/proc.mjs";
 import { answer, environmentOf, program } from "../support/cli.mjs";
 import { loadEngine } from "../../shim/loader.js";
 import { History } from "../support/history.mjs";
@@ -136,6 +137,22 @@ test("the copy of a database that was not closed is gone after one signal, and a
     assert.equal(await ended, 130);
     assert.deepEqual(readdirSync(folder), []);
   }
+});
+
+test("a signal that comes while the answer is parsed counts", { skip: noSignals, timeout: 60_000 }, async (t) => {
+  const { shell, cwd } = await aShell(t);
+  // A long answer takes long to parse.
+  const slow = `const { parse } = JSON;
+    JSON.parse = (text, ...more) => {
+      if (text.startsWith('{"ok":{"output"')) {
+        process.kill(process.pid, "SIGINT");
+        for (const end = Date.now() + 100; Date.now() < end; );
+      }
+      return parse(text, ...more);
+    };`;
+  const args = ["--import", `data:text/javascript,${encodeURIComponent(slow)}`, program, "sessions"];
+  const { code, stdout, stderr } = await collect(node22, args, { cwd, env: environmentOf(shell) });
+  assert.deepEqual([code, stdout, stderr], [130, "", ""]);
 });
 
 /**

@@ -78,7 +78,7 @@ async fn write_session(
     mut output: Output,
 ) -> Result<(Output, usize)> {
     let (store, conversation) = (of.store(), session.id);
-    let lines = lines_of(store, &session).await?;
+    let lines = lines_of(of, &session).await?;
     let open = of.scope.leaf.clone().filter(|_| conversation == of.scope.conversation);
     let cancel = of.cancel.clone();
     let read = move |view: &View<'_>| {

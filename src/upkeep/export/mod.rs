@@ -118,7 +118,7 @@ async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
     let mut written = Exported { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
     for session in sessions {
         let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
-        let lines = lines_of(of.store(), &session).await?;
+        let lines = lines_of(of, &session).await?;
         let output = Output::create(&target, of.force)?;
         write_session(of, session, lines, output, &mut written).await?;
     }
@@ -202,14 +202,15 @@ async fn write_session(
 }
 
 /// The lines of a session's own file, as far as they match the store.
-async fn lines_of(store: &Store, session: &ExportedSession) -> Result<Lines> {
-    let (conversation, file) = (session.id, session.file.clone());
+async fn lines_of(of: &Exporter<'_>, session: &ExportedSession) -> Result<Lines> {
+    let (conversation, file, cancel) = (session.id, session.file.clone(), of.cancel.clone());
     let read = move |view: &View<'_>| {
         // The file may still contain purged text, and text derived from it.
         let is_purged = view.messages().has_purged(conversation)?;
-        Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
+        let lines = Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged), &cancel);
+        check(&cancel).map(|()| lines)
     };
-    store.read(read).await
+    of.store().read(read).await
 }
 
 /// Receives the lines of entries, one after the other.

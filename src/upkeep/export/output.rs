@@ -5,7 +5,7 @@ use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::files::temporary::Temporary;
+use crate::files::{self, temporary::Temporary};
 
 /// The error for a path that can't be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
@@ -31,9 +31,17 @@ pub(super) struct Output {
 impl Output {
     pub fn create(target: &Path, force: bool) -> Result<Self> {
         // A link stays; its target is replaced.
-        let target = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-        if fs::metadata(&target).is_ok_and(|there| !there.is_file()) {
-            return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
+        let target = if force { files::follow_own(target)? } else { target.to_owned() };
+        match fs::metadata(&target) {
+            Ok(there) if !there.is_file() => {
+                return Err(Error::invalid(format!(
+                    "{} is not a file: choose another name",
+                    target.display()
+                )));
+            }
+            // Linux does not follow another user's link to a folder either.
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(&target, &error)),
+            _ => {}
         }
         // Say so now, not after a long export.
         if !force && target.symlink_metadata().is_ok() {
@@ -55,5 +63,36 @@ impl Output {
         let named = done.and_then(|()| part.become_file(&target, force));
         named.map_err(|error| unwritable(&target, &error))?;
         Ok((target, bytes))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{lchown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_a_link_leads_to_is_replaced_unless_the_link_is_another_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| dir.path().join(name));
+        fs::write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        let write = |text| {
+            let mut output = Output::create(&link, true)?;
+            output.push(text)?;
+            output.finish()
+        };
+        // Only root can give files away.
+        if lchown(&link, Some(4321), None).is_ok() {
+            let told = write("new").unwrap_err().to_string();
+            assert!(told.ends_with("is a link of another user (uid 4321): choose another name"), "{told}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+            lchown(&link, Some(0), None).unwrap();
+        }
+        write("new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+        assert_eq!(dir.path().read_dir().unwrap().count(), 2);
     }
 }

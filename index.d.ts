@@ -189,4 +189,9 @@ export declare class Cli {
   run(request: string): Promise<string>;
   /** Stops what is running, and resolves when nothing is left half-written. */
   stop(): Promise<void>;
+  /**
+   * Removes what is half-written, whatever still runs. For a process that exits at once: nothing can be
+   * written any more.
+   */
+  abandon(): void;
 }

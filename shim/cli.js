@@ -63,13 +63,18 @@ async function answer() {
   const { Cli } = loadEngine();
   const cli = Cli.begin();
   let interrupted = false;
+  const exit = () => {
+    // What still runs on other threads gets no chance to.
+    cli.abandon();
+    process.exit(INTERRUPTED);
+  };
   const stop = () => {
     // A second interrupt ends the process at once.
-    if (interrupted) process.exit(INTERRUPTED);
+    if (interrupted) exit();
     interrupted = true;
     void cli.stop();
     // A lock may be held, and a file may have no end: do not wait for those.
-    setTimeout(() => process.exit(INTERRUPTED), GRACE_MS).unref();
+    setTimeout(exit, GRACE_MS).unref();
   };
   const signals = /** @type {const} */ (["SIGINT", "SIGTERM"]);
   for (const signal of signals) process.on(signal, stop);
@@ -83,6 +88,8 @@ async function answer() {
   };
   /** @type {{ output: string, complaint: string, code: number }} */
   const { output, complaint, code } = unwrap(await cli.run(JSON.stringify(request)));
+  // A signal that came while this thread was busy is only now delivered. The first immediate runs before Node looks for one.
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
   for (const signal of signals) process.off(signal, stop);
   if (interrupted) return INTERRUPTED;
   if (output) write(output);

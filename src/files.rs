@@ -2,11 +2,16 @@
 //! pipe, and reading that may never end. In a folder that others can write to, another user may have planted
 //! the file.
 
+pub mod temporary;
+
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+
+/// The most links to follow from one to the next, as on Linux.
+const LINKS: usize = 40;
 
 /// Opens a regular file, or the one a link points at.
 ///
@@ -98,6 +103,42 @@ pub fn check_own(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The path that a link leads to, or `path` if it is none. Another user's link is not followed: its owner could
+/// have a file replaced that only this user can write. Systems without such owners are not checked.
+///
+/// # Errors
+/// When a link can't be followed; the message says why.
+pub fn follow_own(path: &Path) -> Result<PathBuf> {
+    let mut at = path.to_owned();
+    for _ in 0..LINKS {
+        let Some(link) = fs::symlink_metadata(&at).ok().filter(fs::Metadata::is_symlink) else {
+            return Ok(at);
+        };
+        if let Some(other) = other_owner(&link) {
+            let link = at.display();
+            return Err(Error::invalid(format!(
+                "{link} is a link of another user (uid {other}): choose another name"
+            )));
+        }
+        let target = fs::read_link(&at)
+            .map_err(|error| Error::invalid(format!("{} can't be followed: {error}", at.display())))?;
+        at = at.parent().unwrap_or(Path::new("")).join(target);
+    }
+    Err(Error::invalid(format!("{} leads through too many links", path.display())))
+}
+
+/// The owner of a file, if that is neither this user nor root.
+#[cfg(unix)]
+fn other_owner(file: &fs::Metadata) -> Option<u32> {
+    let (owner, own) = (std::os::unix::fs::MetadataExt::uid(file), rustix::process::geteuid().as_raw());
+    (owner != own && owner != 0).then_some(owner)
+}
+
+#[cfg(not(unix))]
+fn other_owner(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
 /// Creates a folder and its missing parents, accessible to their owner only.
 ///
 /// # Errors
@@ -164,5 +205,28 @@ mod tests {
             lchown(dir.path(), Some(4321), None).unwrap();
             check_own(&link).unwrap();
         }
+    }
+
+    #[test]
+    fn links_are_followed_unless_they_are_another_users() {
+        use std::os::unix::fs::{lchown, symlink};
+
+        let dir = tempfile::tempdir().unwrap();
+        let [file, first, second] = ["file", "first", "second"].map(|name| dir.path().join(name));
+        symlink("second", &first).unwrap();
+        symlink("file", &second).unwrap();
+        for path in [&file, &second, &first] {
+            assert_eq!(follow_own(path).unwrap(), file);
+        }
+        // Only root can give files away.
+        if lchown(&second, Some(4321), None).is_ok() {
+            let told =
+                format!("{} is a link of another user (uid 4321): choose another name", second.display());
+            assert!([&second, &first].iter().all(|path| follow_own(path).unwrap_err().to_string() == told));
+        }
+        fs::remove_file(&second).unwrap();
+        symlink("first", &second).unwrap();
+        let told = follow_own(&first).unwrap_err().to_string();
+        assert!(told.ends_with("first leads through too many links"), "{told}");
     }
 }

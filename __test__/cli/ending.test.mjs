@@ -1,10 +1,11 @@
 /** How `pi-lcm` ends: at the first signal, even if its work has no end, and by itself when it is given a pipe or a device. */
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { node22 } from "../../scripts/paths.mjs";
+import { collect } from "../../scripts/proc.mjs";
 import { answer, environmentOf, program } from "../support/cli.mjs";
 import { loadEngine } from "../../shim/loader.js";
 import { History } from "../support/history.mjs";
@@ -30,6 +31,8 @@ async function aShell(t) {
 }
 
 const noPipes = process.platform === "win32" ? "Windows has no such pipes" : undefined;
+
+const noSignals = process.platform === "win32" ? "Windows ends a process that is sent a signal" : undefined;
 
 test("a pipe or a device in place of a file is not read", { skip: noPipes, timeout: 60_000 }, async (t) => {
   const { shell, cwd, agentDir, sessionDir, storeDir, file, out } = await aShell(t);
@@ -85,6 +88,84 @@ test("an endless command ends at the first signal and leaves no partial file", {
     }
   }
 });
+
+test("a file that is being written is gone after one signal, and after two at once", { skip: noSignals, timeout: 240_000 }, async (t) => {
+  const { shell, cwd, sessionDir, storeDir } = await aShell(t);
+  const long = new History({ cwd, id: "long" });
+  for (let n = 0; n < 30; n++) long.user("so much to say ".repeat(100_000));
+  assert.equal((await answer(shell, "import", long.write(sessionDir))).code, 0);
+  const database = new DatabaseSync(path.join(storeDir, databasesIn(storeDir)[0]));
+  database.exec("CREATE TABLE more (x)");
+  const more = database.prepare("INSERT INTO more VALUES (zeroblob(20000000))");
+  for (let n = 0; n < 15; n++) more.run();
+  database.close();
+
+  const commands = [["export"], ["export", "--jsonl"], ["export", "--html"], ["backup"]];
+  for (const signals of [1, 2]) {
+    for (const command of commands) {
+      await t.test(`${command.join(" ")}, ${signals}`, { timeout: 60_000 }, async (t) => {
+        const out = temporaryFolder(t);
+        const target = path.join(out, "target");
+        const child = spawn(node22, [program, ...command, target], { cwd, env: environmentOf(shell), stdio: "ignore" });
+        t.after(() => child.kill("SIGKILL"));
+        const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
+        await interrupted(child, out, signals);
+        assert.equal(await ended, 130);
+        assert.deepEqual(readdirSync(out), []);
+      });
+    }
+  }
+});
+
+test("the copy of a database that was not closed is gone after one signal, and after two at once", { skip: noSignals, timeout: 120_000 }, async (t) => {
+  const { shell, cwd, out } = await aShell(t);
+  const database = path.join(out, "unfinished.db");
+  writeFileSync(`${database}-journal`, "x");
+  writeFileSync(database, "");
+  // Most of it is a hole, but of the copy nothing is.
+  truncateSync(database, 2 ** 31 - 1024);
+  for (const signals of [1, 2]) {
+    const folder = temporaryFolder(t);
+    const env = { ...environmentOf(shell), TMPDIR: folder };
+    const child = spawn(node22, [program, "stats", "--db", database], { cwd, env, stdio: "ignore" });
+    t.after(() => child.kill("SIGKILL"));
+    const ended = new Promise((resolve) => child.on("close", (code, by) => resolve(code ?? by)));
+    await interrupted(child, folder, signals);
+    assert.equal(await ended, 130);
+    assert.deepEqual(readdirSync(folder), []);
+  }
+});
+
+test("a signal that comes while the answer is parsed counts", { skip: noSignals, timeout: 60_000 }, async (t) => {
+  const { shell, cwd } = await aShell(t);
+  // A long answer takes long to parse.
+  const slow = `const { parse } = JSON;
+    JSON.parse = (text, ...more) => {
+      if (text.startsWith('{"ok":{"output"')) {
+        process.kill(process.pid, "SIGINT");
+        for (const end = Date.now() + 100; Date.now() < end; );
+      }
+      return parse(text, ...more);
+    };`;
+  const args = ["--import", `data:text/javascript,${encodeURIComponent(slow)}`, program, "sessions"];
+  const { code, stdout, stderr } = await collect(node22, args, { cwd, env: environmentOf(shell) });
+  assert.deepEqual([code, stdout, stderr], [130, "", ""]);
+});
+
+/**
+ * Interrupts a process as soon as there is something in a folder.
+ * @param {import("node:child_process").ChildProcess} child
+ * @param {string} folder
+ * @param {number} signals
+ */
+async function interrupted(child, folder, signals) {
+  while (child.exitCode === null && readdirSync(folder).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  for (let n = 0; n < signals; n++) {
+    child.kill("SIGINT");
+    // Two of one kind that are both on their way are one.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
 
 /** The files that a process has open. @param {number | undefined} pid */
 function openedBy(pid) {

@@ -305,6 +305,13 @@ impl Cli {
         self.inner.stop().await;
         Ok(())
     }
+
+    /// Removes what is half-written, whatever still runs. For a process that exits at once: nothing can be
+    /// written any more.
+    #[napi(catch_unwind)]
+    pub fn abandon(&self) {
+        self.inner.abandon();
+    }
 }
 
 /// A block as Pi's tools return it.

@@ -17,6 +17,7 @@ use crate::commands::import::Importer;
 use crate::commands::{Answer, CommandContext, Doing, Style, json_text};
 use crate::config::{self, ProjectIdentity, Settings, Sources};
 use crate::error::{Error, Result};
+use crate::files::temporary;
 use crate::ids::ConversationId;
 use crate::ingest::import::{Folders, Home};
 use crate::mcp;
@@ -100,6 +101,11 @@ impl Cli {
     pub async fn stop(&self) {
         self.cancel.cancel();
         self.importer.close().await;
+    }
+
+    /// Removes what is partly written, because the process exits at once.
+    pub fn abandon(&self) {
+        temporary::abandon_all();
     }
 
     /// Serves an MCP client until it disconnects. Stdout belongs to the client, even on failure.

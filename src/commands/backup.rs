@@ -24,7 +24,7 @@ pub(crate) const COMMAND: Command = Command {
 async fn run(asked: &CommandContext<'_>) -> Result<Answer> {
     let (_, path) = args::options(NAME, &asked.rest, &[])?;
     let path = (!path.is_empty()).then(|| args::path(&path));
-    Ok(Answer::of(&back_up(asked.home, path.as_deref()).await?))
+    Ok(Answer::of(&back_up(asked.home, path.as_deref(), &asked.cancel).await?))
 }
 
 impl fmt::Display for BackedUp {

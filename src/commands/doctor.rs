@@ -30,8 +30,12 @@ pub(crate) const COMMAND: Command = Command {
 
 async fn answer(asked: &CommandContext<'_>) -> Result<Answer> {
     let store = asked.store();
-    let doctor =
-        Doctor { store: store.clone(), files: Arc::new(SessionFiles), open: asked.scope.conversation };
+    let doctor = Doctor {
+        store: store.clone(),
+        files: Arc::new(SessionFiles),
+        open: asked.scope.conversation,
+        cancel: asked.cancel.clone(),
+    };
     match asked.rest.as_str() {
         "" => {
             let report = doctor.check().await?;

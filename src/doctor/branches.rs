@@ -1,5 +1,7 @@
 //! Checks branches: the frontier of each, computed as in compaction, must cover every visible message exactly
 //! once. What a summary covers is read from its edges, down to the messages.
+//!
+//! A session may have thousands of branches, most of which have the same summaries: these are checked once.
 
 use std::collections::HashMap;
 
@@ -10,37 +12,70 @@ use crate::ids::{EntryId, MessageId, SummaryId};
 use crate::store::{Tree, View};
 
 /// The messages below summaries, cached.
-pub(super) type Below = HashMap<SummaryId, Vec<MessageId>>;
+type Below = HashMap<SummaryId, Vec<MessageId>>;
 
-pub(super) fn check(
-    view: &View<'_>,
-    tree: &Tree,
-    end: EntryId,
-    session: &str,
-    below: &mut Below,
-    check: &mut Check,
-) -> Result<()> {
-    let branch = tree.branch(end);
-    let leaf = branch.last().map_or("nothing", |entry| entry.entry_id.as_str());
-    let shown = visible(&branch);
-    let seen: Vec<MessageId> = shown.iter().map(|message| message.seen.id).collect();
-    let frontier = Forest::new(&seen, view.summaries().nodes_on(&seen)?).frontier();
-    let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
-    for piece in &frontier {
-        match piece {
-            Piece::Message(at) => covered.extend(seen.get(*at)),
-            Piece::Summary(id, _) => covered.extend(messages_below(view, *id, below)?),
+/// What is known of branches.
+#[derive(Default)]
+pub(super) struct Known {
+    below: Below,
+    /// By the entry that decides about a branch's summaries.
+    covers: HashMap<EntryId, Cover>,
+}
+
+/// The cover of a branch.
+struct Cover {
+    /// How many summaries are in place.
+    summaries: usize,
+    /// Whether it has each visible message exactly once.
+    is_exact: bool,
+}
+
+impl Known {
+    pub(super) fn has(&self, at: EntryId) -> bool {
+        self.covers.contains_key(&at)
+    }
+
+    /// Computes the cover of the branch that ends with `at`.
+    pub(super) fn read(&mut self, view: &View<'_>, tree: &Tree, at: EntryId) -> Result<()> {
+        let shown = visible(&tree.branch(at));
+        let seen: Vec<MessageId> = shown.iter().map(|message| message.seen.id).collect();
+        let frontier = Forest::new(&seen, view.summaries().nodes_on(&seen)?).frontier();
+        let mut covered: Vec<MessageId> = Vec::with_capacity(seen.len());
+        for piece in &frontier {
+            match piece {
+                Piece::Message(at) => covered.extend(seen.get(*at)),
+                Piece::Summary(id, _) => covered.extend(messages_below(view, *id, &mut self.below)?),
+            }
+        }
+        let summaries = frontier.iter().filter(|piece| matches!(piece, Piece::Summary(..))).count();
+        self.covers.insert(at, Cover { summaries, is_exact: covered == seen });
+        Ok(())
+    }
+
+    /// Adds the branch that ends with `end` to the report. Without a deciding entry `at` it has no summaries.
+    pub(super) fn report(
+        &self,
+        tree: &Tree,
+        end: EntryId,
+        at: Option<EntryId>,
+        session: &str,
+        check: &mut Check,
+    ) {
+        let cover = match at.map(|at| self.covers.get(&at)) {
+            None => &Cover { summaries: 0, is_exact: true },
+            Some(Some(cover)) => cover,
+            // It could not be read.
+            Some(None) => return,
+        };
+        check.saw(1, "branch");
+        check.saw(cover.summaries, "summary in place");
+        if !cover.is_exact {
+            check.find(Remedy::None, "its frontier does not cover each visible message exactly once", || {
+                let leaf = tree.entry(end).map_or("nothing", |entry| entry.entry_id.as_str());
+                format!("{leaf} of session {session}")
+            });
         }
     }
-    check.saw(1, "branch");
-    let summaries = frontier.iter().filter(|piece| matches!(piece, Piece::Summary(..))).count();
-    check.saw(summaries, "summary in place");
-    if covered != seen {
-        check.find(Remedy::None, "its frontier does not cover each visible message exactly once", || {
-            format!("{leaf} of session {session}")
-        });
-    }
-    Ok(())
 }
 
 /// A valid summary has valid sources, down to messages, so the recursion ends.

@@ -51,8 +51,8 @@ pub(super) async fn fix(doctor: &Doctor) -> Result<Outcome> {
         return Ok(Outcome::Helpless(before));
     }
     let backup = backup_name(database);
-    let path = backup.clone();
-    doctor.store.read(move |view| view.upkeep().back_up(&path)).await?;
+    let (path, cancel) = (backup.clone(), doctor.cancel.clone());
+    doctor.store.read(move |view| view.upkeep().back_up(&path, &cancel)).await?;
     let done = doctor.mend(found).await.map_err(|error| {
         Error::storing(
             format!(

@@ -22,6 +22,8 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::store::{AuditedConversation, Facts, Horizon, Store, View};
@@ -38,6 +40,8 @@ pub struct Doctor {
     pub files: Arc<dyn Files>,
     /// The open session, which may be ahead of the store.
     pub open: ConversationId,
+    /// Stops the backup before a repair.
+    pub cancel: CancellationToken,
 }
 
 /// What a repair needs to know beyond the report.
@@ -175,23 +179,41 @@ impl Doctor {
         horizon: Horizon,
         found: &Findings,
     ) -> Result<Check> {
-        let mut state = (Check::new("Branches"), branches::Below::new());
+        let mut state = (Check::new("Branches"), branches::Known::default());
+        let lasts = match self.store.read(|view| view.summaries().last_messages()).await {
+            Ok(lasts) => Arc::new(lasts),
+            Err(error) => {
+                state.0.unfinished = Some(error.cause());
+                return Ok(state.0);
+            }
+        };
         // A tree with a cycle has no branches to walk.
         for conversation in conversations.iter().filter(|one| !found.circles.contains(&one.id)) {
-            let id = conversation.id;
-            let tree = match self.store.read(move |view| view.messages().tree(id, horizon.entry)).await {
-                Ok(tree) => Arc::new(tree),
+            let (id, lasts) = (conversation.id, Arc::clone(&lasts));
+            let read = move |view: &View<'_>| {
+                let tree = view.messages().tree(id, horizon.entry)?;
+                let deciding = tree.deciding(&lasts);
+                Ok((tree, deciding))
+            };
+            let (tree, deciding) = match self.store.read(read).await {
+                Ok((tree, deciding)) => (Arc::new(tree), deciding),
                 Err(error) => {
                     state.0.unfinished = Some(error.cause());
                     continue;
                 }
             };
             for end in tree.ends() {
-                let (session, tree, end) = (conversation.session_id.clone(), Arc::clone(&tree), *end);
-                let look = move |view: &View<'_>, (check, below): &mut (Check, branches::Below)| {
-                    branches::check(view, &tree, end, &session, below, check).map(|()| true)
-                };
-                (state, _) = self.step(state, look, |(check, _), why| check.unfinished = Some(why)).await?;
+                let at = deciding.get(end).copied();
+                if let Some(at) = at.filter(|at| !state.1.has(*at)) {
+                    let tree = Arc::clone(&tree);
+                    let look = move |view: &View<'_>, (_, known): &mut (Check, branches::Known)| {
+                        known.read(view, &tree, at).map(|()| true)
+                    };
+                    (state, _) =
+                        self.step(state, look, |(check, _), why| check.unfinished = Some(why)).await?;
+                }
+                let (check, known) = &mut state;
+                known.report(&tree, *end, at, &conversation.session_id, check);
             }
         }
         Ok(state.0)

@@ -11,6 +11,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::file::LINE;
 use super::stringify::stringify;
@@ -55,15 +56,19 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Indexes the file. A file that is gone or can't be read has no lines.
+    /// Indexes the file. A file that is gone or can't be read has no lines, nor has any once `cancel` is raised.
     #[must_use]
-    pub fn of(path: Option<&Path>) -> Self {
+    pub fn of(path: Option<&Path>, cancel: &CancellationToken) -> Self {
         let read = || {
             let file = files::open(path?).ok()?;
             let mut lines = Self::default();
-            let mut reader = BufReader::new(&file);
+            // Some files in `/proc` have no end, and the size 0. What is added meanwhile is left out.
+            let mut reader = BufReader::new((&file).take(file.metadata().ok()?.len()));
             let (mut at, mut line) = (0, Vec::new());
             while reader.by_ref().take(LINE as u64).read_until(b'\n', &mut line).ok()? > 0 {
+                if cancel.is_cancelled() {
+                    return None;
+                }
                 if at == 0 {
                     lines.header = serde_json::from_slice(&line).ok();
                 }
@@ -272,4 +277,24 @@ fn placed(entry: &ExportedEntry, time: i64, mut fields: Value) -> String {
 
 fn parent_of(entry: &ExportedEntry) -> Value {
     entry.parent.clone().into()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_has_no_lines_and_a_long_one_is_read_until_it_is_stopped() {
+        let cancel = CancellationToken::new();
+        assert!(Lines::of(Some(Path::new("/proc/self/pagemap")), &cancel).places.is_empty());
+        let mut long = tempfile::NamedTempFile::new().unwrap();
+        writeln!(long, "{}", json!({"type": "custom", "id": "e1", "parentId": null})).unwrap();
+        assert_eq!(Lines::of(Some(long.path()), &cancel).places.len(), 1);
+        // A hole, which takes minutes to read.
+        long.as_file().set_len(1 << 41).unwrap();
+        cancel.cancel();
+        assert!(Lines::of(Some(long.path()), &cancel).places.is_empty());
+    }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::export::record;
-use crate::dag::{BranchEntry, Forest, MessageKind, Node, Piece, Step, visible};
+use crate::dag::{BranchEntry, Forest, MessageKind, Node, Piece, Sources, Step, visible};
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, EntryId, MessageId, SummaryId};
 use crate::model::SummaryRecord;
@@ -92,14 +92,11 @@ impl Outline {
             messages: HashMap::new(),
             names: HashMap::new(),
         };
-        // One branch at a time: together they would hold the trunk once per branch.
         let mut compactions = HashSet::new();
-        for end in &ends {
-            for entry in tree.branch(*end) {
-                outline.note(&entry);
-                if entry.step == Step::Compaction {
-                    compactions.insert(entry.row);
-                }
+        for entry in tree.entries() {
+            outline.note(entry);
+            if entry.step == Step::Compaction {
+                compactions.insert(entry.row);
             }
         }
         let mut wanted = HashSet::new();
@@ -109,32 +106,26 @@ impl Outline {
         let names = &outline.names;
         let nodes = view.summaries().nodes_since(SummaryId(0), |message| names.contains_key(&message))?;
         let nodes: Vec<Arc<Node>> = nodes.into_iter().map(Arc::new).collect();
+        let lasts = nodes.iter().filter_map(|node| match &node.sources {
+            Sources::Messages(messages) => messages.last().copied(),
+            Sources::Summaries(_) => None,
+        });
+        let deciding = tree.deciding(&lasts.collect());
+        let mut frontiers: HashMap<EntryId, Vec<String>> = HashMap::new();
         for end in &ends {
-            wanted.extend(outline.cover(view, &tree.branch(*end), &nodes)?);
+            let at = deciding.get(end);
+            if let Some(at) = at.filter(|at| !frontiers.contains_key(at)) {
+                let (frontier, valid) = cover(view, &tree.branch(*at), &nodes)?;
+                frontiers.insert(*at, frontier);
+                wanted.extend(valid);
+            }
+            let frontier = at.and_then(|at| frontiers.get(at)).cloned().unwrap_or_default();
+            let leaf = tree.entry(*end).map(|leaf| leaf.entry_id.clone());
+            outline.branches.extend(leaf.map(|leaf| BranchRecord { leaf, frontier }));
         }
         outline.summaries = Forest::new(&[], nodes).closure(wanted);
         outline.summaries.sort_unstable();
         Ok(outline)
-    }
-
-    /// Adds a branch and its frontier. Returns the summaries that are valid on it.
-    fn cover(
-        &mut self,
-        view: &View<'_>,
-        branch: &[BranchEntry],
-        nodes: &[Arc<Node>],
-    ) -> Result<Vec<SummaryId>> {
-        let Some(leaf) = branch.last() else { return Ok(Vec::new()) };
-        let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
-        let forest = Forest::new(&seen, nodes.iter().map(Arc::clone));
-        let mut frontier = Vec::new();
-        for piece in forest.frontier() {
-            if let Piece::Summary(id, _) = piece {
-                frontier.push(view.summaries().summary(id)?.hash.to_string());
-            }
-        }
-        self.branches.push(BranchRecord { leaf: leaf.entry_id.clone(), frontier });
-        Ok(forest.holding())
     }
 
     fn note(&mut self, entry: &BranchEntry) {
@@ -183,6 +174,23 @@ impl Outline {
         let summary = Summary { record, handle, messages, from_time, to_time };
         Ok(serde_json::to_string(&summary).ok())
     }
+}
+
+/// The frontier of a branch, and the summaries that are valid on it.
+fn cover(
+    view: &View<'_>,
+    branch: &[BranchEntry],
+    nodes: &[Arc<Node>],
+) -> Result<(Vec<String>, Vec<SummaryId>)> {
+    let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
+    let forest = Forest::new(&seen, nodes.iter().map(Arc::clone));
+    let mut frontier = Vec::new();
+    for piece in forest.frontier() {
+        if let Piece::Summary(id, _) = piece {
+            frontier.push(view.summaries().summary(id)?.hash.to_string());
+        }
+    }
+    Ok((frontier, forest.holding()))
 }
 
 /// The estimated tokens of a compaction's block.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
 use crate::ingest::import::Home;
@@ -29,8 +30,9 @@ pub struct BackedUp {
 /// Copies the history of `home` to `path`, a new file or a folder; without a path, next to the database.
 ///
 /// # Errors
-/// When the history is in memory only, the target exists, or the copy can't be written or read back.
-pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
+/// When the history is in memory only, the target exists, the copy can't be written or read back, or `cancel`
+/// is raised.
+pub async fn back_up(home: &Home, path: Option<&Path>, cancel: &CancellationToken) -> Result<BackedUp> {
     let store = &home.store;
     let Place::File(database) = store.place() else {
         return Err(Error::invalid("this session's history is in memory only: there is nothing to copy"));
@@ -42,8 +44,8 @@ pub async fn back_up(home: &Home, path: Option<&Path>) -> Result<BackedUp> {
             path.display()
         )));
     }
-    let written = path.clone();
-    let facts = store.read(move |view| view.upkeep().back_up_and_verify(&written)).await?;
+    let (written, cancel) = (path.clone(), cancel.clone());
+    let facts = store.read(move |view| view.upkeep().back_up_and_verify(&written, &cancel)).await?;
     let noted = path.clone();
     if store.is_apart() {
         // Nothing is written to a database in another folder.

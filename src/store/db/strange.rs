@@ -10,17 +10,22 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, ffi};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::connection;
-use crate::files;
+use crate::files::{self, temporary::Temporary};
 use crate::store::upkeep::backup;
+use crate::text::megabytes;
 
 /// Steps of SQLite's virtual machine between two checks whether to continue.
 const STEPS: c_int = 10_000;
 /// Checks allowed for any file, and the bytes that allow one more. Reading all of an intact history takes a
 /// tenth of that.
 const LOOKS: (u64, u64) = (1_000, 100);
+/// The most bytes to copy: the copy is held in memory, and before that in the system's temporary folder, which
+/// often is in memory too.
+const LARGEST: u64 = 2 << 30;
+/// Bytes to copy between two checks whether to continue.
+const PART: u64 = 4 << 20;
 /// How a rollback journal ends if it names another file, which SQLite would look for and delete.
 const NAMES_ANOTHER: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
@@ -30,7 +35,7 @@ pub(in crate::store) fn open(path: &Path, cancel: &CancellationToken) -> rusqlit
     // A second hard link may be someone's file, and writing here would change it.
     let there = |ending| beside(path, ending).metadata().is_ok_and(|file| has_one_name(&file));
     let mut connection = if has("-journal") || (has("-wal") && !there("-shm")) {
-        in_memory(path)?
+        in_memory(path, cancel)?
     } else if there("-wal") && there("-shm") {
         // Another process may be writing.
         backup::open_unchanged(path)?
@@ -66,37 +71,51 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// The file's contents after the interrupted transaction is rolled back and the log is merged.
-fn in_memory(path: &Path) -> rusqlite::Result<Connection> {
-    let copy = Copy::of(path).map_err(|error| {
-        let code = ffi::Error::new(ffi::SQLITE_CANTOPEN);
-        rusqlite::Error::SqliteFailure(code, Some(format!("it can't be copied: {error}")))
+fn in_memory(path: &Path, cancel: &CancellationToken) -> rusqlite::Result<Connection> {
+    let failed = |code, words| rusqlite::Error::SqliteFailure(ffi::Error::new(code), words);
+    let bytes = ENDINGS.map(|ending| beside(path, ending).metadata().map_or(0, |file| file.len()));
+    let bytes = bytes.into_iter().fold(0, u64::saturating_add);
+    if bytes > LARGEST {
+        return Err(failed(ffi::SQLITE_TOOBIG, Some(too_large(bytes))));
+    }
+    let copy = Copy::of(path, cancel).map_err(|error| match cancel.is_cancelled() {
+        true => failed(ffi::SQLITE_INTERRUPT, None),
+        false => failed(ffi::SQLITE_CANTOPEN, Some(format!("it can't be copied: {error}"))),
     })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let copied = Connection::open_with_flags(copy.0.join(NAME), flags)?;
+    let copied = Connection::open_with_flags(copy.0.path().join(NAME), flags)?;
     connection::distrust(&copied)?;
-    let memory = backup::in_memory(&copied)?;
+    let memory = backup::in_memory(&copied, cancel)?;
     connection::distrust(&memory)?;
     Ok(memory)
 }
 
+fn too_large(bytes: u64) -> String {
+    let [bytes, largest] = [bytes, LARGEST].map(megabytes);
+    format!(
+        "it was not closed, and then at most {largest} are read, but it has {bytes}: open and close it once with \
+         sqlite3"
+    )
+}
+
 /// The copy's file name.
 const NAME: &str = "copy.db";
+/// The endings of the files that are copied.
+const ENDINGS: [&str; 3] = ["", "-wal", "-journal"];
 
-/// A temporary folder that only this user can read, deleted on drop.
-struct Copy(PathBuf);
+/// A copy in a temporary folder.
+struct Copy(Temporary);
 
 impl Copy {
-    fn of(path: &Path) -> io::Result<Self> {
-        let copy = Self(std::env::temp_dir().join(format!("pi-lcm-{}", Uuid::new_v4())));
-        files::make_private_dir(&copy.0)?;
-        for ending in ["", "-wal", "-journal"] {
+    fn of(path: &Path, cancel: &CancellationToken) -> io::Result<Self> {
+        let copy = Self(Temporary::folder()?);
+        for ending in ENDINGS {
             let from = beside(path, ending);
             if from.exists() {
-                let mut to = File::create_new(copy.0.join(format!("{NAME}{ending}")))?;
-                io::copy(&mut files::open(&from)?, &mut to)?;
+                copy_file(&from, &copy.0.path().join(format!("{NAME}{ending}")), cancel)?;
             }
         }
-        let journal = copy.0.join(format!("{NAME}-journal"));
+        let journal = copy.0.path().join(format!("{NAME}-journal"));
         if journal.exists() {
             name_no_other(&journal)?;
         }
@@ -104,11 +123,18 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
-    fn drop(&mut self) {
-        // Nothing more can be done.
-        let _ = fs::remove_dir_all(&self.0);
+/// Copies as many bytes as the file has now, until `cancel` is raised.
+fn copy_file(from: &Path, to: &Path, cancel: &CancellationToken) -> io::Result<()> {
+    let (from, mut to) = (files::open(from)?, File::create_new(to)?);
+    let mut left = from.metadata()?.len();
+    while left > 0 {
+        if cancel.is_cancelled() {
+            return Err(io::Error::other("it was stopped"));
+        }
+        let copied = io::copy(&mut (&from).take(left.min(PART)), &mut to)?;
+        left = if copied == 0 { 0 } else { left - copied };
     }
+    Ok(())
 }
 
 /// Removes the names of other files from a journal. Our own journals have none, because our transactions use
@@ -224,6 +250,21 @@ mod tests {
         assert_eq!(sessions_in(&path).await, [30, 30]);
         writer.close().unwrap();
         assert_eq!(sessions_in(&path).await, [30, 30]);
+    }
+
+    #[test]
+    fn only_so_much_is_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("large.db");
+        fs::write(beside(&path, "-journal"), "x").unwrap();
+        File::create(&path).unwrap().set_len(LARGEST).unwrap();
+        let cancel = CancellationToken::new();
+        let told = "it was not closed, and then at most 2147.5 MB are read, but it has 2147.5 MB: \
+                    open and close it once with sqlite3";
+        let why = Store::apart_in(&path, &cancel).err().unwrap().to_string();
+        assert_eq!(why, format!("{} can't be read: {told}", path.display()));
+        let why = OldStore::open(&path, &cancel).err().unwrap().to_string();
+        assert_eq!(why, format!("it can't be opened: {told}"));
     }
 
     /// A page of a table's tree that lists `child` many times.

@@ -1,14 +1,14 @@
 //! The whole tree of a session in memory, for walks along all its branches. Reading branch by branch would
-//! read the trunk once per branch.
+//! read the trunk once per branch; so would walking along each, where many have the same summaries.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::named_params;
 
 use super::branch::{BRANCH_ENTRY, branch_entry};
-use crate::dag::BranchEntry;
+use crate::dag::{BranchEntry, Step};
 use crate::error::Result;
-use crate::ids::{ConversationId, EntryId};
+use crate::ids::{ConversationId, EntryId, MessageId};
 use crate::store::Messages;
 use crate::store::columns::reading;
 
@@ -16,7 +16,7 @@ use crate::store::columns::reading;
 #[derive(Debug)]
 pub struct Tree {
     /// Each with its parent.
-    entries: HashMap<EntryId, (Option<EntryId>, BranchEntry)>,
+    entries: BTreeMap<EntryId, (Option<EntryId>, BranchEntry)>,
     /// The leaves, in order.
     ends: Vec<EntryId>,
 }
@@ -54,17 +54,156 @@ impl Tree {
         &self.ends
     }
 
+    /// The entry of this row.
+    #[must_use]
+    pub fn entry(&self, row: EntryId) -> Option<&BranchEntry> {
+        self.entries.get(&row).map(|(_, entry)| entry)
+    }
+
+    /// All entries, in order.
+    pub fn entries(&self) -> impl Iterator<Item = &BranchEntry> {
+        self.entries.values().map(|(_, entry)| entry)
+    }
+
+    /// For each entry the last one at or above it that decides which summaries are valid up to there: branches
+    /// with the same one have the same summaries, and none without one. `lasts` are the last messages of the
+    /// leaf summaries.
+    ///
+    /// Whether a summary is valid follows from the branch up to its last message, and from edits.
+    #[must_use]
+    pub fn deciding(&self, lasts: &HashSet<MessageId>) -> HashMap<EntryId, EntryId> {
+        let shows_last = |step: &Step| match step {
+            Step::Message(message) => lasts.contains(&message.id),
+            Step::Edit { rendition: Some(rendition), .. } => lasts.contains(&rendition.id),
+            _ => false,
+        };
+        // An edit may come before its target.
+        let edited: HashSet<&str> = (self.entries().filter(|entry| shows_last(&entry.step)))
+            .filter_map(|entry| match &entry.step {
+                Step::Edit { target, .. } => Some(target.as_str()),
+                _ => None,
+            })
+            .collect();
+        let mut deciding: HashMap<EntryId, EntryId> = HashMap::new();
+        for above_and_entry in self.entries.values() {
+            let entry = &above_and_entry.1;
+            let above = self.above(above_and_entry).and_then(|(_, above)| deciding.get(&above.row).copied());
+            let is_edit = matches!(entry.step, Step::Edit { .. });
+            let decides = shows_last(&entry.step)
+                || edited.contains(entry.entry_id.as_str())
+                || (is_edit && above.is_some());
+            if let Some(last) = if decides { Some(entry.row) } else { above } {
+                deciding.insert(entry.row, last);
+            }
+        }
+        deciding
+    }
+
+    /// The parent of an entry. Parents have lower rows than their children, except in a damaged file. The check
+    /// ends walks in a cycle.
+    fn above(&self, entry: &(Option<EntryId>, BranchEntry)) -> Option<&(Option<EntryId>, BranchEntry)> {
+        entry.0.filter(|id| *id < entry.1.row).and_then(|id| self.entries.get(&id))
+    }
+
     /// The entries from the root to `end`.
     #[must_use]
     pub fn branch(&self, end: EntryId) -> Vec<BranchEntry> {
-        // Parents have lower rows than their children, except in a damaged file. The check ends walks in a
-        // cycle.
-        let above = |entry: &&(Option<EntryId>, BranchEntry)| {
-            entry.0.filter(|id| *id < entry.1.row).and_then(|id| self.entries.get(&id))
-        };
-        let upwards = std::iter::successors(self.entries.get(&end), above);
+        let upwards = std::iter::successors(self.entries.get(&end), |entry| self.above(entry));
         let mut branch: Vec<BranchEntry> = upwards.map(|(_, entry)| entry.clone()).collect();
         branch.reverse();
         branch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::dag::{BranchMessage, Forest, MessageKind, Node, Piece, Sources, visible};
+    use crate::ids::{Hash, SummaryId};
+
+    fn message(id: i64, kind: MessageKind) -> BranchMessage {
+        BranchMessage {
+            id: MessageId(id),
+            hash: Hash::ROOT,
+            kind,
+            role: "user".into(),
+            tokens: 1,
+            timestamp: 0,
+        }
+    }
+
+    /// A tree from numbers: for each entry how far above its parent is, what it does, and to which entry.
+    fn tree(choices: &[(usize, u8, usize)]) -> Tree {
+        let mut entries = BTreeMap::new();
+        for (row, (up, what, target)) in (1..).zip(choices) {
+            let at = usize::try_from(row).unwrap();
+            let target = format!("e{}", target % (choices.len() + 1));
+            let step = match what {
+                0 => Step::Edit { target, rendition: None },
+                1 => Step::Edit { target, rendition: Some(message(1000 + row, MessageKind::Edited)) },
+                2 => Step::Stub { target, tokens: 1 },
+                3 => Step::Link,
+                4 => Step::Message(message(row, MessageKind::Private)),
+                // The same message again, as two branches that begin alike have it.
+                5 => Step::Message(message((row - 1).max(1), MessageKind::Conversation)),
+                _ => Step::Message(message(row, MessageKind::Conversation)),
+            };
+            let parent = at.checked_sub(1 + up).filter(|parent| *parent > 0);
+            let parent = parent.map(|parent| EntryId(i64::try_from(parent).unwrap()));
+            let entry = BranchEntry { row: EntryId(row), entry_id: format!("e{row}"), step };
+            entries.insert(entry.row, (parent, entry));
+        }
+        Tree { entries, ends: Vec::new() }
+    }
+
+    /// Summaries of runs of what branches show, and summaries of two that follow each other.
+    fn nodes(tree: &Tree, choices: &[(i64, usize, usize, bool)]) -> Vec<Node> {
+        let mut nodes: Vec<Node> = Vec::new();
+        for (id, (end, start, length, degraded)) in (1..).zip(choices) {
+            let seen: Vec<MessageId> =
+                visible(&tree.branch(EntryId(*end))).iter().map(|message| message.seen.id).collect();
+            let run: Vec<MessageId> = seen.into_iter().skip(*start).take(*length).collect();
+            if !run.is_empty() {
+                let sources = Sources::Messages(run);
+                let (id, degraded) = (SummaryId(id), *degraded);
+                nodes.push(Node { id, depth: 0, degraded, prompt_version: 1, sources });
+            }
+        }
+        for pair in nodes.clone().windows(2) {
+            let id = SummaryId(100 + pair[0].id.0);
+            let sources = Sources::Summaries(pair.iter().map(|node| node.id).collect());
+            nodes.push(Node { id, depth: 1, degraded: false, prompt_version: 1, sources });
+        }
+        nodes
+    }
+
+    fn summaries(branch: &[BranchEntry], nodes: &[Node]) -> (Vec<Piece>, Vec<SummaryId>) {
+        let seen: Vec<MessageId> = visible(branch).iter().map(|message| message.seen.id).collect();
+        let forest = Forest::new(&seen, nodes.to_vec());
+        let covers = forest.frontier().into_iter().filter(|piece| matches!(piece, Piece::Summary(..)));
+        (covers.collect(), forest.holding())
+    }
+
+    proptest! {
+        #[test]
+        fn the_deciding_entry_has_the_summaries_of_all_branches_below_it(
+            entries in prop::collection::vec((prop_oneof![4 => Just(0), 1 => 0_usize..6], 0_u8..20, 0_usize..40), 1..40),
+            spans in prop::collection::vec((1_i64..40, 0_usize..10, 1_usize..6, any::<bool>()), 0..12),
+        ) {
+            let tree = tree(&entries);
+            let nodes = nodes(&tree, &spans);
+            let lasts = nodes.iter().filter_map(|node| match &node.sources {
+                Sources::Messages(messages) => messages.last().copied(),
+                Sources::Summaries(_) => None,
+            });
+            let deciding = tree.deciding(&lasts.collect());
+            for entry in tree.entries() {
+                let whole = summaries(&tree.branch(entry.row), &nodes);
+                let decided = deciding.get(&entry.row).map(|at| summaries(&tree.branch(*at), &nodes));
+                prop_assert_eq!(whole, decided.unwrap_or_default(), "{:?}", entry);
+            }
+        }
     }
 }

@@ -144,6 +144,20 @@ impl Summaries<'_> {
         self.nodes_of(query.query([newest.0]).map_err(reading)?, shows)
     }
 
+    /// The last messages of all leaf summaries.
+    pub fn last_messages(&self) -> Result<HashSet<MessageId>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT (SELECT message_id FROM summary_sources WHERE summary_id = s.id
+                          ORDER BY ordinal DESC LIMIT 1)
+                   FROM summaries s",
+            )
+            .map_err(reading)?;
+        let lasts = query.query_map([], |row| row.get::<_, Option<i64>>(0)).map_err(reading)?;
+        let lasts = lasts.collect::<rusqlite::Result<Vec<_>>>().map_err(reading)?;
+        Ok(lasts.into_iter().flatten().map(MessageId).collect())
+    }
+
     /// The last summary of any session.
     pub fn newest_summary(&self) -> Result<SummaryId> {
         self.connection

@@ -1,12 +1,14 @@
 //! Backups: a consistent copy of the database, verified against the original.
 
-use std::fs::OpenOptions;
+use std::os::raw::c_int;
 use std::path::{Path, PathBuf};
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ffi, params};
+use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, Result};
+use crate::files::temporary::Temporary;
 use crate::store::columns::reading;
 use crate::store::db::connection;
 use crate::store::{Upkeep, UpkeepWriter};
@@ -14,6 +16,10 @@ use crate::text;
 
 /// The key for the paths of backups, a JSON array.
 const BACKUPS: &str = "backups";
+
+/// Pages to copy, and steps of SQLite's virtual machine to run, between two checks whether to continue.
+const PAGES: c_int = 1024;
+const STEPS: c_int = 10_000;
 
 /// The contents of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +50,23 @@ pub(in crate::store) fn open_unchanged(path: &Path) -> rusqlite::Result<Connecti
     if log.exists() { open_as(path, "mode=ro") } else { open_alone(path) }
 }
 
-/// Copies a database into memory.
-pub(in crate::store) fn in_memory(connection: &Connection) -> rusqlite::Result<Connection> {
+/// Copies a database into memory, until `cancel` is raised.
+pub(in crate::store) fn in_memory(
+    connection: &Connection,
+    cancel: &CancellationToken,
+) -> rusqlite::Result<Connection> {
     let mut copy = Connection::open_in_memory()?;
-    copy_all(connection, &mut copy)?;
+    copy_all(connection, &mut copy, cancel)?;
     Ok(copy)
 }
 
-fn copy_all(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+fn copy_all(from: &Connection, to: &mut Connection, cancel: &CancellationToken) -> rusqlite::Result<()> {
     let backup = Backup::new(from, to)?;
-    while backup.step(4096)? != StepResult::Done {}
+    while backup.step(PAGES)? != StepResult::Done {
+        if cancel.is_cancelled() {
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None));
+        }
+    }
     Ok(())
 }
 
@@ -75,28 +88,28 @@ impl Upkeep<'_> {
     /// Copies the database, as this view sees it, into a new file that only its owner can read.
     ///
     /// # Errors
-    /// When the file exists or can't be written. A partial file is removed.
-    pub fn back_up(&self, path: &Path) -> Result<()> {
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
-            Error::storing(format!("failed to write the backup {}", path.display()), error)
-        };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        drop(options.open(path).map_err(|error| failed(error.into()))?);
-        self.copy_into(path).map_err(|error| {
-            let _ = std::fs::remove_file(path);
-            failed(error.into())
-        })
+    /// When the file exists or can't be written, or when `cancel` is raised. No partial file is left.
+    pub fn back_up(&self, path: &Path, cancel: &CancellationToken) -> Result<()> {
+        self.copy_beside(path, cancel)?.become_file(path, false).map_err(|error| unwritten(path, error))
     }
 
-    fn copy_into(&self, path: &Path) -> rusqlite::Result<()> {
+    /// The copy, which does not have its name yet.
+    fn copy_beside(&self, path: &Path, cancel: &CancellationToken) -> Result<Temporary> {
+        let (copy, _) = Temporary::beside(path).map_err(|error| unwritten(path, error))?;
+        match self.copy_into(copy.path(), cancel) {
+            _ if cancel.is_cancelled() => Err(Error::cancelled()),
+            copied => copied.map(|()| copy).map_err(|error| unwritten(path, error)),
+        }
+    }
+
+    fn copy_into(&self, path: &Path, cancel: &CancellationToken) -> rusqlite::Result<()> {
         // SQLite's snapshot begins with the first read, and a backup does not count as one. Without this
         // query, concurrent writes would be in one of the two only.
         self.connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         let mut copy = Connection::open(path)?;
-        copy_all(self.connection, &mut copy)?;
+        // A partial copy is removed, so it needs no journal, which would be left behind at an exit.
+        copy.pragma_update(None, "journal_mode", "off")?;
+        copy_all(self.connection, &mut copy, cancel)?;
         copy.close().map_err(|(_, error)| error)
     }
 
@@ -104,28 +117,38 @@ impl Upkeep<'_> {
     ///
     /// # Errors
     /// Also when it is not; then the copy stays for inspection.
-    pub fn back_up_and_verify(&self, path: &Path) -> Result<BackupFacts> {
-        self.back_up(path)?;
-        let wrong = |why: String| {
-            Error::store(format!(
-                "the backup {} differs from the database, so do not rely on it: {why}",
-                path.display()
-            ))
-        };
-        let unreadable = |error: rusqlite::Error| wrong(error.to_string());
-        let copy = open_unchanged(path).map_err(unreadable)?;
-        let verdict: String =
-            copy.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(unreadable)?;
-        if verdict != "ok" {
-            return Err(wrong(verdict));
+    pub fn back_up_and_verify(&self, path: &Path, cancel: &CancellationToken) -> Result<BackupFacts> {
+        let copy = self.copy_beside(path, cancel)?;
+        let verified = self.verify(copy.path(), cancel);
+        if cancel.is_cancelled() {
+            return Err(Error::cancelled());
         }
-        let (here, there) = (counts(self.connection).map_err(reading)?, counts(&copy).map_err(unreadable)?);
+        copy.become_file(path, false).map_err(|error| unwritten(path, error))?;
+        verified.map_err(|why| {
+            let path = path.display();
+            Error::store(format!("the backup {path} differs from the database, so do not rely on it: {why}"))
+        })
+    }
+
+    /// Reads a copy; says how it differs.
+    fn verify(
+        &self,
+        path: &Path,
+        cancel: &CancellationToken,
+    ) -> std::result::Result<BackupFacts, Box<dyn std::error::Error>> {
+        let mut copy = open_unchanged(path)?;
+        let cancel = cancel.clone();
+        copy.progress_handler(STEPS, Some(move || cancel.is_cancelled()))?;
+        let verdict: String = copy.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if verdict != "ok" {
+            return Err(verdict.into());
+        }
+        let (here, there) = (counts(self.connection)?, counts(&copy)?);
         if here != there {
-            return Err(wrong(format!("it has {there:?} of {here:?} rows")));
+            return Err(format!("it has {there:?} of {here:?} rows").into());
         }
         let [sessions, messages, _, summaries, _] = there;
-        let bytes = path.metadata().map_err(|error| wrong(error.to_string()))?.len();
-        Ok(BackupFacts { bytes, messages, sessions, summaries })
+        Ok(BackupFacts { bytes: path.metadata()?.len(), messages, sessions, summaries })
     }
 
     /// The recorded paths of backups.
@@ -139,6 +162,10 @@ impl Upkeep<'_> {
             .map_err(reading)?;
         Ok(noted.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_default())
     }
+}
+
+fn unwritten(path: &Path, error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::storing(format!("failed to write the backup {}", path.display()), error)
 }
 
 /// The numbers of sessions, messages, entries, summaries and edges.
@@ -185,11 +212,23 @@ mod tests {
         let mut reader = Connection::open(&file).unwrap();
         let moment = reader.transaction().unwrap();
         let copy = dir.path().join("history.bak");
-        Upkeep::new(&moment).back_up(&copy).unwrap();
+        Upkeep::new(&moment).back_up(&copy, &CancellationToken::new()).unwrap();
         writer.execute("INSERT INTO said VALUES ('meanwhile')", []).unwrap();
         assert_eq!(said(&moment), 0);
         assert_eq!(said(&Connection::open(&copy).unwrap()), 0);
         drop(moment);
         assert_eq!(said(&reader), 1);
+    }
+
+    #[test]
+    fn a_backup_that_is_stopped_leaves_no_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE said AS SELECT zeroblob(20000000)").unwrap();
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let stopped = Upkeep::new(&connection).back_up(&dir.path().join("history.bak"), &cancel);
+        assert_eq!(stopped.unwrap_err().code(), crate::error::Code::Cancelled);
+        assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     }
 }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Exported, Exporter, Output, Take, file_name, in_folder, lines_of, sessions, write_entries};
+use super::{
+    Exported, Exporter, Output, Take, check, file_name, in_folder, lines_of, sessions, write_entries,
+};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::ingest::export::header;
@@ -47,7 +49,7 @@ pub(super) async fn write(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> 
         messages += said;
     }
     output.push(&tail)?;
-    let (file, bytes) = output.finish()?;
+    let (file, bytes) = of.finish(output)?;
     Ok(Exported { format: "html", files: vec![file], messages, bytes })
 }
 
@@ -76,12 +78,14 @@ async fn write_session(
     mut output: Output,
 ) -> Result<(Output, usize)> {
     let (store, conversation) = (of.store(), session.id);
-    let lines = lines_of(store, &session).await?;
+    let lines = lines_of(of, &session).await?;
     let open = of.scope.leaf.clone().filter(|_| conversation == of.scope.conversation);
+    let cancel = of.cancel.clone();
     let read = move |view: &View<'_>| {
         let outline = Outline::of(view, conversation, open.as_deref())?;
         let mut summaries = Vec::new();
         for id in &outline.summaries {
+            check(&cancel)?;
             summaries.extend(outline.summary(view, *id)?);
         }
         Ok((outline, summaries))

@@ -88,6 +88,16 @@ impl Exporter<'_> {
     fn store(&self) -> &Store {
         &self.home.store
     }
+
+    /// Closes a file, unless the export is to stop: then it is removed.
+    fn finish(&self, output: Output) -> Result<(PathBuf, u64)> {
+        check(self.cancel)?;
+        output.finish()
+    }
+}
+
+fn check(cancel: &CancellationToken) -> Result<()> {
+    if cancel.is_cancelled() { Err(Error::cancelled()) } else { Ok(()) }
 }
 
 /// This session, or all of them; at least one.
@@ -108,8 +118,7 @@ async fn write_sessions(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
     let mut written = Exported { format: "jsonl", files: Vec::new(), messages: 0, bytes: 0 };
     for session in sessions {
         let target = in_folder(path.clone(), &file_name(&session, "jsonl"));
-        // This may take long, so it comes before a file is created that could be left behind.
-        let lines = lines_of(of.store(), &session).await?;
+        let lines = lines_of(of, &session).await?;
         let output = Output::create(&target, of.force)?;
         write_session(of, session, lines, output, &mut written).await?;
     }
@@ -141,7 +150,7 @@ async fn write_logs(of: &Exporter<'_>, agent: &'static str, path: PathBuf) -> Re
         let records = Records(Output::create(&path.join(file_name(&session, "log")), of.force)?);
         let (Records(output), messages) =
             write_entries(of, session.id, EntryId(i64::MAX), Lines::default(), records).await?;
-        let (file, bytes) = output.finish()?;
+        let (file, bytes) = of.finish(output)?;
         written.files.push(file);
         written.messages += messages;
         written.bytes += bytes;
@@ -185,7 +194,7 @@ async fn write_session(
     if let Some(line) = store.read(move |view| supplement(view, conversation)).await? {
         output.push(&(line + "\n"))?;
     }
-    let (file, bytes) = output.finish()?;
+    let (file, bytes) = of.finish(output)?;
     written.files.push(file);
     written.messages += messages;
     written.bytes += bytes;
@@ -193,14 +202,15 @@ async fn write_session(
 }
 
 /// The lines of a session's own file, as far as they match the store.
-async fn lines_of(store: &Store, session: &ExportedSession) -> Result<Lines> {
-    let (conversation, file) = (session.id, session.file.clone());
+async fn lines_of(of: &Exporter<'_>, session: &ExportedSession) -> Result<Lines> {
+    let (conversation, file, cancel) = (session.id, session.file.clone(), of.cancel.clone());
     let read = move |view: &View<'_>| {
         // The file may still contain purged text, and text derived from it.
         let is_purged = view.messages().has_purged(conversation)?;
-        Ok(Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged)))
+        let lines = Lines::of(file.as_deref().map(Path::new).filter(|_| !is_purged), &cancel);
+        check(&cancel).map(|()| lines)
     };
-    store.read(read).await
+    of.store().read(read).await
 }
 
 /// Receives the lines of entries, one after the other.
@@ -239,15 +249,13 @@ async fn write_entries<T: Take>(
     let mut after = EntryId(0);
     let mut messages = 0;
     loop {
-        if of.cancel.is_cancelled() {
-            return Err(Error::cancelled());
-        }
-        let state = (taker, lines, messages);
+        let (state, cancel) = ((taker, lines, messages), of.cancel.clone());
         let read = move |view: &View<'_>| {
             let (mut taker, mut lines, mut messages) = state;
             let mut entries = view.messages().exported_entries(conversation, after, SLICE)?;
             entries.retain(|entry| entry.row <= last);
             for entry in &entries {
+                check(&cancel)?;
                 taker.take(entry, line(view, conversation, entry, &mut lines)?)?;
                 messages += usize::from(entry.is_said);
             }
@@ -279,10 +287,11 @@ async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
     output.push(&format!("# Session {}\n\n{cwd}, exported {} UTC\n", session.session_id, minute(now())))?;
     let mut messages = 0;
     for slice in said.chunks(SLICE) {
-        let (slice, state) = (slice.to_vec(), (output, messages));
+        let (slice, state, cancel) = (slice.to_vec(), (output, messages), of.cancel.clone());
         let read = move |view: &View<'_>| {
             let (mut output, mut messages) = state;
             for id in slice {
+                check(&cancel)?;
                 let stored = view.messages().message(id)?;
                 let message = Message::parse(&stored.json);
                 // Pi's own system messages are not part of the conversation.
@@ -297,7 +306,7 @@ async fn write_branch(of: &Exporter<'_>, path: PathBuf) -> Result<Exported> {
         };
         (output, messages) = store.read(read).await?;
     }
-    let (file, bytes) = output.finish()?;
+    let (file, bytes) = of.finish(output)?;
     Ok(Exported { format: "md", files: vec![file], messages, bytes })
 }
 

@@ -1,10 +1,11 @@
 //! A file being written: it never overwrites another one unasked, and is removed if it is not finished.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::files::{self, temporary::Temporary};
 
 /// The error for a path that can't be written.
 pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
@@ -17,57 +18,81 @@ pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     }
 }
 
-/// A file being written, removed if it is not finished. A replacement is written next to the file it
-/// replaces.
+/// A file being written under a temporary name next to its target.
 pub(super) struct Output {
     writer: BufWriter<File>,
-    /// The path being written to.
-    at: PathBuf,
+    part: Temporary,
     target: PathBuf,
+    /// Whether it may replace its target.
+    force: bool,
     bytes: u64,
-    is_done: bool,
 }
 
 impl Output {
     pub fn create(target: &Path, force: bool) -> Result<Self> {
         // A link stays; its target is replaced.
-        let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-        if fs::metadata(target).is_ok_and(|there| !there.is_file()) {
-            return Err(Error::invalid(format!("{} is not a file: choose another name", target.display())));
+        let target = if force { files::follow_own(target)? } else { target.to_owned() };
+        match fs::metadata(&target) {
+            Ok(there) if !there.is_file() => {
+                return Err(Error::invalid(format!(
+                    "{} is not a file: choose another name",
+                    target.display()
+                )));
+            }
+            // Linux does not follow another user's link to a folder either.
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(&target, &error)),
+            _ => {}
         }
-        let at = match force {
-            true => target.with_added_extension(format!("{}.part", std::process::id())),
-            false => target.to_owned(),
-        };
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&at).map_err(|error| unwritable(&at, &error))?;
-        let writer = BufWriter::new(file);
-        Ok(Self { writer, at, target: target.to_owned(), bytes: 0, is_done: false })
+        // Say so now, not after a long export.
+        if !force && target.symlink_metadata().is_ok() {
+            return Err(unwritable(&target, &ErrorKind::AlreadyExists.into()));
+        }
+        let (part, file) = Temporary::beside(&target).map_err(|error| unwritable(&target, &error))?;
+        Ok(Self { writer: BufWriter::new(file), part, target, force, bytes: 0 })
     }
 
     pub fn push(&mut self, text: &str) -> Result<()> {
         self.bytes += text.len() as u64;
-        self.writer.write_all(text.as_bytes()).map_err(|error| unwritable(&self.at, &error))
+        self.writer.write_all(text.as_bytes()).map_err(|error| unwritable(&self.target, &error))
     }
 
-    pub fn finish(mut self) -> Result<(PathBuf, u64)> {
-        let done = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
-        let moved = done
-            .and_then(|()| if self.at == self.target { Ok(()) } else { fs::rename(&self.at, &self.target) });
-        moved.map_err(|error| unwritable(&self.target, &error))?;
-        self.is_done = true;
-        Ok((self.target.clone(), self.bytes))
+    pub fn finish(self) -> Result<(PathBuf, u64)> {
+        let Self { mut writer, part, target, force, bytes } = self;
+        let done = writer.flush().and_then(|()| writer.get_ref().sync_all());
+        drop(writer);
+        let named = done.and_then(|()| part.become_file(&target, force));
+        named.map_err(|error| unwritable(&target, &error))?;
+        Ok((target, bytes))
     }
 }
 
-impl Drop for Output {
-    fn drop(&mut self) {
-        if !self.is_done {
-            // Nothing more can be done.
-            let _ = fs::remove_file(&self.at);
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{lchown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn what_a_link_leads_to_is_replaced_unless_the_link_is_another_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, link] = ["file", "link"].map(|name| dir.path().join(name));
+        fs::write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        let write = |text| {
+            let mut output = Output::create(&link, true)?;
+            output.push(text)?;
+            output.finish()
+        };
+        // Only root can give files away.
+        if lchown(&link, Some(4321), None).is_ok() {
+            let told = write("new").unwrap_err().to_string();
+            assert!(told.ends_with("is a link of another user (uid 4321): choose another name"), "{told}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+            lchown(&link, Some(0), None).unwrap();
         }
+        write("new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        assert!(link.is_symlink());
+        assert_eq!(dir.path().read_dir().unwrap().count(), 2);
     }
 }

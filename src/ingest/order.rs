@@ -90,9 +90,9 @@ impl Order {
 }
 
 /// About how many characters it hands over.
-fn size_of(entry: &Entry) -> usize {
+pub(super) fn size_of(entry: &Entry) -> usize {
     match &entry.content {
-        Content::Message(json) => json.len(),
+        Content::Message(json) | Content::Edit { replacement: Some(json), .. } => json.len(),
         _ => 100,
     }
 }

@@ -216,6 +216,8 @@ async fn what_cannot_be_added_is_said_in_a_sentence() {
 fn repository(machine: &Machine) {
     for (file, text) in [
         ("repo/.git/HEAD", "ref: refs/heads/main\n"),
+        ("repo/.git/objects/x", ""),
+        ("repo/.git/refs/x", ""),
         ("repo/.git/worktrees/tree/commondir", "../..\n"),
         ("repo/.git/worktrees/tree/gitdir", "../../../../tree/.git\n"),
         ("tree/.git", "gitdir: ../repo/.git/worktrees/tree\n"),

@@ -42,7 +42,7 @@ const SUMMARIZER_MARK = "You are the summarizer of pi-lossless-context.";
  * @property {import("./wire.mjs").Usage} [usage] by default a quarter of the bytes either way
  * @property {import("./wire.mjs").Answer["stopReason"]} [stopReason] by default what the content says
  * @property {string} [refusal] the model refuses, in these words, as models of the format do
- * @property {number} [status] an HTTP error
+ * @property {number} [status] an HTTP error, or a redirect to the `location` in `headers`
  * @property {string | object} [errorBody] its body; a text becomes the message of the format's usual error object
  * @property {Record<string, string>} [headers] more headers, such as retry-after
  * @property {number} [delayMs] waits first
@@ -170,7 +170,7 @@ async function answer(request, response, reply) {
   if (reply.reset) return void response.socket?.destroy();
   const wire = wires[request.api];
   const headers = reply.headers ?? {};
-  if (reply.status && reply.status >= 400) {
+  if (reply.status && reply.status >= 300) {
     const { errorBody = `scripted error ${reply.status}` } = reply;
     const body = typeof errorBody === "string" ? wire.error(reply.status, errorBody) : errorBody;
     return sendJson(response, reply.status, body, headers);

@@ -110,12 +110,32 @@ async function askPi(registry, model, request, abort, lastRequest) {
   // The engine decides about retries.
   const within = request.inSession && lastRequest.askOptions(request.inSession.prompt, request.maxTokens);
   const options = { maxTokens: request.maxTokens, signal, maxRetries: 0, ...(within ?? { cacheRetention: "none" }) };
-  if (registry.streamSimple) return registry.streamSimple(model, context, options).result();
+  if (registry.streamSimple) return withoutRedirects((more) => registry.streamSimple(model, context, { ...options, ...more }).result());
   // Before 0.86 the registry only returned keys.
   const auth = await registry.getApiKeyAndHeaders(model);
   if (!auth.ok) throw new Error(auth.error);
   const { completeSimple } = await hostAi();
-  return completeSimple(model, context, { ...options, apiKey: auth.apiKey, headers: auth.headers });
+  return withoutRedirects((more) => completeSimple(model, context, { ...options, ...more, apiKey: auth.apiKey, headers: auth.headers }));
+}
+
+/**
+ * Lets Pi ask without following redirects, which would take the key and the conversation to another address.
+ *
+ * @param {(more: { fetch?: typeof fetch }) => Promise<any>} ask
+ */
+async function withoutRedirects(ask) {
+  let redirect = 0;
+  /** @type {typeof fetch} */
+  const staying = async (input, init) => {
+    const response = await fetch(input, { ...init, redirect: "manual" });
+    if (response.status >= 300 && response.status < 400) redirect = response.status;
+    return response;
+  };
+  const answer = await ask({ fetch: staying });
+  // Pi's Google adapters take no `fetch` and say so before they send anything.
+  if (/custom fetch is not supported/i.test(answer.errorMessage ?? "")) return ask({});
+  // The status alone: each adapter words it in its own way, and the engine has words for it.
+  return redirect > 0 && answer.stopReason === "error" ? { ...answer, errorMessage: String(redirect) } : answer;
 }
 
 /** Pi's model library, by the name it has in this Pi. @returns {Promise<any>} */

@@ -89,7 +89,7 @@ pub fn without_headers(text: &str) -> Cow<'_, str> {
     let header = |line: &str| {
         let start = at;
         at += line.len();
-        let bracket = line.find(|c: char| c.is_alphanumeric()).unwrap_or(line.len());
+        let bracket = line.find(is_letter).unwrap_or(line.len());
         let bracket = line[..bracket].trim_end_matches(is_unseen);
         (bracket.ends_with(is_square) && begins_with_id(&line[bracket.len()..]))
             .then(|| start + bracket.len())
@@ -124,7 +124,12 @@ pub fn reads_as(text: &str, phrase: &str) -> bool {
 }
 
 fn letters(text: &str) -> impl Iterator<Item = char> {
-    text.chars().filter(|c| c.is_alphanumeric()).map(narrow)
+    text.chars().filter(|c| is_letter(*c)).map(narrow)
+}
+
+/// Whether it is a visible letter or digit.
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && !is_unseen(c)
 }
 
 /// Returns `text` with a backslash inserted at each of `places`.
@@ -150,6 +155,12 @@ fn is_unseen(c: char) -> bool {
         || c.is_control()
         || matches!(c, '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}')
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..)
+        // Letters and symbols without ink: fillers of Hangul and Khitan, blanks of Braille and Khmer, a note
+        // without a head; and what only controls other characters.
+        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{16fe4}' | '\u{2800}' | '\u{17b4}' | '\u{17b5}' | '\u{1d159}')
+        || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{1bca0}'..='\u{1bca3}' | '\u{fff0}'..='\u{fffb}')
+        // Marks on the letter before, beside those of the first line.
+        || matches!(c, '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{fe20}'..='\u{fe2f}')
 }
 
 fn is_angle(c: char) -> bool {
@@ -270,6 +281,24 @@ mod tests {
             "let a = [m - 1234]",
         ] {
             assert_eq!(without_headers(harmless), harmless);
+        }
+    }
+
+    #[test]
+    fn characters_without_ink_hide_nothing() {
+        let tags = Tags { closing: &["history", "summary"], both: &[] };
+        let blanks = "\u{3164}\u{115f}\u{1160}\u{ffa0}\u{2800}\u{17b4}\u{17b5}\u{1d159}\u{1d173}\u{1d17a}\u{16fe4}\u{1bca0}\u{fff9}\u{1dc0}\u{20d2}";
+        for blank in blanks.chars() {
+            let code = u32::from(blank);
+            for tag in ["‹/his_tory-12345678>", "‹_/history>", "‹/sum_mary>"] {
+                assert!(tags.are_in(&tag.replace('_', &blank.to_string())), "{tag}, {code:x}");
+            }
+            for header in ["[m_-0123456789 user]", "[s_-0123456789] so", "[_m-0123456789", "_[m-0123456789"] {
+                let header = header.replace('_', &blank.to_string());
+                assert!(without_headers(&header).contains('\\'), "{header}, {code:x}");
+            }
+            let phrase = format!("Constraints{blank} and Open{blank} Tasks");
+            assert!(reads_as(&phrase, "Constraints and Open Tasks"), "{code:x}");
         }
     }
 

@@ -108,9 +108,15 @@ impl Hash {
     /// The lineage of the message `json` below the message of this lineage: `sha256(self ‖ sha256(json))`.
     #[must_use]
     pub fn child(&self, json: &str) -> Self {
+        self.child_of(&Self::plain(json.as_bytes()))
+    }
+
+    /// The same for a message of which only the plain hash is known.
+    #[must_use]
+    pub fn child_of(&self, digest: &Self) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(self.0);
-        hasher.update(Sha256::digest(json.as_bytes()));
+        hasher.update(digest.0);
         Self(hasher.finalize().into())
     }
 

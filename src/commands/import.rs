@@ -210,19 +210,44 @@ fn read(rest: &Rest) -> Result<ParsedArgs> {
 }
 
 fn as_json(report: &Report) -> Value {
-    let Report { files, sessions, projects, new, known, silent, broken, lost, unknown, failed, stopped } =
-        report;
+    let Report {
+        files,
+        sessions,
+        projects,
+        new,
+        known,
+        silent,
+        broken,
+        lost,
+        unknown,
+        differing,
+        failed,
+        stopped,
+    } = report;
     let failed: Value = failed.iter().map(|file| json!({"name": file.name, "reason": file.reason})).collect();
     json!({
         "files": files, "sessions": sessions, "projects": projects, "newMessages": new, "knownMessages": known,
-        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "unknownRecords": unknown, "failed": failed,
+        "silentSessions": silent, "brokenLines": broken, "unreadableRows": lost, "unknownRecords": unknown, "differingEntries": differing,
+        "failed": failed,
         "stoppedAfter": stopped
     })
 }
 
 fn render(report: &Report, source: &Source, folders: &Folders) -> String {
-    let Report { files, sessions, projects, new, known, silent, broken, lost, unknown, failed, stopped } =
-        report;
+    let Report {
+        files,
+        sessions,
+        projects,
+        new,
+        known,
+        silent,
+        broken,
+        lost,
+        unknown,
+        differing,
+        failed,
+        stopped,
+    } = report;
     if *files == 0 {
         return match source {
             Source::Path(path) => format!("There are no session files in {}.", path.display()),
@@ -267,6 +292,11 @@ fn render(report: &Report, source: &Source, folders: &Folders) -> String {
     }
     if !failed.is_empty() {
         out += &format!(", {} could not be read ({})", many(failed.len(), "file"), reasons(failed));
+    }
+    match differing {
+        0 => {}
+        1 => out += "; 1 entry differs from what is stored: the stored one stays",
+        n => out += &format!("; {} entries differ from what is stored: the stored ones stay", grouped(*n)),
     }
     if let Some(done) = stopped {
         out += &format!("; stopped after {done} of {}: the same command continues", many(*files, "file"));

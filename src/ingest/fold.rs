@@ -185,8 +185,13 @@ fn free_id<'e>(
     if is_same || batch.upkeep().is_purged_beside(conversation, &entry.id)? {
         return Ok(None);
     }
-    let beside = format!("{} {}", entry.id, Hash::plain(json.as_bytes()));
+    let beside = beside(&entry.id, &Hash::plain(json.as_bytes()));
     Ok(if is_taken(&beside)? { None } else { Some(Cow::from(beside)) })
+}
+
+/// The id under which another message of an entry's id is kept.
+pub(super) fn beside(entry_id: &str, digest: &Hash) -> String {
+    format!("{entry_id} {digest}")
 }
 
 fn parent_of(

@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::file::{Header, SessionFile, Slices, says_anything};
 use super::finding::{Found, find, session_files};
-use super::fold::{Handover, PreparedHandover};
+use super::fold::{Handover, PreparedHandover, beside};
 use super::foreign::Agent;
 use super::restore::restore_supplement;
 use super::salvage::{OldSessions, is_database};
 use crate::config::ProjectIdentity;
 use crate::error::{Code, Error, Result};
-use crate::ids::ConversationId;
-use crate::model::agent_of_session;
-use crate::store::{Place, Store, project_of};
+use crate::ids::{ConversationId, Hash};
+use crate::model::{Content, Entry, agent_of_session};
+use crate::store::{Place, Store, View, project_of};
 use crate::text;
 
 /// The project that starts an import, and its open session.
@@ -109,6 +109,8 @@ pub struct Report {
     pub lost: usize,
     /// Records of unknown kinds; they are stored.
     pub unknown: usize,
+    /// Entries whose message differs from the stored one, which stays.
+    pub differing: usize,
     /// Files that could not be read.
     pub failed: Vec<Unreadable>,
     /// If it was stopped: after how many files.
@@ -143,6 +145,7 @@ struct Taken {
     broken: usize,
     lost: usize,
     unknown: usize,
+    differing: usize,
     /// Sessions with a message.
     sessions: usize,
     /// Sessions without a message.
@@ -156,6 +159,7 @@ impl Taken {
         self.broken += other.broken;
         self.lost += other.lost;
         self.unknown += other.unknown;
+        self.differing += other.differing;
         self.sessions += other.sessions;
         self.silent += other.silent;
     }
@@ -319,6 +323,7 @@ impl Run<'_> {
                     self.report.broken += taken.broken;
                     self.report.lost += taken.lost;
                     self.report.unknown += taken.unknown;
+                    self.report.differing += taken.differing;
                     self.progress.done.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) if error.code() == Code::Invalid => self.failed(&file.path, &error),
@@ -408,9 +413,12 @@ impl Run<'_> {
         // The next slice is read and prepared while one is written. Reading ends when the receiver is gone.
         let (read, mut slices) = mpsc::channel(1);
         let reading = tokio::task::spawn_blocking(move || {
-            let mut waiting = Handover::default();
+            let (mut waiting, mut said) = (Handover::default(), Vec::new());
             while let Some(slice) = file.slice(&known)? {
-                waiting.entries.extend(slice.entries.into_iter().filter(|entry| !known.contains(&entry.id)));
+                let (old, new): (Vec<_>, Vec<_>) =
+                    slice.entries.into_iter().partition(|entry| known.contains(&entry.id));
+                said.extend(old.into_iter().filter_map(said_by));
+                waiting.entries.extend(new);
                 waiting.orphans.extend(slice.orphans);
                 // A session is stored with its first message.
                 is_stored |= says_anything(&waiting);
@@ -421,7 +429,7 @@ impl Run<'_> {
                     break;
                 }
             }
-            Ok((file.broken(), file.unknown(), file.known(), file.supplements()))
+            Ok((file.broken(), file.unknown(), file.known(), file.supplements(), said))
         });
         while let Some(slice) = slices.recv().await {
             if self.cancel.is_cancelled() {
@@ -433,7 +441,7 @@ impl Run<'_> {
             new += added;
             self.progress.messages.fetch_add(added, Ordering::Relaxed);
         }
-        let (broken, unknown, known, supplements) = reading.await.map_err(stopped)??;
+        let (broken, unknown, known, supplements, said) = reading.await.map_err(stopped)??;
         let Some(conversation) = conversation else {
             return Ok(Taken { new, broken, unknown, silent: 1, ..Taken::default() });
         };
@@ -444,13 +452,35 @@ impl Run<'_> {
             Some(known) => known,
             None => store.read(move |view| view.messages().said_in(conversation)).await?.saturating_sub(new),
         };
-        Ok(Taken { new, known, broken, unknown, sessions: 1, ..Taken::default() })
+        let differing = store.read(move |view| differing(view, conversation, &said)).await?;
+        Ok(Taken { new, known, broken, unknown, differing, sessions: 1, ..Taken::default() })
     }
 
     fn failed(&mut self, path: &Path, error: &Error) {
         self.report.failed.push(Unreadable::new(path, error));
         self.progress.done.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// The id of an entry with a message, and the hash of that message.
+fn said_by(entry: Entry) -> Option<(String, Hash)> {
+    match entry.content {
+        Content::Message(json) => Some((entry.id, Hash::plain(json.as_bytes()))),
+        _ => None,
+    }
+}
+
+/// How many of these stored entries have another message than here. Where a file repeats an id, the second message
+/// is stored next to the first.
+fn differing(view: &View<'_>, conversation: ConversationId, said: &[(String, Hash)]) -> Result<usize> {
+    let mut differing = 0;
+    for (id, digest) in said {
+        let is_other = view.messages().shows(conversation, id, digest)? == Some(false)
+            && view.messages().entry_row(conversation, &beside(id, digest))?.is_none()
+            && !view.upkeep().is_purged_beside(conversation, id)?;
+        differing += usize::from(is_other);
+    }
+    Ok(differing)
 }
 
 /// Folds a slice. Returns the conversation and the number of new messages.

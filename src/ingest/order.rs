@@ -91,9 +91,9 @@ impl Order {
 }
 
 /// The approximate size of an entry in characters.
-fn size_of(entry: &Entry) -> usize {
+pub(super) fn size_of(entry: &Entry) -> usize {
     match &entry.content {
-        Content::Message(json) => json.len(),
+        Content::Message(json) | Content::Edit { replacement: Some(json), .. } => json.len(),
         _ => 100,
     }
 }

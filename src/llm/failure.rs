@@ -132,7 +132,7 @@ impl Failure {
         let rest = if status.is_some() { text[word.len()..].trim_start_matches([':', ' ']) } else { text };
         let json = read_json(rest).ok().filter(Value::is_object);
         let reason = match (status, &json) {
-            (Some(status), _) => format!("{status}: {}", complaint(json.as_ref(), rest)),
+            (Some(status), _) => explained(status, json.as_ref(), rest),
             (None, Some(json)) => complaint(Some(json), rest),
             (None, None) => in_words(text),
         };
@@ -141,11 +141,7 @@ impl Failure {
 
     /// An HTTP answer that does not answer the question.
     pub(super) fn answered_with(status: u16, json: Option<&Value>, text: &str) -> Self {
-        let why = match status {
-            300..400 => "it redirects to another address, which never gets the key".into(),
-            _ => complaint(json, text),
-        };
-        let reason = format!("{status}: {why}");
+        let reason = explained(status, json, text);
         Self { status: Some(status), ..Self::of(kind_of(Some(status), text), reason) }
     }
 
@@ -179,6 +175,15 @@ impl Failure {
     pub(super) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Broken | Kind::Unconnected)
     }
+}
+
+/// An HTTP status with what it means.
+fn explained(status: u16, json: Option<&Value>, text: &str) -> String {
+    let why = match status {
+        300..400 => "it redirects to another address, which never gets the key".into(),
+        _ => complaint(json, text),
+    };
+    format!("{status}: {why}")
 }
 
 /// A library error for a broken call, worded for users who do not know Pi's libraries.
@@ -240,6 +245,12 @@ mod tests {
             ("429 insufficient_quota", Some(429), "429: insufficient_quota", Kind::Rejected),
             ("401 bad key", Some(401), "401: bad key", Kind::Rejected),
             ("404", Some(404), "404: no reason given", Kind::Rejected),
+            (
+                "307",
+                Some(307),
+                "307: it redirects to another address, which never gets the key",
+                Kind::Rejected,
+            ),
             ("Connection error.", None, "the connection broke: Connection error.", Kind::Broken),
             ("terminated", None, "the connection broke: terminated", Kind::Broken),
             (

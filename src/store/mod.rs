@@ -50,7 +50,7 @@ pub use upkeep::backup::{BackupFacts, backup_name};
 pub use upkeep::purge_plan::{Purge, PurgePlan};
 pub use upkeep::purged::beside_purged;
 pub use upkeep::repair::Text;
-pub use upkeep::salvage::{OldSession, OldStore};
+pub use upkeep::salvage::{OldEntries, OldSession, OldStore};
 pub use upkeep::{Upkeep, UpkeepWriter};
 pub use view::View;
 

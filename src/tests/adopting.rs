@@ -218,6 +218,8 @@ async fn a_refused_adoption_names_its_reason() {
 fn repository(machine: &Machine) {
     for (file, text) in [
         ("repo/.git/HEAD", "ref: refs/heads/main\n"),
+        ("repo/.git/objects/x", ""),
+        ("repo/.git/refs/x", ""),
         ("repo/.git/worktrees/tree/commondir", "../..\n"),
         ("repo/.git/worktrees/tree/gitdir", "../../../../tree/.git\n"),
         ("tree/.git", "gitdir: ../repo/.git/worktrees/tree\n"),

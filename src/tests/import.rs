@@ -140,6 +140,32 @@ async fn an_import_gives_the_same_rows_as_a_live_session_and_can_be_repeated() {
 }
 
 #[tokio::test]
+async fn entries_edited_since_the_last_import_are_counted_and_stay_as_stored() {
+    let session = Session::new().chat(6, 30);
+    let machine = Machine::new();
+    let file = machine.write("a.jsonl", "one", &session.entries);
+    machine.run("").await;
+    let (stored, text) = (machine.digest().await, fs::read_to_string(&file).unwrap());
+    let edited = text.replacen("\"role\":\"user\"", "\"role\":\"user\",\"x\":1", 2);
+    assert_ne!(edited, text);
+    fs::write(&file, &edited).unwrap();
+    let report = machine.run("").await;
+    assert!(
+        report.ends_with(" known already; 2 entries differ from what is stored: the stored ones stay"),
+        "{report}"
+    );
+    assert_eq!(machine.digest().await, stored);
+
+    // A file that repeats an id: both messages are stored, so neither differs.
+    let (_, repeated) = edited.split_once('\n').unwrap();
+    fs::write(machine.at("twice.jsonl"), text.replacen("\"one\"", "\"two\"", 1) + repeated).unwrap();
+    for _ in 0..2 {
+        let report = machine.run(&machine.at("twice.jsonl").display().to_string()).await;
+        assert!(report.ends_with(" known already"), "{report}");
+    }
+}
+
+#[tokio::test]
 async fn the_demo_session_is_stored_byte_for_byte() {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/session.jsonl");
     let text = fs::read_to_string(&demo).unwrap();

@@ -11,6 +11,7 @@ mod cli;
 mod commands;
 mod compaction;
 mod coverage;
+pub(crate) mod crafted;
 mod describe;
 mod doctor;
 mod doctor_fuzz;

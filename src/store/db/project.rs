@@ -62,9 +62,7 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
     if git.is_symlink() {
         return None;
     }
-    let read = |path: &Path| files::read_text(path, GIT_FILE).ok();
-    let line = read(&git)?;
-    let own = folder.join(line.strip_prefix("gitdir:")?.trim()).canonicalize().ok()?;
+    let own = target_of(&git)?;
     // Any folder could claim to be a worktree and so get the repository's history: the repository must
     // confirm it.
     let back = read(&own.join("gitdir"))?;
@@ -76,7 +74,7 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
     let common = own.join(common.trim()).canonicalize().ok()?;
     // The confirmation must be in the repository's own files: whoever can write there owns its history
     // anyway.
-    if own.parent()? != common.join("worktrees").canonicalize().ok()? {
+    if own.parent()? != common.join("worktrees").canonicalize().ok()? || !is_repository(&common) {
         return None;
     }
     let parent = common.parent()?;
@@ -84,6 +82,27 @@ fn repository_of(cwd: &Path) -> Option<PathBuf> {
         return None;
     }
     Some(if common.ends_with(".git") { parent.to_owned() } else { common })
+}
+
+/// Where a `.git` file leads.
+fn target_of(git: &Path) -> Option<PathBuf> {
+    git.parent()?.join(read(git)?.strip_prefix("gitdir:")?.trim()).canonicalize().ok()
+}
+
+fn read(path: &Path) -> Option<String> {
+    files::read_text(path, GIT_FILE).ok()
+}
+
+/// Whether this real path is a repository, rather than files in a working tree that imitate one. Those may come
+/// from anyone, in a pull request or an archive; but git checks out nothing that is called `.git`.
+fn is_repository(common: &Path) -> bool {
+    let has_parts = ["HEAD", "objects", "refs"].iter().all(|part| common.join(part).exists());
+    let is_tree = common.join(".git").exists();
+    let around = common.ancestors().skip(1).map(|folder| folder.join(".git")).find(|git| git.exists());
+    let is_of = |git: &Path| {
+        git.canonicalize().is_ok_and(|git| git == common) || target_of(git).as_deref() == Some(common)
+    };
+    has_parts && !is_tree && (common.ends_with(".git") || around.is_none_or(|git| is_of(&git)))
 }
 
 /// The file name of a project's database, without its extension.
@@ -258,6 +277,8 @@ mod tests {
     fn only_folders_and_worktrees_of_a_repository_share_its_project() {
         let dir = laid_out(&[
             ("repo/.git/HEAD", "ref: refs/heads/main\n"),
+            ("repo/.git/objects/x", ""),
+            ("repo/.git/refs/x", ""),
             ("repo/src/deep/x", ""),
             ("repo/.git/worktrees/tree/commondir", "../..\n"),
             ("repo/.git/worktrees/tree/gitdir", "../../../../tree/.git\n"),
@@ -269,6 +290,8 @@ mod tests {
             ("repo/.git/modules/sub/gitdir", "../../../sub/.git\n"),
             // A bare repository and its worktree.
             ("bare.git/HEAD", ""),
+            ("bare.git/objects/x", ""),
+            ("bare.git/refs/x", ""),
             ("bare.git/worktrees/one/commondir", "../..\n"),
             ("bare.git/worktrees/one/gitdir", "../../../one/.git\n"),
             ("one/.git", "gitdir: ../bare.git/worktrees/one\n"),
@@ -305,6 +328,57 @@ mod tests {
             let [git, own] = [ProjectIdentity::Git, ProjectIdentity::Cwd].map(|by| project_of(&at(cwd), by));
             assert_eq!(git, at(project).to_string_lossy(), "{cwd}");
             assert_eq!(own, at(cwd).to_string_lossy(), "{cwd}");
+        }
+    }
+
+    #[test]
+    fn files_in_a_working_tree_are_no_repository() {
+        let dir = laid_out(&[
+            // A repository in the repository's tree, and in it what a pull request or an archive brings.
+            ("victim/.git/HEAD", ""),
+            ("victim/worktrees/x/gitdir", "../../../one/.git\n"),
+            ("victim/worktrees/x/commondir", "../..\n"),
+            ("one/.git", "gitdir: ../victim/worktrees/x\n"),
+            ("victim/HEAD", ""),
+            ("victim/objects/x", ""),
+            ("victim/refs/x", ""),
+            ("victim/deep/HEAD", ""),
+            ("victim/deep/objects/x", ""),
+            ("victim/deep/refs/x", ""),
+            ("victim/deep/worktrees/x/gitdir", "../../../../two/.git\n"),
+            ("victim/deep/worktrees/x/commondir", "../..\n"),
+            ("two/.git", "gitdir: ../victim/deep/worktrees/x\n"),
+            // The same in a folder without git.
+            ("plain/worktrees/x/gitdir", "../../../three/.git\n"),
+            ("plain/worktrees/x/commondir", "../..\n"),
+            ("three/.git", "gitdir: ../plain/worktrees/x\n"),
+            // A repository below another's working tree, and its worktree.
+            ("victim/nested/.git/HEAD", ""),
+            ("victim/nested/.git/objects/x", ""),
+            ("victim/nested/.git/refs/x", ""),
+            ("victim/nested/.git/worktrees/x/gitdir", "../../../../../four/.git\n"),
+            ("victim/nested/.git/worktrees/x/commondir", "../..\n"),
+            ("four/.git", "gitdir: ../victim/nested/.git/worktrees/x\n"),
+            // A bare repository that a `.git` file beside it names, and its worktree.
+            ("hidden/.git", "gitdir: ./.bare\n"),
+            ("hidden/.bare/HEAD", ""),
+            ("hidden/.bare/objects/x", ""),
+            ("hidden/.bare/refs/x", ""),
+            ("hidden/.bare/worktrees/x/gitdir", "../../../main/.git\n"),
+            ("hidden/.bare/worktrees/x/commondir", "../..\n"),
+            ("hidden/main/.git", "gitdir: ../.bare/worktrees/x\n"),
+        ]);
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        for (cwd, project) in [
+            ("victim", "victim"),
+            ("one", "one"),
+            ("two", "two"),
+            ("three", "three"),
+            ("four", "victim/nested"),
+            ("hidden/main", "hidden/.bare"),
+        ] {
+            let found = project_of(&at(cwd), ProjectIdentity::Git);
+            assert_eq!(found, at(project).to_string_lossy(), "{cwd}");
         }
     }
 }

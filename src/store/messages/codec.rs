@@ -1,4 +1,5 @@
-//! Encodes a message's JSON in its row: plain, or zstd if that is smaller.
+//! Encodes a message's JSON in its row: plain, or zstd if that is smaller. Very long ones stay plain, so that no
+//! row unpacks to more than [`MOST_PACKED`] bytes: a small database from elsewhere could otherwise fill all memory.
 //!
 //! Most messages are a kilobyte or less, too short for a compressor to learn from. Their common parts are in
 //! a dictionary that ships with the engine. A shipped dictionary never changes.
@@ -23,9 +24,8 @@ const WORTH_TRYING: usize = 48;
 const LEVEL: i32 = 7;
 /// For short-lived data that is needed at once.
 const QUICK_LEVEL: i32 = 1;
-/// A JavaScript string takes at most this many bytes of UTF-8, so no message is longer. A damaged row may
-/// record a larger length; allocating it could end the process.
-const LONGEST: usize = 3 * 512 * 1024 * 1024;
+/// The longest text that is packed. No provider takes a request this long.
+const MOST_PACKED: usize = 64 * 1024 * 1024;
 
 const PLAIN: i64 = 0;
 /// Without a dictionary, as in the first versions.
@@ -62,7 +62,7 @@ fn encode_with(
     encoder: &'static EncoderDictionary<'static>,
     json: &str,
 ) -> (Vec<u8>, i64) {
-    if json.len() >= WORTH_TRYING
+    if (WORTH_TRYING..=MOST_PACKED).contains(&json.len())
         && let Ok(packed) = pack(compressor, encoder, json.as_bytes())
         && packed.len() < json.len()
     {
@@ -102,12 +102,14 @@ pub(in crate::store) fn decode_from(stored: &[u8], codec: i64, length: i64) -> R
 }
 
 fn decode_with(stored: Cow<'_, [u8]>, codec: i64, length: i64) -> Result<String> {
-    let length = usize::try_from(length).ok().filter(|length| *length <= LONGEST);
-    let length = length.ok_or_else(|| Error::store("a stored message has an impossible length"))?;
+    let length = || {
+        let length = usize::try_from(length).ok().filter(|length| *length <= MOST_PACKED);
+        length.ok_or_else(|| Error::store("a stored message has an impossible length"))
+    };
     let bytes = match codec {
         PLAIN => Ok(stored.into_owned()),
-        ZSTD => zstd::bulk::decompress(&stored, length),
-        ZSTD_WITH_DICTIONARY => unpack(&stored, length),
+        ZSTD => zstd::bulk::decompress(&stored, length()?),
+        ZSTD_WITH_DICTIONARY => unpack(&stored, length()?),
         PURGED => return Err(Error::store("a message that was purged has no text")),
         other => return Err(Error::store(format!("a stored message has the unknown coding {other}"))),
     };
@@ -178,6 +180,23 @@ mod tests {
             let stored = zstd::bulk::compress(json.as_bytes(), 3).unwrap();
             assert_eq!(decode(stored, ZSTD, i64::try_from(json.len()).unwrap()).unwrap(), json);
         }
+    }
+
+    #[test]
+    fn a_row_from_elsewhere_unpacks_to_a_bounded_size_and_a_longer_text_stays_plain() {
+        let length = |text: &str| i64::try_from(text.len()).unwrap();
+        let most = "x".repeat(MOST_PACKED);
+        let (stored, codec) = encode_quickly(&most);
+        assert_eq!(
+            (codec, decode(stored, codec, length(&most)).unwrap()),
+            (ZSTD_WITH_DICTIONARY, most.clone())
+        );
+        let longer = most + "x";
+        let bomb = zstd::bulk::compress(longer.as_bytes(), 3).unwrap();
+        assert!(bomb.len() * 1000 < longer.len());
+        assert!(decode(bomb, ZSTD, length(&longer)).is_err());
+        let (stored, codec) = encode_quickly(&longer);
+        assert_eq!((codec, decode(stored, codec, length(&longer)).unwrap()), (PLAIN, longer));
     }
 
     #[test]

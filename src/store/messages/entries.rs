@@ -182,6 +182,24 @@ impl Messages<'_> {
             .map_err(reading)
     }
 
+    /// Whether an entry shows the message with this plain hash, whatever is above; `None` if it shows none, or a
+    /// purged one.
+    pub fn shows(&self, conversation: ConversationId, entry_id: &str, digest: &Hash) -> Result<Option<bool>> {
+        let mut query = (self.connection)
+            .prepare_cached(
+                "SELECT m.lineage, coalesce(p.lineage, zeroblob(32)) AS above
+                   FROM entries e JOIN messages m ON m.id = e.message_id LEFT JOIN messages p ON p.id = m.parent_id
+                  WHERE e.conversation_id = ?1 AND e.entry_id = ?2 AND e.kind = 1 AND m.kind <> 4",
+            )
+            .map_err(reading)?;
+        query
+            .query_row(params![conversation.0, entry_id], |row| {
+                Ok(hash_at(row, "above")?.child_of(digest) == hash_at(row, "lineage")?)
+            })
+            .optional()
+            .map_err(reading)
+    }
+
     /// How many hiding edits directly below an entry are ours.
     pub fn hidden_below(&self, entry: EntryId) -> Result<usize> {
         self.connection

@@ -28,7 +28,7 @@ pub struct OldStore {
     cancel: CancellationToken,
     /// Each session's entries, in order.
     entries: HashMap<i64, Vec<OldEntry>>,
-    /// The number of unreadable sessions and entries.
+    /// The number of rows that can't be read at all.
     lost: usize,
 }
 
@@ -42,6 +42,17 @@ pub struct OldSession {
     pub file: Option<String>,
     /// The file of the session it was forked from.
     pub parent: Option<String>,
+}
+
+/// The entries of a session in an old database.
+pub struct OldEntries {
+    /// Each entry's row and its parent's, in the order of the table.
+    pub rows: Vec<(i64, Option<i64>)>,
+    entries: HashMap<i64, OldEntry>,
+    /// From the id of an entry to the message that it shows.
+    shown: HashMap<String, i64>,
+    /// From an unreadable entry to the nearest readable one above.
+    gone: HashMap<i64, Option<i64>>,
 }
 
 struct OldEntry {
@@ -124,49 +135,40 @@ impl OldStore {
         Ok(sessions)
     }
 
-    /// The number of unreadable rows so far.
+    /// The number of sessions and entries so far whose rows can't be read at all.
     #[must_use]
     pub fn lost(&self) -> usize {
         self.lost
     }
 
-    /// Passes a session's entries with their contents to `visit`. Unreadable entries are left out, and their
-    /// children move up to the next readable ancestor.
-    pub fn entries(&mut self, session: &OldSession, mut visit: impl FnMut(Entry)) {
+    /// A session's entries, whose contents are not read yet.
+    pub fn entries(&mut self, session: &OldSession) -> OldEntries {
         let entries = self.entries.remove(&session.row).unwrap_or_default();
-        let mut read: HashMap<i64, Entry> = HashMap::new();
-        let shown: HashMap<&str, i64> = (entries.iter())
+        let shown = (entries.iter())
             .filter(|entry| entry.kind == 1)
-            .filter_map(|entry| Some((entry.id.as_str(), entry.message?)))
+            .filter_map(|entry| Some((entry.id.clone(), entry.message?)))
             .collect();
-        // From an unreadable entry to its parent.
-        let mut gone: HashMap<i64, Option<i64>> = HashMap::new();
-        let names: HashMap<i64, &str> = entries.iter().map(|entry| (entry.row, entry.id.as_str())).collect();
-        for entry in &entries {
-            let Some((content, timestamp)) = self.content(entry, &shown) else {
-                gone.insert(entry.row, entry.parent);
-                self.lost += 1;
-                continue;
-            };
-            read.insert(entry.row, Entry { id: entry.id.clone(), parent: None, timestamp, content });
-        }
-        for entry in &entries {
-            let Some(mut found) = read.remove(&entry.row) else { continue };
-            let mut above = entry.parent;
-            // No chain is longer than the number of entries.
-            for _ in 0..gone.len() {
-                match above.and_then(|above| gone.get(&above)) {
-                    Some(next) => above = *next,
-                    None => break,
-                }
-            }
-            found.parent = above.and_then(|above| names.get(&above)).map(|name| (*name).to_owned());
-            visit(found);
-        }
+        let rows = entries.iter().map(|entry| (entry.row, entry.parent)).collect();
+        let entries = entries.into_iter().map(|entry| (entry.row, entry)).collect();
+        OldEntries { rows, entries, shown, gone: HashMap::new() }
+    }
+
+    /// An entry with its content, below `parent` of [`OldEntries::rows`]; `None` if it can't be read. Its
+    /// children then move up to the nearest readable entry above. Parents must be read before children.
+    pub fn entry(&self, entries: &mut OldEntries, row: i64, parent: Option<i64>) -> Option<Entry> {
+        let OldEntries { entries, shown, gone, .. } = entries;
+        let entry = entries.get(&row)?;
+        let parent = parent.and_then(|parent| *gone.get(&parent).unwrap_or(&Some(parent)));
+        let Some((content, timestamp)) = self.content(entry, shown) else {
+            gone.insert(row, parent);
+            return None;
+        };
+        let parent = parent.and_then(|parent| entries.get(&parent)).map(|parent| parent.id.clone());
+        Some(Entry { id: entry.id.clone(), parent, timestamp, content })
     }
 
     /// An entry's content and time; `None` if they can't be read.
-    fn content(&self, entry: &OldEntry, shown: &HashMap<&str, i64>) -> Option<(Content, i64)> {
+    fn content(&self, entry: &OldEntry, shown: &HashMap<String, i64>) -> Option<(Content, i64)> {
         if let Some((nonce, timestamp)) = entry.message.and_then(|message| self.purged(message)) {
             return Some((Content::Purged(nonce), timestamp));
         }

@@ -1,0 +1,83 @@
+/**
+ * Providers that redirect: asked through Pi, too, the other address gets neither the key nor the conversation.
+ */
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import path from "node:path";
+import { test } from "node:test";
+import { hostsByVersion, hostsFor } from "../../scripts/hosts.mjs";
+import { hasty } from "../support/fires.mjs";
+import { aProject } from "../support/project.mjs";
+
+/** The wire formats, by the provider whose model speaks it. */
+const formats = { demo: "openai", claude: "anthropic" };
+
+/** With the body, and as a question without one. */
+const redirects = [307, 302];
+
+/** Another server, and what it is asked. @param {import("node:test").TestContext} t */
+async function anotherServer(t) {
+  /** @type {{ method?: string, headers: http.IncomingHttpHeaders }[]} */
+  const asked = [];
+  const server = http.createServer(({ method, headers }, response) => {
+    asked.push({ method, headers });
+    response.end();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  t.after(() => server.close());
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return { asked, url: `http://127.0.0.1:${port}/steal` };
+}
+
+/** Adds a provider of the other format, and one that Pi asks in its own way only. @param {import("../support/project.mjs").Project} project */
+function define({ agentDir, server }) {
+  const file = path.join(agentDir, "models.json");
+  const { demo } = JSON.parse(readFileSync(file, "utf8")).providers;
+  const claude = { ...demo, baseUrl: server.url, api: "anthropic-messages" };
+  const gemini = { ...demo, baseUrl: server.url, api: "google-generative-ai" };
+  writeFileSync(file, JSON.stringify({ providers: { demo, claude, gemini } }));
+}
+
+/**
+ * Compacts a session of its own and returns what the user is told.
+ * @param {import("../support/project.mjs").Project} project
+ * @param {import("../support/project.mjs").Pi} pi
+ * @param {string} provider whose model is asked
+ * @param {import("../../demo/model-server.mjs").Reply} reply to each question
+ */
+async function told(project, pi, provider, reply) {
+  const history = project.history(`${provider}-${reply.status}`);
+  history.talk(30);
+  history.entry("model_change", { provider, modelId: "demo-model" });
+  await project.takeUp(pi, history);
+  project.script.summary = () => reply;
+  await pi.request("compact");
+  return pi.ui("notify").map(({ message }) => message).join("\n");
+}
+
+// Older ones follow redirects and cannot be told not to.
+for (const host of hostsFor(hostsByVersion.filter(({ version }) => version !== "0.74.2"))) {
+  test(`a redirect is a failed answer, on ${host.name}`, async (t) => {
+    const project = await aProject(t, { host });
+    define(project);
+    project.storeIn("store", { ...hasty, directModelCalls: false });
+    const other = await anotherServer(t);
+    const pi = project.startPi();
+    for (const [provider, format] of Object.entries(formats)) {
+      for (const status of redirects) {
+        await t.test(`${status}, in ${format}'s format`, async () => {
+          const said = await told(project, pi, provider, { status, headers: { location: other.url } });
+          assert.ok(project.summaryCalls.length > 0 && project.summaryCalls.every(({ api, streaming }) => api === format && streaming));
+          assert.deepEqual(other.asked, [], "the other server");
+          assert.ok(said.includes(`${status}: it redirects to another address`), said);
+        });
+      }
+    }
+
+    await t.test("a model whose adapter cannot be told so is asked all the same", async () => {
+      const said = await told(project, pi, "gemini", {});
+      assert.match(said, /no such endpoint: POST/);
+    });
+  });
+}

@@ -90,8 +90,9 @@ async function answer() {
   const { output, complaint, code } = unwrap(await cli.run(JSON.stringify(request)));
   // A signal that came while this thread was busy is only now delivered. The first immediate runs before Node looks for one.
   for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
-  for (const signal of signals) process.off(signal, stop);
+  // A second signal is still answered while the process ends.
   if (interrupted) return INTERRUPTED;
+  for (const signal of signals) process.off(signal, stop);
   if (output) write(output);
   if (complaint) complain(complaint);
   return code;

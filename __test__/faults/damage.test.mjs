@@ -1,5 +1,5 @@
 /**
- * Damage in the database or the files beside it: found at a start, found while Pi runs, or never, since SQLite rebuilds these files. The
+ * Damage in the database or the files next to it: found at a start, found while Pi runs, or never, since SQLite rebuilds these files. The
  * damaged database is kept, the user is told once, and Pi continues.
  */
 import assert from "node:assert/strict";

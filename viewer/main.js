@@ -208,7 +208,7 @@ class Viewer {
   }
 
   /** Goes to the next summary of the same depth. @param {number} by */
-  #beside(by) {
+  #sibling(by) {
     const node = this.#node();
     if (!this.branch || !node) return;
     const row = this.branch.below(this.#roots()).filter(({ summary }) => summary.depth === node.summary.depth);
@@ -405,8 +405,8 @@ class Viewer {
       { keys: ["G", "End"], help: "last message", run: () => this.#move(Infinity) },
       { keys: ["u"], help: "up: the summary over it", run: () => this.#up() },
       { keys: ["d"], help: "down: what the summary was made from", run: () => this.#down() },
-      { keys: ["h", "ArrowLeft"], help: "summary before", run: () => this.#beside(-1) },
-      { keys: ["l", "ArrowRight"], help: "next summary", run: () => this.#beside(1) },
+      { keys: ["h", "ArrowLeft"], help: "summary before", run: () => this.#sibling(-1) },
+      { keys: ["l", "ArrowRight"], help: "next summary", run: () => this.#sibling(1) },
       { keys: ["Enter", "z"], help: "zoom the map to what is selected", run: () => this.#zoom() },
       { keys: ["+", "="], help: "zoom in", run: () => this.map.zoomBy(1.6) },
       { keys: ["-"], help: "zoom out", run: () => this.map.zoomBy(1 / 1.6) },

@@ -97,7 +97,7 @@ const accidents = {
 };
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: after Pi was killed and the files beside the database were damaged, the next start recovers`, async (t) => {
+  test(`Pi ${host.version}: after Pi was killed and the files next to the database were damaged, the next start recovers`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const file = databaseFile(project);
     const killed = project.startPi();

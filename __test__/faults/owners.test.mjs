@@ -51,7 +51,7 @@ const itself = (/** @type {string} */ file) => file;
 const cases = [
   given("the folder", path.dirname, () => {}),
   given("the database", itself, empty),
-  given("the log beside it", (file) => `${file}-wal`, (log) => {
+  given("the log next to it", (file) => `${file}-wal`, (log) => {
     empty(log);
     empty(log.slice(0, -"-wal".length));
   }),

@@ -93,7 +93,7 @@ const cases = [
 const noLinks = process.platform === "win32" ? "making links needs a privilege on Windows" : undefined;
 
 for (const host of hostsFor(hostsByVersion)) {
-  test(`Pi ${host.version}: a foreign file in the database's place is unchanged, and the history continues beside it`, async (t) => {
+  test(`Pi ${host.version}: a foreign file in the database's place is unchanged, and the history continues next to it`, async (t) => {
     const project = await aProject(t, { host, script: { otherwise: echo } });
     const [file, name] = [databaseFile(project), databaseOf(project, "-2")];
     const pi = project.startPi();

@@ -15,7 +15,7 @@ import { DatabaseSync, Store } from "./store.mjs";
 /** The model repeats the user's message. @param {Received} request */
 export const echo = ({ messages }) => ({ text: heard(messages.findLast(({ role }) => role === "user")?.text ?? "") });
 
-/** The name of the project's database. @param {{ cwd: string }} project @param {string} [ending] of those beside it */
+/** The name of the project's database. @param {{ cwd: string }} project @param {string} [ending] of those next to it */
 export function databaseOf(project, ending = "") {
   return `${createHash("sha256").update(project.cwd).digest("hex").slice(0, 16)}${ending}.db`;
 }
